@@ -1,0 +1,30 @@
+"""Learn a kernel instead of guessing one.
+
+A tour of the rooms, in the order data walks through them:
+
+- :mod:`notsorandom.rows`: where the samples live.
+- :mod:`notsorandom.spaces`: where frequencies live; the potential and its gradient.
+- :mod:`notsorandom.search`: how a peak of the potential is found.
+- :mod:`notsorandom.game`: the game between the kernel and the SVM's dual.
+- :mod:`notsorandom.kernel`: what was learned, as a Gram matrix or as features.
+- :mod:`notsorandom.linear`: the linear SVM at the end.
+- :mod:`notsorandom.estimators`: all of it behind scikit-learn's interface.
+- :mod:`notsorandom.datasets`: toy data, MNIST, CIFAR-10, HoG.
+"""
+
+from notsorandom.estimators import FourierClassifier, FourierFeatures
+from notsorandom.kernel import LearnedKernel
+from notsorandom.search import Ascent, Langevin
+from notsorandom.spaces import Euclidean
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Ascent",
+    "Euclidean",
+    "FourierClassifier",
+    "FourierFeatures",
+    "Langevin",
+    "LearnedKernel",
+    "__version__",
+]

@@ -1,0 +1,1 @@
+"""Runs that compare the method with others."""

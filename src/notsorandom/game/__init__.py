@@ -1,0 +1,16 @@
+"""The game between the kernel and the SVM's dual: losses, projection, the loop."""
+
+from notsorandom.game.losses import LOSSES, MarginLoss
+from notsorandom.game.play import GameResult, Round, play
+from notsorandom.game.project import PROJECTIONS, project, project_alternating
+
+__all__ = [
+    "LOSSES",
+    "PROJECTIONS",
+    "GameResult",
+    "MarginLoss",
+    "Round",
+    "play",
+    "project",
+    "project_alternating",
+]

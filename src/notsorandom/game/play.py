@@ -1,0 +1,205 @@
+"""The game itself: Algorithm 2 of the paper, for any space, search and loss."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from notsorandom.game.losses import MarginLoss
+from notsorandom.game.project import PROJECTIONS
+from notsorandom.rows import Array, Rows
+from notsorandom.spaces import Landscape
+
+# The share of a feature's correlation with the measure that one round takes away: a round is a
+# step of boosting, and this its shrinkage. Small enough that the measure keeps its variety over
+# thousands of features, large enough that the first twenty already differ.
+SHRINKAGE = 0.25
+
+
+@dataclass(frozen=True)
+class Round:
+    """What happened in one round.
+
+    Parameters
+    ----------
+    n_frequencies : int
+        Found so far, this round's included.
+    potential : float
+        Of the highest frequency found, before smoothing, as a share of its largest possible value:
+        1 if one wave told the classes apart without error, ``1 / n_samples`` if by luck alone.
+    objective : float
+        The dual objective on this round's kernel.
+    share_at_zero, share_at_upper : float
+        Dual variables at the two ends of the box.
+    seconds : float
+        Since the game began.
+    """
+
+    n_frequencies: int
+    potential: float
+    objective: float
+    share_at_zero: float
+    share_at_upper: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class GameResult:
+    """The outcome of a game.
+
+    Parameters
+    ----------
+    space : the space, with its scale and centre measured
+    frequencies : ndarray of shape (n_frequencies, n_features)
+        In the order they were found.
+    phases : ndarray of shape (n_frequencies,)
+    potentials : ndarray of shape (n_frequencies,)
+        Of each frequency's features, at the time it was found.
+    weights : ndarray of shape (n_frequencies,)
+        The kernel player's average play: uniform.
+    dual : ndarray of shape (n_samples, n_tasks)
+        Where the dual player ended.
+    history : dict of str to ndarray
+        The rounds' records, column by column; see :class:`Round`.
+    status : {"complete", "flat"}
+        ``"flat"`` if the potential vanished everywhere, as for samples that are all equal.
+    """
+
+    space: Any
+    frequencies: Array
+    phases: Array
+    potentials: Array
+    weights: Array
+    dual: Array
+    history: dict[str, Array]
+    status: str
+
+
+def play(
+    rows: Rows,
+    labels: Array,
+    *,
+    space: Any,
+    search: Any,
+    loss: MarginLoss,
+    n_frequencies: int,
+    rng: np.random.Generator,
+    phase: str = "aligned",
+    smoothing: float = 0.06,
+    learning_rate: str | float = "auto",
+    projection: str = "exact",
+    watch: Callable[[Round, Array], None] | None = None,
+) -> GameResult:
+    r"""Learn frequencies by no-regret play.
+
+    In each round the kernel player searches for peaks of the potential of the current measure, and
+    the dual player takes a gradient step against the kernel of the peaks found:
+
+    .. math:: \alpha \leftarrow \mathrm{Proj}[\alpha + \tfrac{\eta}{n} \nabla_\alpha F(\alpha)].
+
+    Parameters
+    ----------
+    rows : Rows
+    labels : ndarray of shape (n_samples, n_tasks)
+        Of +1 and -1, in the rows' type.
+    space, search
+        See :mod:`notsorandom.spaces` and :mod:`notsorandom.search`.
+    loss : MarginLoss
+    n_frequencies : int
+    rng : numpy.random.Generator
+    phase : {"aligned", "paired"}
+    smoothing : float
+        As a fraction of the space's scale.
+    learning_rate : "auto", "theory" or float
+        :math:`\eta` above: in these units 1 means that a feature's whole correlation with the
+        measure may be taken away in a round. ``"auto"`` takes a quarter of it, always: a longer
+        game goes through the same rounds first. ``"theory"`` is the regret bound's schedule.
+    projection : {"exact", "alternating"}
+    watch : callable, optional
+        Called with each round's record and the dual variables that the round started from.
+
+    Returns
+    -------
+    GameResult
+    """
+    began = time.perf_counter()
+    space = space.resolve(rows, rng)
+    n_samples = len(rows)
+    project_dual = PROJECTIONS[projection]
+    # Mean square one a frequency is shared by its columns, so a column's own is 1 / n_columns.
+    n_columns = space.n_columns(phase)
+    dual = np.full(labels.shape, loss.start, dtype=rows.dtype)
+    dual = project_dual(dual, labels, loss.upper)
+    found: list[tuple[Array, Array, Array]] = []
+    history: list[Round] = []
+    count, flat = 0, False
+    while count < n_frequencies:
+        measure = dual * labels
+        landscape = Landscape(space, rows, measure, smoothing)
+        peaks = search.find(landscape, n_frequencies - count, rng)
+        phases = space.phases(peaks.amplitudes)
+        alignment = space.alignment(peaks.amplitudes, phases, phase)
+        potentials = np.square(alignment, dtype=np.float64).sum(axis=(1, 2))
+        found.append((peaks.frequencies, phases, potentials))
+        count += len(peaks)
+
+        mass = float(np.abs(measure).sum(dtype=np.float64))
+        flat = bool(potentials.max() <= (np.finfo(rows.dtype).eps * mass) ** 2)
+        kernel_bound = 2.0 / n_columns  # sup of k(x, x): the paired kernel's is 1
+        record = Round(
+            n_frequencies=count,
+            potential=float(potentials[0]) / (kernel_bound * mass**2) if mass else 0.0,
+            objective=loss.objective(dual, float(potentials.mean())),
+            share_at_zero=loss.shares(dual)[0],
+            share_at_upper=loss.shares(dual)[1],
+            seconds=time.perf_counter() - began,
+        )
+        history.append(record)
+        if watch is not None:
+            watch(record, dual)
+
+        def respond(
+            X: Array,
+            frequencies: Array = peaks.frequencies,
+            phases: Array = phases,
+            coefficients: Array = alignment.reshape(-1, labels.shape[1]),
+        ) -> Array:
+            return space.features(X, frequencies, phases, phase) @ coefficients
+
+        if learning_rate == "auto":
+            rate = SHRINKAGE * n_columns
+        elif learning_rate == "theory":
+            rate = loss.theory_rate(len(history), n_samples, kernel_bound)
+        else:
+            rate = float(learning_rate)
+        slope = loss.gradient(dual, labels, rows.map(respond))
+        step = dual.dtype.type(rate / n_samples)
+        dual = project_dual(dual + step * slope, labels, loss.upper)
+        if not math.isfinite(loss.upper):
+            dual = shrink_into_ball(dual, loss.radius(n_samples))
+
+    frequencies, phases, potentials = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return GameResult(
+        space=space,
+        frequencies=frequencies,
+        phases=phases,
+        potentials=potentials,
+        weights=np.full(count, 1 / count),
+        dual=dual,
+        history={
+            name: np.array([asdict(record)[name] for record in history])
+            for name in asdict(history[0])
+        },
+        status="flat" if flat else "complete",
+    )
+
+
+def shrink_into_ball(dual: Array, radius: float) -> Array:
+    """Project a cone's point onto the cone's part inside a ball: scale it down."""
+    norms = np.sqrt(np.square(dual, dtype=np.float64).sum(axis=0))
+    return dual * np.minimum(1, radius / np.maximum(norms, radius)).astype(dual.dtype)

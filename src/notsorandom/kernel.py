@@ -1,0 +1,102 @@
+"""The learned kernel: frequencies and weights, as a Gram matrix or as features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from notsorandom.rows import Array, Rows
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedKernel:
+    r"""A kernel :math:`k(x, z) = \sum_t \lambda_t \phi_t(x) \phi_t(z)` with few known features.
+
+    It keeps nothing of the training data but its frequencies, and can be handed to any kernel
+    machine that takes a callable, such as ``SVC(kernel=model.kernel_)``.
+
+    Parameters
+    ----------
+    space : a space, resolved
+    frequencies : ndarray of shape (n_frequencies, n_features)
+    phases : ndarray of shape (n_frequencies,)
+    weights : ndarray of shape (n_frequencies,)
+        Non-negative, of sum 1.
+    phase : {"aligned", "paired"}
+    """
+
+    space: Any
+    frequencies: Array
+    phases: Array
+    weights: Array
+    phase: str
+
+    @property
+    def n_components(self) -> int:
+        """Number of real features."""
+        return len(self.weights) * int(self.space.n_columns(self.phase))
+
+    def features(self, X: Any) -> Array:
+        """Feature map: its inner products are the kernel.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            float32 if `X` is, otherwise float64.
+        """
+        X = np.asarray(X)
+        if X.dtype not in (np.float32, np.float64):
+            X = X.astype(np.float64)
+        if X.ndim != 2 or X.shape[1] != self.frequencies.shape[1]:
+            raise ValueError(
+                f"X has shape {X.shape}, but this kernel takes arrays of shape "
+                f"(n_samples, {self.frequencies.shape[1]}), as at fit."
+            )
+        columns = np.repeat(np.sqrt(self.weights), self.space.n_columns(self.phase))
+        frequencies, phases, scales = (
+            part.astype(X.dtype, copy=False) for part in (self.frequencies, self.phases, columns)
+        )
+
+        def block_features(block: Array) -> Array:
+            waves: Array = self.space.features(block, frequencies, phases, self.phase)
+            waves *= scales
+            return waves
+
+        if len(X) == 0:
+            return np.empty((0, self.n_components), dtype=X.dtype)
+        return Rows(X).map(block_features)
+
+    def __call__(self, X: Any, Z: Any = None) -> Array:
+        """Gram matrix of shape (n_samples_X, n_samples_Z); `Z` is `X` if not given."""
+        left = self.features(X)
+        right = left if Z is None else self.features(Z)
+        gram: Array = left @ right.T
+        return gram
+
+    def head(self, n_components: int) -> LearnedKernel:
+        """The kernel of the first `n_components` features."""
+        n_columns = self.space.n_columns(self.phase)
+        if not 1 <= n_components <= self.n_components or n_components % n_columns:
+            raise ValueError(
+                f"head({n_components!r}) is not possible: it takes 1 to {self.n_components} "
+                f"features, in steps of {n_columns} with phase={self.phase!r}."
+            )
+        first = slice(n_components // n_columns)
+        return replace(
+            self,
+            frequencies=self.frequencies[first],
+            phases=self.phases[first],
+            weights=normalized(self.weights[first]),
+        )
+
+
+def normalized(weights: Array) -> Array:
+    """The weights over their sum; uniform if they are all zero."""
+    total = weights.sum()
+    return weights / total if total > 0 else np.full(len(weights), 1 / len(weights))

@@ -1,0 +1,54 @@
+"""A progress bar for fits that a person waits for."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import TextIO
+
+BAR_WIDTH = 24
+# Seconds between two drawings: often enough to look alive, too seldom to cost anything.
+REFRESH = 0.1
+
+
+class Progress:
+    """A line on standard error that is rewritten as the work goes on; silent if not `shown`."""
+
+    def __init__(
+        self, total: int, title: str, shown: bool = True, stream: TextIO | None = None
+    ) -> None:
+        self.total = total
+        self.title = title
+        self.shown = shown
+        self.stream = stream if stream is not None else sys.stderr
+        self.began = time.perf_counter()
+        self._drawn = -REFRESH
+        self._width = 0
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.shown and self._width:
+            self.stream.write("\n")
+            self.stream.flush()
+
+    def update(self, done: int, detail: str = "") -> None:
+        """Draw the bar at `done` of the total, with a word on the state of things."""
+        seconds = time.perf_counter() - self.began
+        if not self.shown or (done < self.total and seconds - self._drawn < REFRESH):
+            return
+        self._drawn = seconds
+        share = min(1.0, done / max(1, self.total))
+        bar = ("#" * round(share * BAR_WIDTH)).ljust(BAR_WIDTH, ".")
+        left = seconds / share - seconds if share > 0 else 0.0
+        line = f"{self.title} [{bar}] {done}/{self.total} {seconds:.1f}s, {left:.0f}s left {detail}"
+        self.stream.write("\r" + line.rstrip().ljust(self._width))
+        self.stream.flush()
+        self._width = len(line)

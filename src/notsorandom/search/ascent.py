@@ -1,0 +1,114 @@
+"""Conjugate gradient ascent from many starts, each with a step of its own: the default search."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from notsorandom.rows import Array
+from notsorandom.spaces import Landscape, Points
+
+# Fewer rows than this cost no time worth saving.
+LEAST_ROWS = 512
+
+
+class Ascent(BaseEstimator):
+    """Climb the log of the smoothed potential from random starts; keep the distinct peaks.
+
+    The logarithm makes the climb scale-free, so one step rule serves all data. Starts are fresh
+    in every round, and close peaks of one round count once: both keep the features diverse.
+
+    Parameters
+    ----------
+    n_particles : int, default=16
+        Starts a round.
+    n_steps : int, default=9
+        Steps of each particle.
+    n_peaks : int, default=5
+        At most this many peaks are returned, highest first.
+    similarity : float, default=0.7
+        Two peaks are one if their features correlate by more than this.
+    subsample : float, default=0.2
+        Share of the rows that the first half of the steps sees, though at least 512 of them.
+        Particles that have met by then go on as one, on all rows.
+    """
+
+    def __init__(
+        self,
+        n_particles: int = 16,
+        n_steps: int = 9,
+        n_peaks: int = 5,
+        similarity: float = 0.7,
+        subsample: float = 0.2,
+    ) -> None:
+        self.n_particles = n_particles
+        self.n_steps = n_steps
+        self.n_peaks = n_peaks
+        self.similarity = similarity
+        self.subsample = subsample
+
+    def check(self) -> None:
+        """Raise ValueError if a parameter is out of its range."""
+        for name, least in (("n_particles", 1), ("n_steps", 0), ("n_peaks", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or value < least:
+                raise ValueError(f"{name}={value!r} is not allowed: it must be an int >= {least}.")
+        if not 0 < self.similarity <= 1:
+            raise ValueError(f"similarity={self.similarity!r} is not allowed: it must be in (0, 1].")
+        if not 0 < self.subsample <= 1:
+            raise ValueError(f"subsample={self.subsample!r} is not allowed: it must be in (0, 1].")
+
+    def find(self, landscape: Landscape, n_peaks: int, rng: np.random.Generator) -> Points:
+        """Return at most `n_peaks` distinct peaks of the landscape, highest first."""
+        frequencies = landscape.draw(self.n_particles, rng)
+        steps = np.full(len(frequencies), landscape.space.first_step(), dtype=frequencies.dtype)
+        n_fine = self.n_steps
+        n_rows = max(int(self.subsample * len(landscape.rows)), LEAST_ROWS)
+        if n_rows < len(landscape.rows):
+            n_fine = self.n_steps // 2
+            coarse = landscape.coarse(n_rows, rng)
+            points, steps = climb(coarse, coarse.at(frequencies), steps, self.n_steps - n_fine)
+            met = coarse.distinct(points, self.similarity, rng)
+            frequencies, steps = points.frequencies[met], steps[met]
+        points, _ = climb(landscape, landscape.at(frequencies), steps, n_fine)
+        best = landscape.distinct(points, self.similarity, rng)
+        return points.take(best[: min(n_peaks, self.n_peaks)])
+
+
+def climb(
+    landscape: Landscape, points: Points, steps: Array, n_steps: int
+) -> tuple[Points, Array]:
+    """Conjugate gradient ascent of all points at once; none of them ever goes down.
+
+    A step that would lower its point is not taken, and a third of it is tried next. Otherwise the
+    next length is where the slope along the new direction would vanish if the curvature just seen
+    stayed the same (a secant step), though no more than four times the last.
+
+    Returns
+    -------
+    points : Points
+    steps : ndarray of shape (n_points,)
+        Where the step lengths ended, to go on from.
+    """
+    tiny = np.finfo(steps.dtype).tiny
+    directions = points.slope
+    for _ in range(n_steps):
+        trial = landscape.at(points.frequencies + steps[:, None] * directions)
+        rose = trial.height > points.height
+        turn = trial.slope - points.slope
+        curvature = np.abs(dot(directions, turn)) / (steps * dot(directions, directions) + tiny)
+        # Polak and Ribiere's rule, restarted where it is negative or the step was refused.
+        keep = dot(trial.slope, turn) / (dot(points.slope, points.slope) + tiny)
+        keep = np.where(rose, np.maximum(keep, 0), 0)
+        points = points.replaced(rose, trial)
+        directions = points.slope + keep[:, None] * directions
+        ascends = dot(directions, points.slope) > 0
+        directions = np.where(ascends[:, None], directions, points.slope)
+        secant = dot(directions, points.slope) / (dot(directions, directions) * curvature + tiny)
+        steps = np.where(rose, np.minimum(secant, 4 * steps), steps / 3)
+    return points, steps
+
+
+def dot(left: Array, right: Array) -> Array:
+    """Row by row inner products."""
+    return np.einsum("ij,ij->i", left, right)

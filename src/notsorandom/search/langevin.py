@@ -1,0 +1,143 @@
+"""Langevin dynamics on the potential: Algorithm 1 of the paper."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from notsorandom.rows import Array
+from notsorandom.search.ascent import climb, dot
+from notsorandom.spaces import Landscape, Points
+
+# The paper starts from a Gaussian of 1.5 times the variance of the RBF spectrum (Appendix A.1).
+START_VARIANCE = 1.5
+# With diffusion_rate="auto", the steepest first step is this share of its start's length.
+FIRST_MOVE = 0.1
+
+
+class Langevin(BaseEstimator):
+    r"""Noisy gradient ascent on the potential from many starts; the best places seen.
+
+    Each particle moves by
+
+    .. math:: \omega \leftarrow \omega + \zeta \nabla v(\omega) + \sqrt{2 \xi / \zeta} \; z,
+       \qquad z \sim N(0, I),
+
+    for `n_steps` steps, with the potential `v` smoothed as the game asks (0 for the paper's).
+
+    Parameters
+    ----------
+    n_steps : int, default=100
+        Time horizon.
+    n_particles : int, default=500
+        Parallel starts, from a Gaussian of 1.5 times the variance of the RBF spectrum.
+    diffusion_rate : float or "auto", default="auto"
+        :math:`\zeta`. ``"auto"`` reads it off the gradients at the starts: the steepest of them
+        makes a first step of a tenth of its length.
+    temperature : float or "auto", default="auto"
+        :math:`\xi`. ``"auto"`` makes the noise as long as the median gradient step at the starts.
+        At 0 this is plain gradient ascent.
+    noise : {"paper", "textbook"}, default="paper"
+        The scale of the noise; see the notes.
+    n_peaks : int, default=1
+        At most this many distinct peaks are returned, highest first (the paper's top-k).
+    similarity : float, default=0.7
+        Two peaks are one if their features correlate by more than this.
+    n_refine : int, default=0
+        Noiseless ascent steps from the best places seen.
+
+    Notes
+    -----
+    The textbook's Langevin diffusion has noise :math:`\sqrt{2 \zeta \xi}`, which vanishes with the
+    step so that the chain tends to a diffusion with stationary density
+    :math:`\exp(v / \xi)`. The paper divides by :math:`\zeta` where the textbook multiplies. For a
+    fixed rate the two are one family, :math:`\xi_{paper} = \zeta^2 \xi_{textbook}`, so the paper's
+    practical advice (noise about as long as the gradient step) means the same in both, and with
+    ``temperature="auto"`` they walk alike. Numbers given for the temperature are read in the
+    paper's way unless ``noise="textbook"``.
+    """
+
+    def __init__(
+        self,
+        n_steps: int = 100,
+        n_particles: int = 500,
+        diffusion_rate: Any = "auto",
+        temperature: Any = "auto",
+        noise: str = "paper",
+        n_peaks: int = 1,
+        similarity: float = 0.7,
+        n_refine: int = 0,
+    ) -> None:
+        self.n_steps = n_steps
+        self.n_particles = n_particles
+        self.diffusion_rate = diffusion_rate
+        self.temperature = temperature
+        self.noise = noise
+        self.n_peaks = n_peaks
+        self.similarity = similarity
+        self.n_refine = n_refine
+
+    def check(self) -> None:
+        """Raise ValueError if a parameter is out of its range."""
+        for name, least in (("n_steps", 0), ("n_particles", 1), ("n_peaks", 1), ("n_refine", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or value < least:
+                raise ValueError(f"{name}={value!r} is not allowed: it must be an int >= {least}.")
+        rate, temperature = self.diffusion_rate, self.temperature
+        if rate != "auto" and not (isinstance(rate, Real) and rate > 0):
+            raise ValueError(
+                f"diffusion_rate={rate!r} is not allowed: it must be 'auto' or a number > 0."
+            )
+        if temperature != "auto" and not (isinstance(temperature, Real) and temperature >= 0):
+            raise ValueError(
+                f"temperature={temperature!r} is not allowed: it must be 'auto' or a number >= 0."
+            )
+        if self.noise not in ("paper", "textbook"):
+            raise ValueError(
+                f"noise={self.noise!r} is not allowed: it must be 'paper' or 'textbook'."
+            )
+        if not 0 < self.similarity <= 1:
+            raise ValueError(f"similarity={self.similarity!r} is not allowed: it must be in (0, 1].")
+
+    def find(self, landscape: Landscape, n_peaks: int, rng: np.random.Generator) -> Points:
+        """Return at most `n_peaks` distinct peaks of the landscape, highest first."""
+        starts = landscape.draw(self.n_particles, rng)
+        points = landscape.at(starts * starts.dtype.type(START_VARIANCE**0.5))
+        rate, spread = self._settings(points)
+        best = points
+        for _ in range(self.n_steps):
+            noise = rng.standard_normal(points.frequencies.shape).astype(starts.dtype)
+            moved = points.frequencies + rate * gradient(points) + spread * noise
+            points = landscape.at(moved)
+            best = best.replaced(points.height > best.height, points)
+        if self.n_refine:
+            steps = np.full(len(best), landscape.space.first_step(), dtype=starts.dtype)
+            best, _ = climb(landscape, best, steps, self.n_refine)
+        peaks = landscape.distinct(best, self.similarity, rng)
+        return best.take(peaks[: min(n_peaks, self.n_peaks)])
+
+    def _settings(self, points: Points) -> tuple[Any, Any]:
+        """Diffusion rate and length of the noise, as scalars of the points' own type."""
+        scalar = points.frequencies.dtype.type
+        slopes = np.sqrt(dot(gradient(points), gradient(points)))
+        if self.diffusion_rate == "auto":
+            lengths = np.sqrt(dot(points.frequencies, points.frequencies))
+            rate = FIRST_MOVE * float(np.min(lengths / np.maximum(slopes, np.finfo(scalar).tiny)))
+        else:
+            rate = float(self.diffusion_rate)
+        if self.temperature == "auto":
+            spread = rate * float(np.median(slopes)) / points.frequencies.shape[1] ** 0.5
+        elif self.noise == "paper":
+            spread = (2 * self.temperature / rate) ** 0.5
+        else:
+            spread = (2 * self.temperature * rate) ** 0.5
+        return scalar(rate), scalar(spread)
+
+
+def gradient(points: Points) -> Array:
+    """Gradient of the potential itself, from that of its logarithm."""
+    slopes: Array = np.exp(points.height)[:, None] * points.slope
+    return slopes

@@ -1,0 +1,70 @@
+"""How much to smooth the potential, from the training data alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from notsorandom.rows import Array
+
+# Fractions of the median distance. The first is taken unless another is clearly better: the
+# optimum is flat, and a choice made on noise costs more than it can gain.
+CANDIDATES = (0.06, 0.02, 0.2)
+# More rows than this don't make the comparison much sharper, only slower.
+MAX_ROWS = 3072
+# Standard errors by which another candidate must be better. They count the held-out samples, not
+# the luck of a short game's starts, so two would not be enough.
+CLEARLY = 3.0
+# With fewer samples of the smallest class than this, two halves of the data say nothing.
+LEAST_MEMBERS = 8
+
+
+def choose_smoothing(
+    codes: Array,
+    errors: Callable[[Array, Array, float], Array],
+    rng: np.random.Generator,
+) -> float:
+    """Compare the candidates on held-out halves of the data.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_samples,)
+        Class of each sample, as integers from 0.
+    errors : callable
+        ``errors(train, test, smoothing)`` learns on the `train` indices and returns, for each of
+        the `test` indices, whether the prediction is wrong.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    float
+        The first of the candidates that no other beats by three standard errors of their difference.
+    """
+    chosen = rng.permutation(len(codes))[:MAX_ROWS]
+    if np.bincount(codes[chosen], minlength=codes.max() + 1).min() < LEAST_MEMBERS:
+        return CANDIDATES[0]
+    fold = stratified_halves(codes[chosen], rng)
+    splits = [(chosen[fold == 0], chosen[fold == 1])]
+    if len(codes) <= MAX_ROWS:  # too few to leave half of them unasked
+        splits.append(splits[0][::-1])
+    wrong = [
+        np.concatenate([errors(train, test, smoothing) for train, test in splits]).astype(float)
+        for smoothing in CANDIDATES
+    ]
+    best = 0
+    for candidate in range(1, len(CANDIDATES)):
+        gain = wrong[best] - wrong[candidate]
+        error = gain.std() / np.sqrt(len(gain))
+        if gain.mean() > CLEARLY * error:
+            best = candidate
+    return CANDIDATES[best]
+
+
+def stratified_halves(codes: Array, rng: np.random.Generator) -> Array:
+    """A fold, 0 or 1, for each sample, with every class cut in half."""
+    fold = np.empty(len(codes), dtype=np.int8)
+    for code in np.unique(codes):
+        members = rng.permutation(np.flatnonzero(codes == code))
+        fold[members] = np.arange(len(members)) % 2
+    return fold

@@ -1,0 +1,226 @@
+"""Translation-invariant kernels on R^d: a frequency is a vector, its basis function a wave."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from notsorandom.rows import Array, Rows
+from notsorandom.spaces.landscape import potential_of
+
+# Pairs of rows whose distances give the median: its standard error is then a few percent, and
+# less where distances concentrate.
+N_PAIRS = 1024
+
+
+class Euclidean(BaseEstimator):
+    r"""Frequencies in :math:`\mathbb{R}^d` with :math:`\phi_x(\omega) = e^{i\langle\omega, x\rangle}`.
+
+    By Bochner's theorem every translation-invariant kernel is an average of these waves' products
+    (Section 2.1 of the paper). Potential, gradient and kernel don't depend on where the origin is;
+    the centre only keeps the angles small, so that single precision is enough.
+
+    Parameters
+    ----------
+    scale : "median" or float, default="median"
+        The length that makes everything else scale-free. ``"median"`` takes the median distance
+        between samples.
+    center : "mean" or array-like of shape (n_features,), default="mean"
+        The point that angles are measured from.
+    """
+
+    def __init__(self, scale: Any = "median", center: Any = "mean") -> None:
+        self.scale = scale
+        self.center = center
+
+    def check(self) -> None:
+        """Raise ValueError if a parameter is out of its range."""
+        measured = isinstance(self.scale, Real) and 0 < self.scale < math.inf
+        if not measured and not (isinstance(self.scale, str) and self.scale == "median"):
+            raise ValueError(
+                f"scale={self.scale!r} is not allowed: it must be 'median' or a number > 0."
+            )
+        if isinstance(self.center, str) and self.center != "mean":
+            raise ValueError(
+                f"center={self.center!r} is not allowed: it must be 'mean' or a point."
+            )
+
+    def resolve(self, rows: Rows, rng: np.random.Generator) -> Euclidean:
+        """Return the same space with its scale and centre measured on the data."""
+        if isinstance(self.center, str):
+            (total,) = rows.add(lambda block: (block.sum(axis=0, dtype=np.float64),))
+            center = total / rows.dtype.type(len(rows))
+        else:
+            center = np.asarray(self.center, dtype=rows.dtype)
+        scale = median_distance(rows, rng) if isinstance(self.scale, str) else float(self.scale)
+        return Euclidean(scale=scale, center=center)
+
+    def draw(self, n_frequencies: int, dtype: Any, rng: np.random.Generator) -> Array:
+        """Draw frequencies from the spectrum of the RBF kernel of bandwidth `scale`."""
+        normal = rng.standard_normal((n_frequencies, len(self.center)))
+        return (normal / self.scale).astype(dtype)
+
+    def first_step(self) -> float:
+        """Length of the first ascent step, per unit of gradient of the log potential."""
+        return float(self.scale) ** -2
+
+    def roughness(self, frequencies: Array) -> tuple[Array, Array]:
+        r"""Squared norm in scale-free units, and its gradient.
+
+        :math:`\log v(\omega) - \sigma^2 |\omega|^2` is the log potential of the samples blurred by
+        Gaussian noise of standard deviation :math:`\sigma`.
+
+        Returns
+        -------
+        roughness : ndarray of shape (n_frequencies,)
+        gradient : ndarray of shape (n_frequencies, n_features)
+        """
+        scaled = frequencies * frequencies.dtype.type(self.scale)
+        return (scaled * scaled).sum(axis=1), scaled * frequencies.dtype.type(2 * self.scale)
+
+    def _angles(self, X: Array, frequencies: Array) -> Array:
+        # Centring costs nothing here: (n_frequencies,) numbers instead of a copy of the data.
+        angles: Array = X @ frequencies.T  # (n_rows, n_frequencies)
+        angles -= frequencies @ self.center
+        return angles
+
+    def amplitudes(self, rows: Rows, measure: Array, frequencies: Array) -> Array:
+        r"""Fourier transform of the measure: :math:`\sum_i a_{ik} \cos` and :math:`\sum_i a_{ik} \sin`.
+
+        Parameters
+        ----------
+        rows : Rows
+        measure : ndarray of shape (n_samples, n_tasks)
+        frequencies : ndarray of shape (n_frequencies, n_features)
+
+        Returns
+        -------
+        ndarray of shape (2, n_tasks, n_frequencies)
+        """
+
+        def sums(X: Array, a: Array) -> tuple[Array, ...]:
+            angles = self._angles(X, frequencies)
+            return a.T @ np.cos(angles), a.T @ np.sin(angles)
+
+        return np.stack(rows.add(sums, measure))
+
+    def potential(self, rows: Rows, measure: Array, frequencies: Array) -> Array:
+        r"""Fourier potential :math:`v(\omega) = \sum_k |\sum_i a_{ik} \phi_{x_i}(\omega)|^2`."""
+        return potential_of(self.amplitudes(rows, measure, frequencies))
+
+    def amplitudes_and_gradient(
+        self, rows: Rows, measure: Array, frequencies: Array
+    ) -> tuple[Array, Array]:
+        r"""Fourier transform of the measure, and the gradient of the potential.
+
+        With :math:`C_k + i S_k` the transform of task `k`, the gradient is
+        :math:`2 \sum_i x_i \sum_k a_{ik} (S_k \cos_i - C_k \sin_i)`.
+
+        One task needs four sums over the samples, so a single sweep. With more tasks the same
+        single sweep would carry the `n_features` of every sample once a task; a second sweep,
+        with the transform known, carries it once for all.
+
+        Returns
+        -------
+        amplitudes : ndarray of shape (2, n_tasks, n_frequencies)
+        gradient : ndarray of shape (n_frequencies, n_features)
+        """
+        n_frequencies, n_tasks = len(frequencies), measure.shape[1]
+
+        def four_sums(X: Array, a: Array) -> tuple[Array, ...]:
+            angles = self._angles(X, frequencies)
+            waves = np.empty((len(X), 2 * n_frequencies), dtype=angles.dtype)
+            np.cos(angles, out=waves[:, :n_frequencies])
+            np.sin(angles, out=waves[:, n_frequencies:])
+            sums = a[:, 0] @ waves
+            waves *= a
+            return sums, waves.T @ X
+
+        def weighted_sums(X: Array, a: Array) -> tuple[Array, ...]:
+            angles = self._angles(X, frequencies)
+            pull = np.cos(angles) * (a @ sine)  # (n_rows, n_frequencies)
+            pull -= np.sin(angles) * (a @ cosine)
+            return pull.sum(axis=0, dtype=np.float64), pull.T @ X
+
+        if n_tasks == 1:
+            sums, moments = rows.add(four_sums, measure)
+            moments -= np.outer(sums, self.center)
+            cosine, sine = np.split(sums, 2)
+            by_cosine, by_sine = np.split(moments, 2)  # (n_frequencies, n_features) each
+            amplitudes = np.stack([cosine, sine])[:, None, :]
+            half = sine[:, None] * by_cosine - cosine[:, None] * by_sine
+        else:
+            amplitudes = self.amplitudes(rows, measure, frequencies)
+            cosine, sine = amplitudes
+            total, half = rows.add(weighted_sums, measure)
+            half -= np.outer(total, self.center)
+        assert half.shape == (n_frequencies, rows.n_features)
+        return amplitudes, 2 * half
+
+    def phases(self, amplitudes: Array) -> Array:
+        r"""Phase at which one cosine a frequency has the most of the potential.
+
+        It maximises :math:`\sum_k (C_k \cos b + S_k \sin b)^2`: half the angle of a two by two
+        matrix's top eigenvector. With one task that is all of the potential.
+        """
+        cosine, sine = amplitudes.astype(np.float64)  # (n_tasks, n_frequencies)
+        twice = np.arctan2(2 * (cosine * sine).sum(axis=0), (cosine**2 - sine**2).sum(axis=0))
+        phases: Array = (twice / 2).astype(amplitudes.dtype)
+        return phases
+
+    def features(self, X: Array, frequencies: Array, phases: Array, phase: str) -> Array:
+        r"""Real features, of mean square one a frequency.
+
+        ``"aligned"`` gives :math:`\sqrt 2 \cos(\langle\omega, x\rangle - b)`, ``"paired"`` the two
+        columns :math:`\cos\langle\omega, x\rangle, \sin\langle\omega, x\rangle`, side by side.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_frequencies * n_columns(phase))
+        """
+        angles = self._angles(X, frequencies)
+        if phase == "aligned":
+            angles -= phases
+            waves: Array = np.cos(angles, out=angles)
+            waves *= waves.dtype.type(math.sqrt(2))
+            return waves
+        pairs = np.stack([np.cos(angles), np.sin(angles)], axis=2)
+        return pairs.reshape(len(X), -1)
+
+    def n_columns(self, phase: str) -> int:
+        """Real features a frequency."""
+        return 1 if phase == "aligned" else 2
+
+    def alignment(self, amplitudes: Array, phases: Array, phase: str) -> Array:
+        """Inner product of each feature with the measure, read off the transform.
+
+        Returns
+        -------
+        ndarray of shape (n_frequencies, n_columns(phase), n_tasks)
+        """
+        cosine, sine = amplitudes  # (n_tasks, n_frequencies)
+        if phase == "aligned":
+            aligned = cosine * np.cos(phases) + sine * np.sin(phases)
+            return aligned.T[:, None, :] * aligned.dtype.type(math.sqrt(2))
+        return np.stack([cosine.T, sine.T], axis=1)
+
+
+def median_distance(rows: Rows, rng: np.random.Generator) -> float:
+    """Median distance between samples, over random pairs of them.
+
+    Pairs that coincide don't count, so that many copies of a point leave a usable length. If all
+    points are equal, any length will do, and it is 1.
+    """
+    first = rows.array[rng.integers(len(rows), size=N_PAIRS)]
+    second = rows.array[rng.integers(len(rows), size=N_PAIRS)]
+    # Divided by the largest difference first: squares of very large or small numbers overflow.
+    difference = first.astype(np.float64) - second
+    largest = np.abs(difference).max()
+    if largest == 0:
+        return 1.0
+    distances = largest * np.sqrt(((difference / largest) ** 2).sum(axis=1))
+    return float(np.median(distances[distances > 0]))

@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+
+from notsorandom.game import LOSSES
+from notsorandom.linear import solve_svm
+
+
+def problem(rng, n_samples=300, n_features=12, share=0.5, dtype=np.float64):
+    X = rng.standard_normal((n_samples, n_features)) / np.sqrt(n_features)
+    scores = X @ rng.standard_normal(n_features) + 0.3 * rng.standard_normal(n_samples)
+    labels = np.where(scores > np.quantile(scores, 1 - share), 1.0, -1.0)
+    return X.astype(dtype), labels.astype(dtype)
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("share", [0.5, 0.03])
+def test_hinge_agrees_with_libsvm(rng, C, share):
+    X, labels = problem(rng, share=share)
+    machine = solve_svm(X, labels, LOSSES["hinge"](C), tol=1e-6)
+    libsvm = SVC(kernel="linear", C=C, tol=1e-8).fit(X, labels)
+    assert machine.gap <= 1e-6
+    margins = labels * libsvm.decision_function(X)
+    value = 0.5 * (libsvm.coef_ @ libsvm.coef_.T).item() + C * np.maximum(0, 1 - margins).sum()
+    np.testing.assert_allclose(machine.primal_value, value, rtol=1e-5)
+    np.testing.assert_allclose(machine.coef, libsvm.coef_[0], atol=0.02 * np.abs(machine.coef).max())
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_values_bracket_the_optimum(rng, loss, dtype, C):
+    X, labels = problem(rng, dtype=dtype)
+    rough = solve_svm(X, labels, LOSSES[loss](C), tol=1e-2)
+    exact = solve_svm(X.astype(float), labels.astype(float), LOSSES[loss](C), tol=1e-8)
+    assert rough.gap <= 1e-2
+    slack = 1e-4 * exact.primal_value
+    assert rough.dual_value - slack <= exact.primal_value <= rough.primal_value + slack
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_optimality_conditions(rng, loss):
+    X, labels = problem(rng)
+    loss = LOSSES[loss](1.0)
+    machine = solve_svm(X, labels, loss, tol=1e-7)
+    assert (machine.dual >= 0).all()
+    assert (machine.dual <= loss.upper).all()
+    assert abs(labels @ machine.dual) < 1e-8
+    np.testing.assert_allclose(machine.coef, X.T @ (labels * machine.dual), atol=2e-3)
+    margins = labels * (X @ machine.coef + machine.intercept)
+    assert machine.dual[margins > 1.01] == pytest.approx(0, abs=1e-6)
+
+
+def test_separable_and_tiny(rng):
+    machine = solve_svm(
+        np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0]), LOSSES["hinge"](1e3), 1e-6
+    )
+    np.testing.assert_allclose([machine.coef[0], machine.intercept], [1, 0], atol=1e-3)
+
+
+def test_useless_features_give_the_majority(rng):
+    labels = np.array([1.0, 1, 1, -1, 1, -1, 1])
+    machine = solve_svm(np.zeros((7, 2)), labels, LOSSES["hinge"](1.0), 1e-6)
+    assert machine.intercept > 0
+    np.testing.assert_allclose(machine.primal_value, 4.0, rtol=1e-4)

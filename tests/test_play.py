@@ -1,0 +1,166 @@
+import numpy as np
+import pytest
+import reference
+
+from notsorandom import Ascent, Euclidean, Langevin, LearnedKernel
+from notsorandom.game import LOSSES, play
+from notsorandom.rows import Rows
+
+
+def game(windmill, dtype=np.float64, factor=1.0, seed=0, **options):
+    X, y = windmill[:2]
+    labels = np.where(y == 1, 1, -1)[:, None].astype(dtype)
+    settings = {
+        "space": Euclidean(),
+        "search": Ascent(),
+        "loss": LOSSES["hinge"](1.0),
+        "n_frequencies": 12,
+        "rng": np.random.default_rng(seed),
+    }
+    return play(Rows((factor * X).astype(dtype)), labels, **(settings | options)), labels
+
+
+def test_equal_seed_equal_result(windmill):
+    (one, _), (other, _), (third, _) = (game(windmill, seed=s) for s in (3, 3, 4))
+    np.testing.assert_array_equal(one.frequencies, other.frequencies)
+    np.testing.assert_array_equal(one.dual, other.dual)
+    assert not np.array_equal(one.frequencies, third.frequencies)
+
+
+@pytest.mark.parametrize("exponent", [-20, 20])
+def test_scale_is_all_that_changes(windmill, exponent):
+    """By a power of two, not even rounding differs."""
+    factor = 2.0**exponent
+    (one, _), (other, _) = game(windmill), game(windmill, factor=factor)
+    np.testing.assert_array_equal(one.frequencies, other.frequencies * factor)
+    np.testing.assert_array_equal(one.phases, other.phases)
+
+
+def test_a_longer_game_begins_like_a_shorter_one(windmill):
+    (short, _), (long, _) = game(windmill, n_frequencies=7), game(windmill, n_frequencies=16)
+    np.testing.assert_array_equal(short.frequencies, long.frequencies[:7])
+
+
+def test_alignment_is_linear_in_the_kernel(windmill):
+    """y'Gy is the weighted sum of potentials, for the measure of the game's own dual."""
+    result, labels = game(windmill, phase="paired")
+    X = windmill[0][:60]
+    measure = (result.dual * labels)[:60]
+    gram = reference.translation_invariant_gram(X, X, result.frequencies, result.weights)
+    potentials = result.space.potential(Rows(X), measure, result.frequencies)
+    np.testing.assert_allclose(
+        measure[:, 0] @ gram @ measure[:, 0], result.weights @ potentials, rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("rate", ["auto", "theory", 0.5])
+@pytest.mark.parametrize("projection", ["exact", "alternating"])
+def test_the_dual_stays_feasible(windmill, loss, rate, projection):
+    loss = LOSSES[loss](2.0)
+    result, labels = game(windmill, loss=loss, learning_rate=rate, projection=projection)
+    assert np.isfinite(result.dual).all()
+    assert (result.dual >= 0).all()
+    assert (result.dual <= loss.upper).all()
+    assert abs((labels * result.dual).sum()) < 1e-3 * result.dual.sum()
+
+
+def regret_of(windmill, steps, rate):
+    """Average regret of the dual player, and the theorem's bound on it, for a recorded game."""
+    loss, duals = LOSSES["hinge"](1.0), []
+    result, labels = game(
+        windmill,
+        loss=loss,
+        phase="paired",
+        search=Ascent(n_peaks=1, n_steps=4),
+        n_frequencies=steps,
+        learning_rate=rate,
+        watch=lambda record, dual: duals.append(dual.copy()),
+    )
+    rows, n = Rows(windmill[0]), len(labels)
+    earned = []
+    for dual, frequency in zip(duals, result.frequencies, strict=True):
+        potential = result.space.potential(rows, dual * labels, frequency[None])[0]
+        earned.append(loss.objective(dual, potential))
+    kernel = LearnedKernel(
+        result.space, result.frequencies, result.phases, result.weights, "paired"
+    )
+    from notsorandom.linear import solve_svm
+
+    hindsight = solve_svm(kernel.features(windmill[0]), labels[:, 0], loss, tol=1e-6)
+    bound = 1.5 * np.sqrt(n) * (1 + n) * np.sqrt(n) / np.sqrt(steps)
+    return hindsight.primal_value - np.mean(earned), bound
+
+
+@pytest.mark.parametrize("steps", [5, 40])
+def test_regret_is_within_the_theorem(windmill, steps):
+    regret, bound = regret_of(windmill, steps, "theory")
+    assert regret <= bound
+
+
+def test_regret_falls_with_the_rounds_and_not_with_a_wrong_step(windmill):
+    (few, _), (many, _) = regret_of(windmill, 5, "theory"), regret_of(windmill, 60, "theory")
+    stuck, _ = regret_of(windmill, 60, 1e-4)
+    assert many < 0.6 * few
+    assert stuck > 2 * many
+
+
+def test_history(windmill):
+    records = []
+    result, _ = game(windmill, watch=lambda record, dual: records.append(record))
+    history = result.history
+    assert set(history) == {
+        "n_frequencies",
+        "potential",
+        "objective",
+        "share_at_zero",
+        "share_at_upper",
+        "seconds",
+    }
+    assert len(records) == len(history["potential"])
+    assert history["n_frequencies"][-1] == 12 == len(result.frequencies) == len(result.potentials)
+    assert (np.diff(history["seconds"]) > 0).all()
+    assert ((history["potential"] > 0) & (history["potential"] <= 1)).all()
+    assert history["potential"][-1] < history["potential"][0]
+    np.testing.assert_allclose(result.weights.sum(), 1)
+    assert result.status == "complete"
+
+
+def test_langevin_plays_too(windmill):
+    result, _ = game(windmill, search=Langevin(20, 50), smoothing=0.0, phase="paired")
+    assert len(result.frequencies) == 12
+
+
+def test_equal_points_are_a_flat_game():
+    labels = np.array([[1.0], [-1.0], [1.0], [-1.0]])
+    result = play(
+        Rows(np.ones((4, 3))),
+        labels,
+        space=Euclidean(),
+        search=Ascent(),
+        loss=LOSSES["hinge"](1.0),
+        n_frequencies=3,
+        rng=np.random.default_rng(0),
+    )
+    assert result.status == "flat"
+    assert np.isfinite(result.frequencies).all()
+
+
+def test_tasks_share_their_frequencies(rng):
+    """With three tasks whose waves differ, every one of the waves is found."""
+    waves = np.array([[3.0, 0.0], [0.0, 3.0], [2.0, 2.0]])
+    X = rng.standard_normal((2000, 2))
+    labels = np.where(np.cos(X @ waves.T) > 0, 1.0, -1.0)
+    result = play(
+        Rows(X),
+        labels,
+        space=Euclidean(),
+        search=Ascent(),
+        loss=LOSSES["hinge"](1.0),
+        n_frequencies=12,
+        rng=rng,
+    )
+    both = np.concatenate([result.frequencies, -result.frequencies])
+    assert result.dual.shape == (2000, 3)
+    for wave in waves:
+        assert np.linalg.norm(both - wave, axis=1).min() < 0.4
