@@ -17,13 +17,15 @@ def problem(rng, n_samples=300, n_features=12, share=0.5, dtype=np.float64):
 @pytest.mark.parametrize("share", [0.5, 0.03])
 def test_hinge_agrees_with_libsvm(rng, C, share):
     X, labels = problem(rng, share=share)
-    machine = solve_svm(X, labels, LOSSES["hinge"](C), tol=1e-6)
+    machine = solve_svm(X, labels, LOSSES["hinge"](C), tol=1e-5)
     libsvm = SVC(kernel="linear", C=C, tol=1e-8).fit(X, labels)
-    assert machine.gap <= 1e-6
+    assert machine.gap <= 1e-5
     margins = labels * libsvm.decision_function(X)
     value = 0.5 * (libsvm.coef_ @ libsvm.coef_.T).item() + C * np.maximum(0, 1 - margins).sum()
-    np.testing.assert_allclose(machine.primal_value, value, rtol=1e-5)
-    np.testing.assert_allclose(machine.coef, libsvm.coef_[0], atol=0.02 * np.abs(machine.coef).max())
+    np.testing.assert_allclose(machine.primal_value, value, rtol=2e-5)
+    np.testing.assert_allclose(
+        machine.coef, libsvm.coef_[0], atol=0.02 * np.abs(machine.coef).max()
+    )
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])

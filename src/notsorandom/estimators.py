@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
-from numbers import Integral, Real
+import warnings
 from typing import Any
 
 import numpy as np
@@ -15,118 +14,32 @@ from sklearn.base import (
     TransformerMixin,
     clone,
 )
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from notsorandom.game import LOSSES, GameResult, MarginLoss, Round, play
-from notsorandom.kernel import LearnedKernel, normalized
-from notsorandom.linear import LinearSVM, one_versus_rest
+from notsorandom.game import LOSSES, MarginLoss
+from notsorandom.learning import DUALITY_GAP, WEIGHTINGS, Game, predicted_codes, signs
+from notsorandom.linear import one_versus_rest
+from notsorandom.parameters import check_choice, check_number, named_object
 from notsorandom.progress import Progress
 from notsorandom.rows import Array, Rows
 from notsorandom.search import SEARCHES
-from notsorandom.smoothing import choose_smoothing
-from notsorandom.spaces import Euclidean
+from notsorandom.spaces import SPACES
 
-SPACES: dict[str, Any] = {"euclidean": Euclidean}
-WEIGHTINGS = {
-    "potential": lambda result: normalized(np.sqrt(result.potentials)),
-    "uniform": lambda result: result.weights,
-}
-# Games that choose the smoothing are this much shorter than the one they choose it for.
-TRIAL_SHARE = 6
-# float32 features carry no more than about this many digits of the objective.
-DUALITY_GAP = 1e-3
-
-
-@dataclass(frozen=True)
-class Game:
-    """A configured game, ready for data: what the two estimators share."""
-
-    space: Any
-    search: Any
-    loss: MarginLoss
-    phase: str
-    weighting: str
-    learning_rate: str | float
-
-    def play(
-        self,
-        rows: Rows,
-        labels: Array,
-        n_components: int,
-        smoothing: float,
-        rng: np.random.Generator,
-        verbose: int = 0,
-    ) -> tuple[GameResult, LearnedKernel]:
-        """Play for `n_components` real features; return the result and its kernel."""
-        with Progress(n_components, "features", shown=verbose > 0) as bar:
-            n_columns = self.space.n_columns(self.phase)
-
-            def watch(record: Round, dual: Array) -> None:
-                bar.update(record.n_frequencies * n_columns, f"potential {record.potential:.2e}")
-
-            result = play(
-                rows,
-                labels,
-                space=self.space,
-                search=self.search,
-                loss=self.loss,
-                n_frequencies=n_components // n_columns,
-                rng=rng,
-                phase=self.phase,
-                smoothing=smoothing,
-                learning_rate=self.learning_rate,
-                watch=watch,
-            )
-        kernel = LearnedKernel(
-            space=result.space,
-            frequencies=result.frequencies,
-            phases=result.phases,
-            weights=WEIGHTINGS[self.weighting](result),
-            phase=self.phase,
-        )
-        return result, kernel
-
-    def choose_smoothing(
-        self, rows: Rows, codes: Array, labels: Array, n_components: int, rng: np.random.Generator
-    ) -> float:
-        """Cross-validate the smoothing with short games."""
-        n_columns = self.space.n_columns(self.phase)
-        n_trial = max(1, n_components // n_columns // TRIAL_SHARE) * n_columns
-        seed = rng.integers(2**63)
-
-        def errors(train: Array, test: Array, smoothing: float) -> Array:
-            # The same seed for all candidates: they differ by nothing else.
-            trial_rng = np.random.default_rng(seed)
-            _, kernel = self.play(rows.take(train), labels[train], n_trial, smoothing, trial_rng)
-            features = kernel.features(rows.array[train])
-            machines = one_versus_rest(features, labels[train], self.loss, 10 * DUALITY_GAP)
-            scores = decide(machines, kernel.features(rows.array[test]))
-            return predicted_codes(scores) != codes[test]
-
-        return choose_smoothing(codes, errors, rng)
-
-
-def decide(machines: list[LinearSVM], features: Array) -> Array:
-    """Decision values, of shape (n_samples, n_tasks)."""
-    coef = np.stack([machine.coef for machine in machines]).astype(features.dtype)
-    intercept = np.array([machine.intercept for machine in machines], dtype=features.dtype)
-    scores: Array = features @ coef.T + intercept
-    return scores
-
-
-def predicted_codes(scores: Array) -> Array:
-    """Class codes from decision values: the sign of one task, the largest of several."""
-    codes: Array = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
-    return codes
-
-
-def signs(codes: Array, n_classes: int, dtype: Any) -> Array:
-    """One-versus-rest labels of +1 and -1: one column for two classes, else one a class."""
-    tasks = np.arange(1, 2) if n_classes == 2 else np.arange(n_classes)
-    labels: Array = np.where(codes[:, None] == tasks, 1, -1).astype(dtype)
-    return labels
+# What a game teaches an estimator; a transformer needs no more than this.
+LEARNED = (
+    "classes_",
+    "kernel_",
+    "frequencies_",
+    "phases_",
+    "history_",
+    "status_",
+    "smoothing_",
+    "n_features_in_",
+    "feature_names_in_",
+)
 
 
 class _FourierEstimator(BaseEstimator):
@@ -211,20 +124,16 @@ class _FourierEstimator(BaseEstimator):
 
     def _game(self) -> Game:
         """Check every parameter, and put the game together."""
-        check_choice("phase", self.phase, ("aligned", "paired"))
+        check_choice("phase", self.phase, ["aligned", "paired"])
         check_choice("loss", self.loss, LOSSES)
         check_choice("weighting", self.weighting, WEIGHTINGS)
+        check_number("n_components", self.n_components, above=0, integer=True)
+        check_number("C", self.C, above=0)
+        check_number("smoothing", self.smoothing, least=0, or_else=["auto"])
+        check_number("learning_rate", self.learning_rate, above=0, or_else=["auto", "theory"])
+        check_number("verbose", self.verbose, least=0, integer=True)
         space = named_object("space", self.space, SPACES)
         search = named_object("search", self.search, SEARCHES)
-        check_number("n_components", self.n_components, Integral, above=0)
-        check_number("C", self.C, Real, above=0)
-        check_number("verbose", self.verbose, Integral, least=0)
-        if not isinstance(self.smoothing, str) or self.smoothing != "auto":
-            check_number("smoothing", self.smoothing, Real, least=0, or_else="'auto'")
-        if self.learning_rate not in ("auto", "theory"):
-            check_number(
-                "learning_rate", self.learning_rate, Real, above=0, or_else="'auto', 'theory'"
-            )
         n_columns = space.n_columns(self.phase)
         if self.n_components % n_columns:
             raise ValueError(
@@ -239,6 +148,10 @@ class _FourierEstimator(BaseEstimator):
             weighting=self.weighting,
             learning_rate=self.learning_rate,
         )
+
+    def _learned(self) -> dict[str, Any]:
+        """What the game taught, by attribute."""
+        return {name: getattr(self, name) for name in LEARNED if hasattr(self, name)}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -341,7 +254,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fourie
         check_is_fitted(self)
         kernel = self.kernel_.head(n_components)
         shorter = clone(self).set_params(n_components=n_components)
-        vars(shorter).update({name: value for name, value in vars(self).items() if name[-1] == "_"})
+        shorter.__dict__ |= self._learned()
         shorter.kernel_ = kernel
         shorter.frequencies_, shorter.phases_ = kernel.frequencies, kernel.phases
         return shorter
@@ -397,10 +310,14 @@ class FourierClassifier(ClassifierMixin, _FourierEstimator):
         self.intercept_ = np.array([machine.intercept for machine in machines])
         self.duality_gap_ = max(machine.gap for machine in machines)
         self.features_ = FourierFeatures(**self.get_params(deep=False))
-        shared = {name: value for name, value in vars(self).items() if name[-1] == "_"}
-        for own in ("coef_", "intercept_", "duality_gap_"):
-            del shared[own]
-        vars(self.features_).update(shared)
+        self.features_.__dict__ |= self._learned()
+        if self.duality_gap_ > DUALITY_GAP:
+            warnings.warn(
+                f"The final SVM was solved to a relative duality gap of {self.duality_gap_:.1e}, "
+                f"not to {DUALITY_GAP:.0e}: give X in float64, or a smaller C.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
     def decision_function(self, X: Any) -> Array:
         """Signed distance to the border, up to scale.
@@ -420,46 +337,4 @@ class FourierClassifier(ClassifierMixin, _FourierEstimator):
     def predict(self, X: Any) -> Array:
         """Class of each sample."""
         scores = self.decision_function(X)
-        labels: Array = self.classes_[predicted_codes(scores.reshape(len(scores), -1))]
-        return labels
-
-
-def check_choice(name: str, value: Any, allowed: Any) -> None:
-    """Raise ValueError unless the value is one of the allowed names."""
-    if not isinstance(value, str) or value not in allowed:
-        choices = ", ".join(repr(choice) for choice in allowed)
-        raise ValueError(f"{name}={value!r} is not allowed: choose one of {choices}.")
-
-
-def check_number(
-    name: str,
-    value: Any,
-    kind: type,
-    *,
-    above: float | None = None,
-    least: float | None = None,
-    or_else: str = "",
-) -> None:
-    """Raise ValueError unless the value is a finite number of the kind and in its range."""
-    good = isinstance(value, kind) and not isinstance(value, bool) and np.isfinite(value)
-    if good and (above is None or value > above) and (least is None or value >= least):
-        return
-    number = "an int" if kind is Integral else "a finite number"
-    limit = f"> {above}" if above is not None else f">= {least}"
-    options = f"{or_else} or {number} {limit}" if or_else else f"{number} {limit}"
-    raise ValueError(f"{name}={value!r} is not allowed: it must be {options}.")
-
-
-def named_object(name: str, value: Any, known: dict[str, Any]) -> Any:
-    """Make the object that a name stands for, or check the object given, and copy it."""
-    if isinstance(value, str):
-        check_choice(name, value, known)
-        return known[value]()
-    if not isinstance(value, tuple(known.values())):
-        choices = ", ".join(repr(choice) for choice in known)
-        raise ValueError(
-            f"{name}={value!r} is not allowed: choose one of {choices}, or give an object such as "
-            f"{next(iter(known.values())).__name__}()."
-        )
-    value.check()
-    return clone(value)
+        return self.classes_[predicted_codes(scores.reshape(len(scores), -1))]

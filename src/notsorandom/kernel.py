@@ -64,9 +64,7 @@ class LearnedKernel:
         )
 
         def block_features(block: Array) -> Array:
-            waves: Array = self.space.features(block, frequencies, phases, self.phase)
-            waves *= scales
-            return waves
+            return self.space.features(block, frequencies, phases, self.phase) * scales
 
         if len(X) == 0:
             return np.empty((0, self.n_components), dtype=X.dtype)
@@ -76,8 +74,7 @@ class LearnedKernel:
         """Gram matrix of shape (n_samples_X, n_samples_Z); `Z` is `X` if not given."""
         left = self.features(X)
         right = left if Z is None else self.features(Z)
-        gram: Array = left @ right.T
-        return gram
+        return left @ right.T
 
     def head(self, n_components: int) -> LearnedKernel:
         """The kernel of the first `n_components` features."""

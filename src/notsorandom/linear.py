@@ -19,9 +19,9 @@ WIDTHS = tuple(2.0 * 0.3**k for k in range(16))
 # Newton's method on a piecewise quadratic function needs about ten steps a width.
 MAX_NEWTON = 50
 # A width is left when another Newton step would gain less than this share of the gap allowed.
-SLACK = 0.01
-# Halvings of the line search: a step is found to one part in a million.
-LINE_HALVINGS = 20
+SLACK = 1e-4
+# Halvings of the line search: steps are found to any precision that float64 has a use for.
+LINE_HALVINGS = 40
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,7 @@ def newton_solve(corner: Array, curvature: float, n_samples: int, gradient: Arra
     hessian[-1, -1] += 1e-6 * n_samples
     hessian /= curvature
     hessian[np.diag_indices(n_features)] += 1
-    solution: Array = linalg.solve(hessian, gradient, assume_a="pos")
-    return solution
+    return linalg.solve(hessian, gradient, assume_a="pos")
 
 
 def line_search(

@@ -39,7 +39,7 @@ def choose_smoothing(
     Returns
     -------
     float
-        The first of the candidates that no other beats by three standard errors of their difference.
+        The first candidate, unless another beats it by three standard errors of the difference.
     """
     chosen = rng.permutation(len(codes))[:MAX_ROWS]
     if np.bincount(codes[chosen], minlength=codes.max() + 1).min() < LEAST_MEMBERS:

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from notsorandom.datasets import make_windmill
-from notsorandom.estimators import FourierClassifier, signs
+from notsorandom.estimators import FourierClassifier
 from notsorandom.experiments.baseline import random_features
 from notsorandom.game import LOSSES, Round, play
 from notsorandom.kernel import LearnedKernel
+from notsorandom.learning import signs
 from notsorandom.linear import solve_svm
 from notsorandom.plots import GameDisplay, Moment
 from notsorandom.rows import Array, Rows

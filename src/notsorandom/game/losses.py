@@ -65,7 +65,7 @@ class MarginLoss:
         response : ndarray of shape (n_samples, n_tasks)
             The kernel's Gram matrix times the measure ``dual * labels``.
         """
-        slope: Array = 1 - labels * response
+        slope = 1 - labels * response
         if self.curvature:
             slope -= dual.dtype.type(self.curvature) * dual
         return slope

@@ -163,21 +163,14 @@ def play(
         if watch is not None:
             watch(record, dual)
 
-        def respond(
-            X: Array,
-            frequencies: Array = peaks.frequencies,
-            phases: Array = phases,
-            coefficients: Array = alignment.reshape(-1, labels.shape[1]),
-        ) -> Array:
-            return space.features(X, frequencies, phases, phase) @ coefficients
-
         if learning_rate == "auto":
             rate = SHRINKAGE * n_columns
         elif learning_rate == "theory":
             rate = loss.theory_rate(len(history), n_samples, kernel_bound)
         else:
             rate = float(learning_rate)
-        slope = loss.gradient(dual, labels, rows.map(respond))
+        response = respond(rows, space, phase, peaks.frequencies, phases, alignment)
+        slope = loss.gradient(dual, labels, response)
         step = dual.dtype.type(rate / n_samples)
         dual = project_dual(dual + step * slope, labels, loss.upper)
         if not math.isfinite(loss.upper):
@@ -197,6 +190,14 @@ def play(
         },
         status="flat" if flat else "complete",
     )
+
+
+def respond(
+    rows: Rows, space: Any, phase: str, frequencies: Array, phases: Array, alignment: Array
+) -> Array:
+    """Gram matrix of the frequencies' kernel times the measure, by way of the features."""
+    coefficients = alignment.reshape(-1, alignment.shape[-1])  # (n_columns, n_tasks)
+    return rows.map(lambda X: space.features(X, frequencies, phases, phase) @ coefficients)
 
 
 def shrink_into_ball(dual: Array, radius: float) -> Array:

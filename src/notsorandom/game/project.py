@@ -51,9 +51,7 @@ def project(point: Array, labels: Array, upper: float) -> Array:
     return clipped
 
 
-def project_alternating(
-    point: Array, labels: Array, upper: float, n_iterations: int = 10
-) -> Array:
+def project_alternating(point: Array, labels: Array, upper: float, n_iterations: int = 10) -> Array:
     """Algorithm 3 of the paper: project onto the box and onto the hyperplane, in turns.
 
     It ends on the box, so that the result is always inside; what is left of ``labels @ result``

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from notsorandom.parameters import check_number
 from notsorandom.rows import Array
 from notsorandom.spaces import Landscape, Points
 
@@ -49,14 +50,11 @@ class Ascent(BaseEstimator):
 
     def check(self) -> None:
         """Raise ValueError if a parameter is out of its range."""
-        for name, least in (("n_particles", 1), ("n_steps", 0), ("n_peaks", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or value < least:
-                raise ValueError(f"{name}={value!r} is not allowed: it must be an int >= {least}.")
-        if not 0 < self.similarity <= 1:
-            raise ValueError(f"similarity={self.similarity!r} is not allowed: it must be in (0, 1].")
-        if not 0 < self.subsample <= 1:
-            raise ValueError(f"subsample={self.subsample!r} is not allowed: it must be in (0, 1].")
+        check_number("n_particles", self.n_particles, least=1, integer=True)
+        check_number("n_steps", self.n_steps, least=0, integer=True)
+        check_number("n_peaks", self.n_peaks, least=1, integer=True)
+        check_number("similarity", self.similarity, above=0, most=1)
+        check_number("subsample", self.subsample, above=0, most=1)
 
     def find(self, landscape: Landscape, n_peaks: int, rng: np.random.Generator) -> Points:
         """Return at most `n_peaks` distinct peaks of the landscape, highest first."""
@@ -75,9 +73,7 @@ class Ascent(BaseEstimator):
         return points.take(best[: min(n_peaks, self.n_peaks)])
 
 
-def climb(
-    landscape: Landscape, points: Points, steps: Array, n_steps: int
-) -> tuple[Points, Array]:
+def climb(landscape: Landscape, points: Points, steps: Array, n_steps: int) -> tuple[Points, Array]:
     """Conjugate gradient ascent of all points at once; none of them ever goes down.
 
     A step that would lower its point is not taken, and a third of it is tried next. Otherwise the

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from notsorandom.parameters import check_choice, check_number
 from notsorandom.rows import Array
 from notsorandom.search.ascent import climb, dot
 from notsorandom.spaces import Landscape, Points
@@ -82,25 +82,14 @@ class Langevin(BaseEstimator):
 
     def check(self) -> None:
         """Raise ValueError if a parameter is out of its range."""
-        for name, least in (("n_steps", 0), ("n_particles", 1), ("n_peaks", 1), ("n_refine", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or value < least:
-                raise ValueError(f"{name}={value!r} is not allowed: it must be an int >= {least}.")
-        rate, temperature = self.diffusion_rate, self.temperature
-        if rate != "auto" and not (isinstance(rate, Real) and rate > 0):
-            raise ValueError(
-                f"diffusion_rate={rate!r} is not allowed: it must be 'auto' or a number > 0."
-            )
-        if temperature != "auto" and not (isinstance(temperature, Real) and temperature >= 0):
-            raise ValueError(
-                f"temperature={temperature!r} is not allowed: it must be 'auto' or a number >= 0."
-            )
-        if self.noise not in ("paper", "textbook"):
-            raise ValueError(
-                f"noise={self.noise!r} is not allowed: it must be 'paper' or 'textbook'."
-            )
-        if not 0 < self.similarity <= 1:
-            raise ValueError(f"similarity={self.similarity!r} is not allowed: it must be in (0, 1].")
+        check_number("n_steps", self.n_steps, least=0, integer=True)
+        check_number("n_particles", self.n_particles, least=1, integer=True)
+        check_number("diffusion_rate", self.diffusion_rate, above=0, or_else=["auto"])
+        check_number("temperature", self.temperature, least=0, or_else=["auto"])
+        check_choice("noise", self.noise, ["paper", "textbook"])
+        check_number("n_peaks", self.n_peaks, least=1, integer=True)
+        check_number("similarity", self.similarity, above=0, most=1)
+        check_number("n_refine", self.n_refine, least=0, integer=True)
 
     def find(self, landscape: Landscape, n_peaks: int, rng: np.random.Generator) -> Points:
         """Return at most `n_peaks` distinct peaks of the landscape, highest first."""
@@ -109,7 +98,7 @@ class Langevin(BaseEstimator):
         rate, spread = self._settings(points)
         best = points
         for _ in range(self.n_steps):
-            noise = rng.standard_normal(points.frequencies.shape).astype(starts.dtype)
+            noise = rng.standard_normal(starts.shape, dtype=starts.dtype)
             moved = points.frequencies + rate * gradient(points) + spread * noise
             points = landscape.at(moved)
             best = best.replaced(points.height > best.height, points)
@@ -139,5 +128,4 @@ class Langevin(BaseEstimator):
 
 def gradient(points: Points) -> Array:
     """Gradient of the potential itself, from that of its logarithm."""
-    slopes: Array = np.exp(points.height)[:, None] * points.slope
-    return slopes
+    return np.exp(points.height)[:, None] * points.slope

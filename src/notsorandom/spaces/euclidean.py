@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from notsorandom.parameters import check_choice, check_number
 from notsorandom.rows import Array, Rows
 from notsorandom.spaces.landscape import potential_of
 
@@ -18,7 +18,7 @@ N_PAIRS = 1024
 
 
 class Euclidean(BaseEstimator):
-    r"""Frequencies in :math:`\mathbb{R}^d` with :math:`\phi_x(\omega) = e^{i\langle\omega, x\rangle}`.
+    r"""Frequencies in R^d, with the waves :math:`e^{i \langle\omega, x\rangle}`.
 
     By Bochner's theorem every translation-invariant kernel is an average of these waves' products
     (Section 2.1 of the paper). Potential, gradient and kernel don't depend on where the origin is;
@@ -39,15 +39,9 @@ class Euclidean(BaseEstimator):
 
     def check(self) -> None:
         """Raise ValueError if a parameter is out of its range."""
-        measured = isinstance(self.scale, Real) and 0 < self.scale < math.inf
-        if not measured and not (isinstance(self.scale, str) and self.scale == "median"):
-            raise ValueError(
-                f"scale={self.scale!r} is not allowed: it must be 'median' or a number > 0."
-            )
-        if isinstance(self.center, str) and self.center != "mean":
-            raise ValueError(
-                f"center={self.center!r} is not allowed: it must be 'mean' or a point."
-            )
+        check_number("scale", self.scale, above=0, or_else=["median"])
+        if isinstance(self.center, str):
+            check_choice("center", self.center, ["mean"])
 
     def resolve(self, rows: Rows, rng: np.random.Generator) -> Euclidean:
         """Return the same space with its scale and centre measured on the data."""
@@ -89,7 +83,7 @@ class Euclidean(BaseEstimator):
         return angles
 
     def amplitudes(self, rows: Rows, measure: Array, frequencies: Array) -> Array:
-        r"""Fourier transform of the measure: :math:`\sum_i a_{ik} \cos` and :math:`\sum_i a_{ik} \sin`.
+        r"""Fourier transform of the measure: its sums of cosines and of sines.
 
         Parameters
         ----------
@@ -169,8 +163,7 @@ class Euclidean(BaseEstimator):
         """
         cosine, sine = amplitudes.astype(np.float64)  # (n_tasks, n_frequencies)
         twice = np.arctan2(2 * (cosine * sine).sum(axis=0), (cosine**2 - sine**2).sum(axis=0))
-        phases: Array = (twice / 2).astype(amplitudes.dtype)
-        return phases
+        return (twice / 2).astype(amplitudes.dtype)
 
     def features(self, X: Array, frequencies: Array, phases: Array, phase: str) -> Array:
         r"""Real features, of mean square one a frequency.
@@ -185,9 +178,7 @@ class Euclidean(BaseEstimator):
         angles = self._angles(X, frequencies)
         if phase == "aligned":
             angles -= phases
-            waves: Array = np.cos(angles, out=angles)
-            waves *= waves.dtype.type(math.sqrt(2))
-            return waves
+            return np.cos(angles, out=angles) * angles.dtype.type(math.sqrt(2))
         pairs = np.stack([np.cos(angles), np.sin(angles)], axis=2)
         return pairs.reshape(len(X), -1)
 

@@ -15,8 +15,7 @@ PROBE_ROWS = 1024
 
 def potential_of(amplitudes: Array) -> Array:
     """Potential of each frequency from the transform: the sum of squares over the tasks."""
-    potential: Array = (amplitudes * amplitudes).sum(axis=(0, 1))
-    return potential
+    return (amplitudes * amplitudes).sum(axis=(0, 1))
 
 
 @dataclass(frozen=True)
@@ -102,15 +101,12 @@ class Landscape:
 
     def draw(self, n_points: int, rng: np.random.Generator) -> Array:
         """Frequencies to start from."""
-        frequencies: Array = self.space.draw(n_points, self.rows.dtype, rng)
-        return frequencies
+        return self.space.draw(n_points, self.rows.dtype, rng)
 
     def coarse(self, n_rows: int, rng: np.random.Generator) -> Landscape:
         """The same landscape as at most `n_rows` of the samples show it."""
         indices = self.rows.sample(n_rows, rng)
-        return Landscape(
-            self.space, self.rows.take(indices), self.measure[indices], self.smoothing
-        )
+        return Landscape(self.space, self.rows.take(indices), self.measure[indices], self.smoothing)
 
     def distinct(self, points: Points, similarity: float, rng: np.random.Generator) -> list[int]:
         """Indices of points that are not alike, highest first.

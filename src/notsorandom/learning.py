@@ -1,0 +1,112 @@
+"""A game put together: from samples and classes to a kernel, the smoothing chosen on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from notsorandom.game import GameResult, MarginLoss, Round, play
+from notsorandom.kernel import LearnedKernel, normalized
+from notsorandom.linear import LinearSVM, one_versus_rest
+from notsorandom.progress import Progress
+from notsorandom.rows import Array, Rows
+from notsorandom.smoothing import choose_smoothing
+
+WEIGHTINGS: dict[str, Callable[[GameResult], Array]] = {
+    "potential": lambda result: normalized(np.sqrt(result.potentials)),
+    "uniform": lambda result: result.weights,
+}
+# Games that choose the smoothing are this much shorter than the one they choose it for.
+TRIAL_SHARE = 6
+# The final SVM's, relative to its objective: far less than what moves its accuracy.
+DUALITY_GAP = 1e-3
+
+
+@dataclass(frozen=True)
+class Game:
+    """A configured game, ready for data: what the two estimators share."""
+
+    space: Any
+    search: Any
+    loss: MarginLoss
+    phase: str
+    weighting: str
+    learning_rate: str | float
+
+    def play(
+        self,
+        rows: Rows,
+        labels: Array,
+        n_components: int,
+        smoothing: float,
+        rng: np.random.Generator,
+        verbose: int = 0,
+    ) -> tuple[GameResult, LearnedKernel]:
+        """Play for `n_components` real features; return the result and its kernel."""
+        with Progress(n_components, "features", shown=verbose > 0) as bar:
+            n_columns = self.space.n_columns(self.phase)
+
+            def watch(record: Round, dual: Array) -> None:
+                bar.update(record.n_frequencies * n_columns, f"potential {record.potential:.2e}")
+
+            result = play(
+                rows,
+                labels,
+                space=self.space,
+                search=self.search,
+                loss=self.loss,
+                n_frequencies=n_components // n_columns,
+                rng=rng,
+                phase=self.phase,
+                smoothing=smoothing,
+                learning_rate=self.learning_rate,
+                watch=watch,
+            )
+        kernel = LearnedKernel(
+            space=result.space,
+            frequencies=result.frequencies,
+            phases=result.phases,
+            weights=WEIGHTINGS[self.weighting](result),
+            phase=self.phase,
+        )
+        return result, kernel
+
+    def choose_smoothing(
+        self, rows: Rows, codes: Array, labels: Array, n_components: int, rng: np.random.Generator
+    ) -> float:
+        """Cross-validate the smoothing with short games."""
+        n_columns = self.space.n_columns(self.phase)
+        n_trial = max(1, n_components // n_columns // TRIAL_SHARE) * n_columns
+        seed = rng.integers(2**63)
+
+        def errors(train: Array, test: Array, smoothing: float) -> Array:
+            # The same seed for all candidates: they differ by nothing else.
+            trial_rng = np.random.default_rng(seed)
+            _, kernel = self.play(rows.take(train), labels[train], n_trial, smoothing, trial_rng)
+            features = kernel.features(rows.array[train])
+            machines = one_versus_rest(features, labels[train], self.loss, 10 * DUALITY_GAP)
+            scores = decide(machines, kernel.features(rows.array[test]))
+            return predicted_codes(scores) != codes[test]
+
+        return choose_smoothing(codes, errors, rng)
+
+
+def decide(machines: list[LinearSVM], features: Array) -> Array:
+    """Decision values, of shape (n_samples, n_tasks)."""
+    coef = np.stack([machine.coef for machine in machines]).astype(features.dtype)
+    intercept = np.array([machine.intercept for machine in machines], dtype=features.dtype)
+    return features @ coef.T + intercept
+
+
+def predicted_codes(scores: Array) -> Array:
+    """Class codes from decision values: the sign of one task, the largest of several."""
+    return (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+
+
+def signs(codes: Array, n_classes: int, dtype: Any) -> Array:
+    """One-versus-rest labels of +1 and -1: one column for two classes, else one a class."""
+    tasks = np.arange(1, 2) if n_classes == 2 else np.arange(n_classes)
+    return np.where(codes[:, None] == tasks, 1, -1).astype(dtype)

@@ -1,0 +1,68 @@
+"""Checks of parameters: what was got, what is allowed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from numbers import Integral, Real
+from typing import Any
+
+from sklearn.base import clone
+
+
+def check_choice(name: str, value: Any, allowed: Collection[str]) -> None:
+    """Raise ValueError unless the value is one of the allowed names."""
+    if not isinstance(value, str) or value not in allowed:
+        choices = ", ".join(repr(choice) for choice in allowed)
+        raise ValueError(f"{name}={value!r} is not allowed: it must be one of {choices}.")
+
+
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    most: float | None = None,
+    integer: bool = False,
+    or_else: Collection[str] = (),
+) -> None:
+    """Raise ValueError unless the value is a finite number in its range, or a word of `or_else`."""
+    if isinstance(value, str) and value in or_else:
+        return
+    kind: Any = Integral if integer else Real
+    if isinstance(value, kind) and not isinstance(value, bool):
+        number = float(value)
+        fits = (
+            math.isfinite(number)
+            and (above is None or number > above)
+            and (least is None or number >= least)
+            and (most is None or number <= most)
+        )
+        if fits:
+            return
+    limits = [
+        f"{sign} {limit}"
+        for sign, limit in ((">", above), (">=", least), ("<=", most))
+        if limit is not None
+    ]
+    words = [repr(word) for word in or_else]
+    words.append(f"{'an int' if integer else 'a finite number'} {' and '.join(limits)}")
+    raise ValueError(f"{name}={value!r} is not allowed: it must be {' or '.join(words)}.")
+
+
+def named_object(name: str, value: Any, known: dict[str, Any]) -> Any:
+    """Make the object that a name stands for, or check the object given and copy it."""
+    if isinstance(value, str):
+        check_choice(name, value, known)
+        return known[value]()
+    kinds: Any = tuple(known.values())
+    if not isinstance(value, kinds):
+        choices = ", ".join(repr(choice) for choice in known)
+        makers = ", ".join(f"{kind.__name__}()" for kind in kinds)
+        raise ValueError(
+            f"{name}={value!r} is not allowed: it must be one of {choices}, or an object such as "
+            f"{makers}."
+        )
+    value.check()
+    return clone(value)

@@ -1,0 +1,52 @@
+"""Imports go one way through the house, so that every room can be understood from those before."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import notsorandom
+
+# A room may import those in its own row and in the rows above.
+ORDER = [
+    ["rows", "progress", "parameters"],
+    ["spaces"],
+    ["search", "game"],
+    ["kernel", "linear", "smoothing"],
+    ["learning"],
+    ["estimators"],
+    ["datasets"],
+    ["plots"],
+    ["experiments"],
+    ["cli"],
+]
+NEVER = {("game", "search"), ("search", "game")}
+ROOT = Path(notsorandom.__file__).parent
+
+
+def imports():
+    for path in sorted(ROOT.rglob("*.py")):
+        room = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("notsorandom."):
+                yield room, node.module.split(".")[1]
+
+
+def test_imports_go_one_way():
+    level = {room: row for row, rooms in enumerate(ORDER) for room in rooms}
+    seen = [(room, other) for room, other in imports() if room not in ("__init__", other)]
+    assert len(seen) > 20
+    for room, other in seen:
+        assert level[other] <= level[room], f"{room} imports {other}"
+        assert (room, other) not in NEVER
+
+
+def test_every_room_is_in_the_order():
+    rooms = {path.relative_to(ROOT).parts[0].removesuffix(".py") for path in ROOT.rglob("*.py")}
+    assert rooms - {"__init__"} == {room for row in ORDER for room in row}
+
+
+def test_importing_does_not_pull_in_extras():
+    code = "import sys, notsorandom, notsorandom.datasets, notsorandom.cli;"
+    code += "assert not {'matplotlib', 'skimage'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

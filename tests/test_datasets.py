@@ -1,0 +1,193 @@
+import gzip
+import hashlib
+import io
+import sys
+import tarfile
+import urllib.error
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+
+from notsorandom.datasets import descriptors, fetch_cifar10, fetch_mnist, hog, images, make_windmill
+from notsorandom.datasets.synthetic import TWIST
+from notsorandom.experiments.baseline import median_gamma
+
+
+def test_windmill():
+    X, y = make_windmill(500, random_state=0)
+    assert X.shape == (500, 2)
+    assert np.linalg.norm(X, axis=1).max() <= 1
+    assert 0.4 < y.mean() < 0.6
+    np.testing.assert_array_equal(X, make_windmill(500, random_state=0)[0])
+    # Half a turn maps the windmill onto itself, a quarter turn swaps its classes.
+    turned = np.column_stack([-X[:, 1], X[:, 0]])
+    angle = np.arctan2(turned[:, 1], turned[:, 0])
+    again = np.sin(2 * angle + TWIST * np.linalg.norm(X, axis=1)) > 0
+    np.testing.assert_array_equal(again, y == 0)
+    with pytest.raises(ValueError, match="n_samples=0"):
+        make_windmill(0)
+
+
+def test_windmill_is_as_hard_as_the_papers():
+    X, y = make_windmill(2000, random_state=0)
+    machine = SVC(gamma=median_gamma(X), C=1.0).fit(X, y)
+    assert abs(machine.score(*make_windmill(10_000, random_state=1)) - 0.921) < 0.01
+
+
+@pytest.fixture
+def mnist_files(tmp_path, monkeypatch):
+    """A small MNIST in the canonical format, with the checksums to match."""
+    rng, contents = np.random.default_rng(0), {}
+    for name, count in zip(images.MNIST, (6, 6, 4, 4), strict=True):
+        header = bytes(16 if "images" in name else 8)
+        size = 784 * count if "images" in name else count
+        contents[name] = header + rng.integers(0, 10, size, dtype=np.uint8).tobytes()
+    checksums = {name: hashlib.sha256(raw).hexdigest() for name, raw in contents.items()}
+    monkeypatch.setattr(images, "MNIST", checksums)
+    (tmp_path / "mnist").mkdir()
+    for name, raw in contents.items():
+        (tmp_path / "mnist" / name).write_bytes(gzip.compress(raw))
+    return tmp_path
+
+
+@pytest.fixture
+def cifar_files(tmp_path, monkeypatch):
+    rng, folder = np.random.default_rng(0), tmp_path / "cifar-10-batches-bin"
+    folder.mkdir()
+    checksums = {}
+    for name in images.CIFAR10:
+        raw = rng.integers(0, 10, (3, 3073), dtype=np.uint8).tobytes()
+        (folder / name).write_bytes(raw)
+        checksums[name] = hashlib.sha256(raw).hexdigest()
+    monkeypatch.setattr(images, "CIFAR10", checksums)
+    return tmp_path
+
+
+@pytest.fixture
+def no_network(monkeypatch):
+    def refuse(address, timeout):
+        raise urllib.error.URLError("no network")
+
+    monkeypatch.setattr(images.urllib.request, "urlopen", refuse)
+
+
+def test_mnist(mnist_files, monkeypatch):
+    X, y, X_test, y_test = fetch_mnist(mnist_files)
+    assert (X.shape, y.shape, X_test.shape, y_test.shape) == ((6, 784), (6,), (4, 784), (4,))
+    assert X.dtype == np.uint8
+    monkeypatch.setenv("NOTSORANDOM_DATA", str(mnist_files))
+    np.testing.assert_array_equal(fetch_mnist()[0], X)
+
+
+def test_cifar(cifar_files):
+    X, y, X_test, y_test = fetch_cifar10(cifar_files)
+    assert (X.shape, y.shape, X_test.shape, y_test.shape) == (
+        (15, 32, 32, 3),
+        (15,),
+        (3, 32, 32, 3),
+        (3,),
+    )
+    record = (cifar_files / "cifar-10-batches-bin" / "data_batch_1.bin").read_bytes()
+    assert y[0] == record[0]
+    np.testing.assert_array_equal(X[0, 0, :, 0], list(record[1:33]))  # first row of red
+    np.testing.assert_array_equal(X[0, 0, :, 2], list(record[2049:2081]))  # first row of blue
+
+
+@pytest.mark.parametrize("damage", ["truncated", "altered", "not gzip"])
+def test_damaged_files_are_never_read(mnist_files, damage):
+    path = mnist_files / "mnist" / "train-images-idx3-ubyte.gz"
+    raw = path.read_bytes()
+    if damage == "truncated":
+        path.write_bytes(raw[: len(raw) // 2])
+    elif damage == "altered":
+        content = bytearray(gzip.decompress(raw))
+        content[100] ^= 1
+        path.write_bytes(gzip.compress(bytes(content)))
+    else:
+        path.write_bytes(b"<html>not found</html>")
+    with pytest.raises(ValueError, match=r"train-images.*[Dd]elete it"):
+        fetch_mnist(mnist_files)
+
+
+def test_truncated_cifar(cifar_files):
+    path = cifar_files / "cifar-10-batches-bin" / "test_batch.bin"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ValueError, match=r"test_batch.bin is not the original"):
+        fetch_cifar10(cifar_files)
+
+
+def test_missing_files_name_themselves_and_their_folder(mnist_files, tmp_path, no_network):
+    (mnist_files / "mnist" / "t10k-labels-idx1-ubyte.gz").unlink()
+    with pytest.raises(FileNotFoundError, match=r"t10k-labels-idx1-ubyte.gz not found in .*mnist"):
+        fetch_mnist(mnist_files)
+    with pytest.raises(FileNotFoundError, match=r"data_batch_1.bin.*cifar-10-batches-bin"):
+        fetch_cifar10(tmp_path)
+
+
+def test_missing_files_are_downloaded(mnist_files, cifar_files, monkeypatch, tmp_path_factory):
+    """From stand-ins for the data sets' homes, into a folder that isn't there yet."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+        tar.add(cifar_files / "cifar-10-batches-bin", "cifar-10-batches-bin")
+
+    def serve(address, timeout):
+        if address.endswith(".tar.gz"):
+            return io.BytesIO(archive.getvalue())
+        if "yann" in address:
+            raise urllib.error.URLError("gone")
+        return io.BytesIO((mnist_files / "mnist" / address.rsplit("/")[-1]).read_bytes())
+
+    monkeypatch.setattr(images.urllib.request, "urlopen", serve)
+    home = tmp_path_factory.mktemp("home") / "new"
+    for fetch, there in ((fetch_mnist, mnist_files), (fetch_cifar10, cifar_files)):
+        for new, old in zip(fetch(home), fetch(there), strict=True):
+            np.testing.assert_array_equal(new, old)
+
+
+def test_default_folder(monkeypatch, tmp_path):
+    monkeypatch.delenv("NOTSORANDOM_DATA", raising=False)
+    monkeypatch.delenv("LOCALAPPDATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert images.data_folder() == tmp_path / "notsorandom"
+
+
+def test_a_failed_write_leaves_nothing(tmp_path):
+    def fail(file):
+        file.write(b"half")
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        images.save(tmp_path / "file", fail)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_hog(rng, tmp_path, monkeypatch, capsys):
+    colour = rng.integers(0, 256, (5, 32, 32, 3), dtype=np.uint8)
+    first = hog(colour, tmp_path)
+    assert first.shape == (5, 512)
+    assert first.dtype == np.float32
+    assert "5/5" in capsys.readouterr().err
+    cells = first.reshape(5, -1, 8).sum(axis=2)  # each cell has L1 norm one
+    np.testing.assert_allclose(cells, 1, atol=1e-3)
+    monkeypatch.setattr(descriptors, "compute", None)
+    np.testing.assert_array_equal(hog(colour, tmp_path), first)  # not computed again
+
+
+def test_hog_computes_a_damaged_cache_again(rng, tmp_path):
+    grey = rng.integers(0, 256, (3, 16, 16), dtype=np.uint8)
+    first = hog(grey, tmp_path, verbose=0)
+    (cache,) = (tmp_path / "hog").iterdir()
+    cache.write_bytes(cache.read_bytes()[:-100])
+    np.testing.assert_array_equal(hog(grey, tmp_path, verbose=0), first)
+
+
+def test_hog_wants_images(tmp_path):
+    with pytest.raises(ValueError, match=r"\(4, 784\)"):
+        hog(np.zeros((4, 784)), tmp_path)
+
+
+def test_hog_names_its_extra(rng, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "skimage.feature", None)
+    with pytest.raises(ImportError, match=r"notsorandom\[images\]"):
+        hog(np.zeros((1, 8, 8)), tmp_path)

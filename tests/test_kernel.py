@@ -1,0 +1,77 @@
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+import reference
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.svm import SVC
+
+from notsorandom import FourierClassifier, FourierFeatures
+
+
+@pytest.fixture(scope="module", params=["aligned", "paired"])
+def features(request, windmill):
+    return FourierFeatures(20, phase=request.param, random_state=0).fit(*windmill[:2])
+
+
+def test_kernel_is_the_inner_product_of_the_features(features, windmill):
+    X, Z = windmill[0][:40], windmill[2][:30]
+    kernel = features.kernel_
+    np.testing.assert_allclose(kernel(X, Z), kernel.features(X) @ kernel.features(Z).T)
+    np.testing.assert_allclose(kernel(X), kernel(X, X))
+    np.testing.assert_array_equal(kernel.features(X), features.transform(X))
+
+
+def test_weights_are_a_measure(features):
+    weights = features.kernel_.weights
+    assert (weights >= 0).all()
+    np.testing.assert_allclose(weights.sum(), 1)
+    assert len(weights) == len(features.frequencies_) == len(features.phases_)
+
+
+def test_paired_kernel_is_translation_invariant(windmill):
+    X = windmill[0][:25]
+    kernel = FourierFeatures(8, phase="paired", random_state=0).fit(*windmill[:2]).kernel_
+    np.testing.assert_allclose(kernel(X), kernel(X + 5.0), atol=1e-9)
+    expected = reference.translation_invariant_gram(X, X, kernel.frequencies, kernel.weights)
+    np.testing.assert_allclose(kernel(X), expected, atol=1e-9)
+    np.testing.assert_allclose(np.diag(kernel(X)), 1)
+
+
+def test_mean_square_of_the_features_is_about_one(features, windmill):
+    squares = (features.transform(windmill[0]) ** 2).sum(axis=1)
+    assert 0.7 < squares.mean() < 1.3
+
+
+def test_svc_takes_the_kernel(windmill):
+    X, y, X_test, _ = windmill
+    model = FourierClassifier(40, random_state=0).fit(X, y)
+    machine = SVC(kernel=model.kernel_, C=1.0).fit(X, y)
+    agreement = np.mean(machine.predict(X_test) == model.predict(X_test))
+    assert agreement > 0.99  # the same SVM, solved in the dual
+    assert cross_val_score(clone(machine), X, y, cv=3).mean() > 0.9
+
+
+def test_kernel_is_frozen(features):
+    with pytest.raises(FrozenInstanceError):
+        features.kernel_.weights = None
+
+
+def test_head_of_the_kernel(features, windmill):
+    head = features.kernel_.head(6)
+    assert head.n_components == 6
+    np.testing.assert_allclose(head.weights.sum(), 1)
+    for size in (0, 21, -2):
+        with pytest.raises(ValueError, match="head"):
+            features.kernel_.head(size)
+
+
+def test_wrong_width(features):
+    with pytest.raises(ValueError, match=r"\(5, 3\).*\(n_samples, 2\)"):
+        features.kernel_(np.zeros((5, 3)))
+
+
+def test_integers_and_no_rows(features):
+    assert features.kernel_.features([[1, 2], [3, 4]]).shape == (2, 20)
+    assert features.kernel_.features(np.empty((0, 2))).shape == (0, 20)
