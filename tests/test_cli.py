@@ -37,6 +37,16 @@ def test_demo_checks_the_folder_first(tmp_path, capsys):
     assert "doesn't exist" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["--seed", "-1"], "--seed -1"), (["--output", "picture.txt"], "ends in .png")],
+)
+def test_demo_checks_its_arguments_first(arguments, message, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["demo", *arguments])
+    assert message in capsys.readouterr().err
+
+
 def test_interrupted_demo(monkeypatch, capsys):
     def interrupt(*arguments):
         raise KeyboardInterrupt

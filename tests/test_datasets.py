@@ -106,7 +106,7 @@ def test_damaged_files_are_never_read(mnist_files, damage):
         path.write_bytes(gzip.compress(bytes(content)))
     else:
         path.write_bytes(b"<html>not found</html>")
-    with pytest.raises(ValueError, match=r"train-images.*[Dd]elete it"):
+    with pytest.raises(ValueError, match=r"train-images.*not the original.*Delete it"):
         fetch_mnist(mnist_files)
 
 
@@ -135,7 +135,7 @@ def test_missing_files_are_downloaded(mnist_files, cifar_files, monkeypatch, tmp
         if address.endswith(".tar.gz"):
             return io.BytesIO(archive.getvalue())
         if "yann" in address:
-            raise urllib.error.URLError("gone")
+            return io.BytesIO(b"<html>moved</html>")
         return io.BytesIO((mnist_files / "mnist" / address.rsplit("/")[-1]).read_bytes())
 
     monkeypatch.setattr(images.urllib.request, "urlopen", serve)
@@ -182,7 +182,15 @@ def test_hog_computes_a_damaged_cache_again(rng, tmp_path):
     np.testing.assert_array_equal(hog(grey, tmp_path, verbose=0), first)
 
 
+def test_hog_is_not_lost_if_it_cannot_be_kept(rng, tmp_path):
+    (tmp_path / "hog").write_text("a file where the folder should be")
+    with pytest.warns(UserWarning, match="could not be kept"):
+        assert hog(rng.uniform(size=(2, 8, 8)), tmp_path, verbose=0).shape == (2, 32)
+
+
 def test_hog_wants_images(tmp_path):
+    with pytest.raises(ValueError, match="at least one image"):
+        hog(np.zeros((0, 8, 8)), tmp_path)
     with pytest.raises(ValueError, match=r"\(4, 784\)"):
         hog(np.zeros((4, 784)), tmp_path)
 

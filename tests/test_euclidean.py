@@ -149,6 +149,12 @@ def test_scale_survives_copies_and_extremes(rng):
         assert 0.3 < median_distance(Rows(X * factor), rng) / factor < 3
 
 
+def test_scale_is_seen_in_a_crowd_of_copies(rng):
+    X = np.zeros((5000, 2))
+    X[[17, 4000]] = [[3.0, 4.0], [6.0, 8.0]]
+    assert 5 <= median_distance(Rows(X), rng) <= 10
+
+
 def test_given_scale_and_center_are_kept(rng):
     data = Rows(rng.standard_normal((20, 2)))
     space = Euclidean(scale=7.0, center=[1.0, 2.0]).resolve(data, rng)
@@ -156,7 +162,9 @@ def test_given_scale_and_center_are_kept(rng):
     np.testing.assert_array_equal(space.center, [1.0, 2.0])
 
 
-@pytest.mark.parametrize(("name", "value"), [("scale", 0), ("scale", "mode"), ("center", "median")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("scale", 0), ("scale", "mode"), ("center", "median"), ("center", [np.nan])]
+)
 def test_bad_parameters(name, value):
     with pytest.raises(ValueError, match=f"{name}=.*must be"):
         Euclidean(**{name: value}).check()

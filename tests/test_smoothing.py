@@ -31,11 +31,12 @@ def test_noise_does_not_move_the_choice():
     assert taken.count(CANDIDATES[0]) >= 57
 
 
-def test_every_sample_is_asked_once_if_they_are_few():
+def test_half_is_learned_from_and_half_is_asked():
     _, asked = choose([0.2, 0.2, 0.2], n_samples=500)
-    for candidate in CANDIDATES:
-        tests = np.concatenate([test for _, test, other in asked if other == candidate])
-        assert sorted(tests) == list(range(500))
+    assert [candidate for _, _, candidate in asked] == list(CANDIDATES)
+    for train, test, _ in asked:
+        assert sorted([*train, *test]) == list(range(500))
+        assert len(train) == len(test)
 
 
 def test_many_samples_are_not_all_asked(monkeypatch):

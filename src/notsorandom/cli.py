@@ -9,6 +9,9 @@ from pathlib import Path
 
 from notsorandom import __version__
 
+# Kinds of picture that every installation of matplotlib can write.
+PICTURES = (".png", ".pdf", ".svg")
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit code."""
@@ -37,6 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = options.output.resolve().parent
     if not folder.is_dir():
         parser.error(f"--output {options.output}: the folder {folder} doesn't exist; make it first")
+    if options.output.suffix not in PICTURES or options.output.is_dir():
+        parser.error(f"--output {options.output}: name a file that ends in {', '.join(PICTURES)}")
+    if not 0 <= options.seed < 2**31:
+        parser.error(f"--seed {options.seed}: it must be from 0 to {2**31 - 1}")
 
     from notsorandom.experiments.demo import run_demo
 

@@ -103,18 +103,21 @@ class _FourierEstimator(BaseEstimator):
                 "tell classes apart: give it samples of at least two."
             )
         seed = check_random_state(self.random_state).randint(2**31 - 1)
-        rng = np.random.default_rng(seed)
+        # Two streams: the game is the same whether its smoothing was chosen or given.
+        rng, choice_rng = np.random.default_rng(seed).spawn(2)
         rows = Rows(X)
         labels = signs(codes, len(self.classes_), X.dtype)
         if self.smoothing == "auto":
-            self.smoothing_ = game.choose_smoothing(rows, codes, labels, self.n_components, rng)
+            self.smoothing_ = game.choose_smoothing(
+                rows, codes, labels, self.n_components, choice_rng, self.verbose
+            )
         else:
             self.smoothing_ = float(self.smoothing)
         result, self.kernel_ = game.play(
             rows, labels, self.n_components, self.smoothing_, rng, self.verbose
         )
-        self.frequencies_ = result.frequencies
-        self.phases_ = result.phases
+        self.frequencies_ = self.kernel_.frequencies
+        self.phases_ = self.kernel_.phases
         self.history_ = result.history
         self.status_ = result.status
         self._finish(rows, labels, game.loss)
@@ -131,9 +134,9 @@ class _FourierEstimator(BaseEstimator):
         check_number("C", self.C, above=0)
         check_number("smoothing", self.smoothing, least=0, or_else=["auto"])
         check_number("learning_rate", self.learning_rate, above=0, or_else=["auto", "theory"])
-        check_number("verbose", self.verbose, least=0, integer=True)
-        space = named_object("space", self.space, SPACES)
-        search = named_object("search", self.search, SEARCHES)
+        check_number("verbose", int(self.verbose), least=0, integer=True)
+        space = named_object("space", self.space, SPACES, needs=["check", "resolve", "features"])
+        search = named_object("search", self.search, SEARCHES, needs=["check", "find"])
         n_columns = space.n_columns(self.phase)
         if self.n_components % n_columns:
             raise ValueError(
@@ -185,7 +188,8 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fourie
     smoothing : float or "auto", default="auto"
         Standard deviation of the noise that the samples are thought to carry, as a fraction of
         their median distance. More of it favours low frequencies. ``"auto"`` compares a few
-        values by cross-validation on the training data, at less than the cost of the fit.
+        values on a held-out part of the training data, at less than the cost of the fit (with
+        fewer than 30 frequencies to learn, it is 0.06).
     weighting : {"potential", "uniform"}, default="potential"
         How much of the kernel each frequency gets: in proportion to the amplitude of the peak it
         was found at, or all the same, as in the paper.
@@ -257,6 +261,8 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fourie
         shorter.__dict__ |= self._learned()
         shorter.kernel_ = kernel
         shorter.frequencies_, shorter.phases_ = kernel.frequencies, kernel.phases
+        n_rounds = 1 + int(np.searchsorted(self.history_["n_frequencies"], len(kernel.weights)))
+        shorter.history_ = {name: column[:n_rounds] for name, column in self.history_.items()}
         return shorter
 
     @property
@@ -301,7 +307,7 @@ class FourierClassifier(ClassifierMixin, _FourierEstimator):
     """
 
     def _finish(self, rows: Rows, labels: Array, loss: MarginLoss) -> None:
-        features = self.kernel_.features(rows.array)
+        features = self.kernel_.features_of(rows)
         with Progress(labels.shape[1], "machines", shown=self.verbose > 0) as bar:
             machines = one_versus_rest(
                 features, labels, loss, DUALITY_GAP, lambda task: bar.update(task + 1)
@@ -314,7 +320,7 @@ class FourierClassifier(ClassifierMixin, _FourierEstimator):
         if self.duality_gap_ > DUALITY_GAP:
             warnings.warn(
                 f"The final SVM was solved to a relative duality gap of {self.duality_gap_:.1e}, "
-                f"not to {DUALITY_GAP:.0e}: give X in float64, or a smaller C.",
+                f"not to {DUALITY_GAP:.0e}: try a smaller C.",
                 ConvergenceWarning,
                 stacklevel=4,
             )

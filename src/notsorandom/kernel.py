@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from notsorandom.parameters import check_number
 from notsorandom.rows import Array, Rows
 
 
@@ -33,6 +34,12 @@ class LearnedKernel:
     weights: Array
     phase: str
 
+    def __post_init__(self) -> None:
+        for name in ("frequencies", "phases", "weights"):
+            array = np.array(getattr(self, name))
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
     @property
     def n_components(self) -> int:
         """Number of real features."""
@@ -58,17 +65,19 @@ class LearnedKernel:
                 f"X has shape {X.shape}, but this kernel takes arrays of shape "
                 f"(n_samples, {self.frequencies.shape[1]}), as at fit."
             )
-        columns = np.repeat(np.sqrt(self.weights), self.space.n_columns(self.phase))
-        frequencies, phases, scales = (
-            part.astype(X.dtype, copy=False) for part in (self.frequencies, self.phases, columns)
-        )
-
-        def block_features(block: Array) -> Array:
-            return self.space.features(block, frequencies, phases, self.phase) * scales
-
         if len(X) == 0:
             return np.empty((0, self.n_components), dtype=X.dtype)
-        return Rows(X).map(block_features)
+        return self.features_of(Rows(X))
+
+    def features_of(self, rows: Rows) -> Array:
+        """Features of rows that are known to fit."""
+        columns = np.repeat(np.sqrt(self.weights), self.space.n_columns(self.phase))
+        frequencies, phases, scales = (
+            part.astype(rows.dtype, copy=False) for part in (self.frequencies, self.phases, columns)
+        )
+        return rows.map(
+            lambda block: self.space.features(block, frequencies, phases, self.phase) * scales
+        )
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
         """Gram matrix of shape (n_samples_X, n_samples_Z); `Z` is `X` if not given."""
@@ -78,8 +87,9 @@ class LearnedKernel:
 
     def head(self, n_components: int) -> LearnedKernel:
         """The kernel of the first `n_components` features."""
+        check_number("n_components", n_components, above=0, integer=True)
         n_columns = self.space.n_columns(self.phase)
-        if not 1 <= n_components <= self.n_components or n_components % n_columns:
+        if n_components > self.n_components or n_components % n_columns:
             raise ValueError(
                 f"head({n_components!r}) is not possible: it takes 1 to {self.n_components} "
                 f"features, in steps of {n_columns} with phase={self.phase!r}."

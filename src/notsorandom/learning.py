@@ -13,7 +13,7 @@ from notsorandom.kernel import LearnedKernel, normalized
 from notsorandom.linear import LinearSVM, one_versus_rest
 from notsorandom.progress import Progress
 from notsorandom.rows import Array, Rows
-from notsorandom.smoothing import choose_smoothing
+from notsorandom.smoothing import CANDIDATES, choose_smoothing
 
 WEIGHTINGS: dict[str, Callable[[GameResult], Array]] = {
     "potential": lambda result: normalized(np.sqrt(result.potentials)),
@@ -21,6 +21,10 @@ WEIGHTINGS: dict[str, Callable[[GameResult], Array]] = {
 }
 # Games that choose the smoothing are this much shorter than the one they choose it for.
 TRIAL_SHARE = 6
+# Shorter ones would cost more than they tell.
+LEAST_TRIAL = 5
+# Their SVMs needn't be exact.
+TRIAL_GAP = 1e-2
 # The final SVM's, relative to its objective: far less than what moves its accuracy.
 DUALITY_GAP = 1e-3
 
@@ -75,23 +79,34 @@ class Game:
         return result, kernel
 
     def choose_smoothing(
-        self, rows: Rows, codes: Array, labels: Array, n_components: int, rng: np.random.Generator
+        self,
+        rows: Rows,
+        codes: Array,
+        labels: Array,
+        n_components: int,
+        rng: np.random.Generator,
+        verbose: int = 0,
     ) -> float:
-        """Cross-validate the smoothing with short games."""
+        """Compare the candidates by short games on a part of the data."""
         n_columns = self.space.n_columns(self.phase)
-        n_trial = max(1, n_components // n_columns // TRIAL_SHARE) * n_columns
+        n_trial = n_components // n_columns // TRIAL_SHARE * n_columns
+        if n_trial < LEAST_TRIAL:
+            return CANDIDATES[0]
         seed = rng.integers(2**63)
+        with Progress(len(CANDIDATES), "smoothing", shown=verbose > 0) as bar:
 
-        def errors(train: Array, test: Array, smoothing: float) -> Array:
-            # The same seed for all candidates: they differ by nothing else.
-            trial_rng = np.random.default_rng(seed)
-            _, kernel = self.play(rows.take(train), labels[train], n_trial, smoothing, trial_rng)
-            features = kernel.features(rows.array[train])
-            machines = one_versus_rest(features, labels[train], self.loss, 10 * DUALITY_GAP)
-            scores = decide(machines, kernel.features(rows.array[test]))
-            return predicted_codes(scores) != codes[test]
+            def errors(train: Array, test: Array, smoothing: float) -> Array:
+                # The same seed for all candidates: they differ by nothing else.
+                trial_rng, part = np.random.default_rng(seed), rows.take(train)
+                _, kernel = self.play(part, labels[train], n_trial, smoothing, trial_rng)
+                machines = one_versus_rest(
+                    kernel.features_of(part), labels[train], self.loss, TRIAL_GAP
+                )
+                bar.update(CANDIDATES.index(smoothing) + 1)
+                scores = decide(machines, kernel.features_of(rows.take(test)))
+                return predicted_codes(scores) != codes[test]
 
-        return choose_smoothing(codes, errors, rng)
+            return choose_smoothing(codes, errors, rng)
 
 
 def decide(machines: list[LinearSVM], features: Array) -> Array:

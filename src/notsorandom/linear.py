@@ -18,8 +18,8 @@ from notsorandom.rows import Array
 WIDTHS = tuple(2.0 * 0.3**k for k in range(16))
 # Newton's method on a piecewise quadratic function needs about ten steps a width.
 MAX_NEWTON = 50
-# A width is left when another Newton step would gain less than this share of the gap allowed.
-SLACK = 1e-4
+# A width is left when what Newton's method has yet to gain is this share of the gap allowed.
+SLACK = 0.1
 # Halvings of the line search: steps are found to any precision that float64 has a use for.
 LINE_HALVINGS = 40
 
@@ -70,7 +70,8 @@ def solve_svm(features: Array, labels: Array, loss: MarginLoss, tol: float) -> L
     Returns
     -------
     LinearSVM
-        With the smallest gap reached, if `tol` is beyond the precision of the features' type.
+        With the smallest gap reached, if `tol` is beyond what float64 allows. Features in float32
+        are taken to float64 where their own precision doesn't allow it.
     """
     n_samples, n_features = features.shape
     coef = np.zeros(n_features)
@@ -92,8 +93,13 @@ def solve_svm(features: Array, labels: Array, loss: MarginLoss, tol: float) -> L
             coef = coef + step * direction[:-1]
             intercept += step * direction[-1]
             margins = margins + step * change
-            decrease = -float(gradient @ direction)
-            if decrease <= SLACK * tol * (0.5 * coef @ coef + loss.loss(margins)):
+            # What the primal can still fall, the dual still rise, and its balance still cost.
+            left = max(
+                -float(gradient @ direction),
+                float(gradient[:-1] @ gradient[:-1]),
+                abs(gradient[-1] * intercept),
+            )
+            if left <= SLACK * tol * (0.5 * coef @ coef + loss.loss(margins)):
                 break
         # Margins anew, free of what the updates rounded; then the gap of the loss itself.
         margins = labels * (features @ coef.astype(features.dtype) + intercept).astype(np.float64)
@@ -111,6 +117,8 @@ def solve_svm(features: Array, labels: Array, loss: MarginLoss, tol: float) -> L
         if best.gap <= tol:
             break
     assert best is not None
+    if best.gap > tol and features.dtype != np.float64:
+        return solve_svm(features.astype(np.float64), labels.astype(np.float64), loss, tol)
     return best
 
 
@@ -120,12 +128,20 @@ def newton_solve(corner: Array, curvature: float, n_samples: int, gradient: Arra
     hessian = np.empty((n_features + 1, n_features + 1))
     hessian[:-1, :-1] = corner.T @ corner
     hessian[-1, :-1] = hessian[:-1, -1] = corner.sum(axis=0, dtype=np.float64)
-    hessian[-1, -1] = len(corner)
     # The intercept isn't regularised: with nobody in the corner it would have no curvature at all.
-    hessian[-1, -1] += 1e-6 * n_samples
+    hessian[-1, -1] = len(corner) + 1e-6 * n_samples
     hessian /= curvature
     hessian[np.diag_indices(n_features)] += 1
-    return linalg.solve(hessian, gradient, assume_a="pos")
+    # A sharp corner leaves the identity below the Gram matrix's rounding; then as little is added
+    # as makes it positive definite again. That bends the direction, not the solution.
+    rounding = np.finfo(corner.dtype).eps * np.trace(hessian)
+    for jitter in (0.0, 1e-2, 1.0, 1e2, 1e4):
+        try:
+            factor = linalg.cho_factor(hessian + jitter * rounding * np.eye(n_features + 1))
+        except linalg.LinAlgError:
+            continue
+        return linalg.cho_solve(factor, gradient)
+    return gradient / np.trace(hessian)
 
 
 def line_search(

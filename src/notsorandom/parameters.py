@@ -51,18 +51,27 @@ def check_number(
     raise ValueError(f"{name}={value!r} is not allowed: it must be {' or '.join(words)}.")
 
 
-def named_object(name: str, value: Any, known: dict[str, Any]) -> Any:
-    """Make the object that a name stands for, or check the object given and copy it."""
+def named_object(name: str, value: Any, known: dict[str, Any], needs: Collection[str]) -> Any:
+    """Make the object that a name stands for, or check the object given and copy it.
+
+    Parameters
+    ----------
+    name : str
+    value : str or object
+    known : dict of str to class
+    needs : collection of str
+        Methods that an object must have, whatever its class.
+    """
     if isinstance(value, str):
         check_choice(name, value, known)
         return known[value]()
-    kinds: Any = tuple(known.values())
-    if not isinstance(value, kinds):
+    missing = [method for method in needs if not callable(getattr(value, method, None))]
+    if missing or isinstance(value, type):
         choices = ", ".join(repr(choice) for choice in known)
-        makers = ", ".join(f"{kind.__name__}()" for kind in kinds)
+        makers = ", ".join(f"{kind.__name__}()" for kind in known.values())
         raise ValueError(
             f"{name}={value!r} is not allowed: it must be one of {choices}, or an object such as "
-            f"{makers}."
+            f"{makers}, with the methods {', '.join(needs)}."
         )
     value.check()
     return clone(value)

@@ -20,8 +20,8 @@ BLOCK_ROWS = (256, 8192)
 class Rows:
     """Samples in memory, only ever looked at a block of rows at a time.
 
-    Everything the game asks of its data is a sum over the samples or a value for each of them.
-    Whoever can do :meth:`add`, :meth:`map` and :meth:`sample` can hold the data.
+    Everything the game asks of its data is a sum over the samples, a value for each of them, or a
+    few of them: whoever can do :meth:`add`, :meth:`map` and :meth:`take` can hold the data.
 
     Parameters
     ----------

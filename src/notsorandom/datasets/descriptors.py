@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -44,10 +45,10 @@ def hog(
         512 columns for images of 32 x 32.
     """
     images = np.ascontiguousarray(images)
-    if images.ndim not in (3, 4) or (images.ndim == 4 and images.shape[3] != 3):
+    if images.ndim not in (3, 4) or (images.ndim == 4 and images.shape[3] != 3) or not len(images):
         raise ValueError(
             f"images has shape {images.shape}, but it must be (n_images, height, width), or "
-            "(n_images, height, width, 3) in colour."
+            "(n_images, height, width, 3) in colour, with at least one image."
         )
     settings = f"{images.shape} {images.dtype} {ORIENTATIONS} {CELL} {BLOCK_NORM}"
     key = hashlib.sha256(settings.encode() + images.tobytes()).hexdigest()[:32]
@@ -56,7 +57,10 @@ def hog(
     if cached is not None:
         return cached
     descriptors = compute(images, verbose)
-    save(path, lambda file: np.savez(file, descriptors=descriptors))
+    try:
+        save(path, lambda file: np.savez(file, descriptors=descriptors))
+    except OSError as error:  # not worth losing the descriptors for
+        warnings.warn(f"The descriptors could not be kept in {path}: {error}.", stacklevel=2)
     return descriptors
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import http.client
 import io
 import os
 import tarfile
 import tempfile
-import urllib.error
 import urllib.request
 import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ import numpy as np
 
 from notsorandom.rows import Array
 
+# What reading a damaged file raises.
+DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile, ValueError)
 # Seconds to wait for a server that doesn't answer.
 TIMEOUT = 30
 
@@ -79,11 +82,12 @@ def fetch_mnist(
     folder = data_folder(data_home) / "mnist"
 
     def download() -> None:
-        for name in MNIST:
+        for name, sha256 in MNIST.items():
             if not (folder / name).exists():
-                save(folder / name, first_answer([home + name for home in MNIST_HOMES]))
+                addresses = [home + name for home in MNIST_HOMES]
+                save(folder / name, first_answer(addresses, partial(unzipped, sha256=sha256)))
 
-    raw = read_all(folder, MNIST, download, gunzip)
+    raw = read_all(folder, MNIST, download, unzipped)
     arrays = []
     for images, labels in (raw[:2], raw[2:]):
         arrays += [
@@ -112,14 +116,15 @@ def fetch_cifar10(
     folder = data_folder(data_home) / "cifar-10-batches-bin"
 
     def download() -> None:
-        with tarfile.open(fileobj=io.BytesIO(first_answer([CIFAR10_HOME]))) as archive:
-            for member in archive.getmembers():
+        archive = io.BytesIO(first_answer([CIFAR10_HOME], bytes))
+        with tarfile.open(fileobj=archive) as members:
+            for member in members.getmembers():
                 name = Path(member.name).name
-                file = archive.extractfile(member)
+                file = members.extractfile(member)
                 if name in CIFAR10 and file is not None:
-                    save(folder / name, file.read())
+                    save(folder / name, verified(file.read(), CIFAR10[name]))
 
-    raw = read_all(folder, CIFAR10, download, bytes)
+    raw = read_all(folder, CIFAR10, download, verified)
     records = [np.frombuffer(part, dtype=np.uint8).reshape(-1, 3073) for part in raw]
     train, test = np.concatenate(records[:-1]), records[-1]
     images = [part[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1) for part in (train, test)]
@@ -130,14 +135,14 @@ def read_all(
     folder: Path,
     expected: dict[str, str],
     download: Callable[[], None],
-    decode: Callable[[bytes], bytes],
+    decode: Callable[[bytes, str], bytes],
 ) -> list[bytes]:
     """Contents of all files, downloaded if one is missing, each checked against its SHA-256."""
     missing = [name for name in expected if not (folder / name).exists()]
     if missing:
         try:
             download()
-        except (OSError, tarfile.TarError) as error:
+        except (*DAMAGE, OSError, tarfile.TarError) as error:
             raise FileNotFoundError(
                 f"{', '.join(missing)} not found in {folder}, and the download failed ({error}). "
                 f"Put the files there, or point data_home or NOTSORANDOM_DATA at the folder above."
@@ -146,32 +151,36 @@ def read_all(
     for name, sha256 in expected.items():
         path = folder / name
         try:
-            content = decode(path.read_bytes())
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise ValueError(f"{path} is damaged ({error}): delete it and load again.") from error
-        if hashlib.sha256(content).hexdigest() != sha256:
+            contents.append(decode(path.read_bytes(), sha256))
+        except DAMAGE as error:
             raise ValueError(
-                f"{path} is not the original file: its {len(content)} bytes have another checksum. "
-                "Delete it and load again."
-            )
-        contents.append(content)
+                f"{path} is not the original file ({error}). Delete it and load again."
+            ) from error
     return contents
 
 
-def gunzip(compressed: bytes) -> bytes:
-    """Uncompress; raises if the stream is cut short or altered."""
-    return gzip.decompress(compressed)
+def verified(content: bytes, sha256: str) -> bytes:
+    """Return the content if it has that checksum."""
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise ValueError(f"its {len(content)} bytes have another checksum")
+    return content
 
 
-def first_answer(addresses: list[str]) -> bytes:
-    """Content of the first address that answers."""
+def unzipped(compressed: bytes, sha256: str) -> bytes:
+    """Return what was compressed if it has that checksum."""
+    return verified(gzip.decompress(compressed), sha256)
+
+
+def first_answer(addresses: list[str], check: Callable[[bytes], Any]) -> bytes:
+    """Content of the first address that gives one which passes the check."""
     errors: list[str] = []
     for address in addresses:
         try:
             with urllib.request.urlopen(address, timeout=TIMEOUT) as answer:
                 content: bytes = answer.read()
-                return content
-        except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+            check(content)
+            return content
+        except (*DAMAGE, OSError, http.client.HTTPException) as error:
             errors.append(f"{address}: {error}")
     raise OSError("; ".join(errors))
 

@@ -16,7 +16,7 @@ from notsorandom.game import LOSSES, Round, play
 from notsorandom.kernel import LearnedKernel
 from notsorandom.learning import signs
 from notsorandom.linear import solve_svm
-from notsorandom.plots import GameDisplay, Moment
+from notsorandom.plots import GameDisplay, Moment, import_pyplot
 from notsorandom.rows import Array, Rows
 from notsorandom.search import Ascent
 from notsorandom.spaces import Euclidean
@@ -51,11 +51,11 @@ def run_demo(picture: Path, say: Callable[[str], Any], seed: int = 0) -> None:
         )
     say("\nAccuracy on the test samples; both with the same linear hinge-loss SVM at C = 1.")
     try:
-        figure = GameDisplay(X, y, game_moments(X, y, seed)).plot()
+        import_pyplot()
     except ImportError as error:
         say(f"\n{error}")
         return
-    figure.savefig(picture, dpi=110)
+    GameDisplay(X, y, game_moments(X, y, seed)).plot().savefig(picture, dpi=110)
     say(f"\nThe game in pictures: {picture.resolve()}")
 
 

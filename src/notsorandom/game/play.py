@@ -30,10 +30,10 @@ class Round:
     n_frequencies : int
         Found so far, this round's included.
     potential : float
-        Of the highest frequency found, before smoothing, as a share of its largest possible value:
-        1 if one wave told the classes apart without error, ``1 / n_samples`` if by luck alone.
+        Of the first frequency found, as a share of the largest value it could have, which is that
+        of samples all at the crests and troughs of one wave. About ``1 / n_samples`` is luck.
     objective : float
-        The dual objective on this round's kernel.
+        The dual objective on this round's kernel, the mean of its frequencies'.
     share_at_zero, share_at_upper : float
         Dual variables at the two ends of the box.
     seconds : float
@@ -61,7 +61,8 @@ class GameResult:
     potentials : ndarray of shape (n_frequencies,)
         Of each frequency's features, at the time it was found.
     weights : ndarray of shape (n_frequencies,)
-        The kernel player's average play: uniform.
+        The kernel player's average play: uniform over the frequencies, or, with the theory's
+        schedule, over the rounds.
     dual : ndarray of shape (n_samples, n_tasks)
         Where the dual player ended.
     history : dict of str to ndarray
@@ -98,9 +99,11 @@ def play(
     r"""Learn frequencies by no-regret play.
 
     In each round the kernel player searches for peaks of the potential of the current measure, and
-    the dual player takes a gradient step against the kernel of the peaks found:
+    the dual player takes a gradient step against the mean kernel :math:`\lambda` of the `p` peaks
+    found, which counts for `p` plays:
 
-    .. math:: \alpha \leftarrow \mathrm{Proj}[\alpha + \tfrac{\eta}{n} \nabla_\alpha F(\alpha)].
+    .. math:: \alpha \leftarrow
+       \mathrm{Proj}[\alpha + \tfrac{\eta p}{n} \nabla_\alpha F(\alpha, \lambda)].
 
     Parameters
     ----------
@@ -116,9 +119,10 @@ def play(
     smoothing : float
         As a fraction of the space's scale.
     learning_rate : "auto", "theory" or float
-        :math:`\eta` above: in these units 1 means that a feature's whole correlation with the
-        measure may be taken away in a round. ``"auto"`` takes a quarter of it, always: a longer
-        game goes through the same rounds first. ``"theory"`` is the regret bound's schedule.
+        :math:`\eta` above: in these units, with aligned phases, 1 takes away a feature's whole
+        correlation with the measure. ``"auto"`` takes a quarter of it, always: a longer game goes
+        through the same rounds first. ``"theory"`` is the regret bound's schedule, for which a
+        round is one play however many its peaks.
     projection : {"exact", "alternating"}
     watch : callable, optional
         Called with each round's record and the dual variables that the round started from.
@@ -135,59 +139,64 @@ def play(
     n_columns = space.n_columns(phase)
     dual = np.full(labels.shape, loss.start, dtype=rows.dtype)
     dual = project_dual(dual, labels, loss.upper)
+    kernel_bound = 2.0 / n_columns  # sup of k(x, x): 1 for the paired kernel
     found: list[tuple[Array, Array, Array]] = []
+    weights: list[Array] = []
     history: list[Round] = []
-    count, flat = 0, False
-    while count < n_frequencies:
+    flat = True
+    while (missing := n_frequencies - sum(len(part) for part in weights)) > 0:
         measure = dual * labels
-        landscape = Landscape(space, rows, measure, smoothing)
-        peaks = search.find(landscape, n_frequencies - count, rng)
+        peaks = search.find(Landscape(space, rows, measure, smoothing), missing, rng)
         phases = space.phases(peaks.amplitudes)
         alignment = space.alignment(peaks.amplitudes, phases, phase)
         potentials = np.square(alignment, dtype=np.float64).sum(axis=(1, 2))
+        n_peaks = plays = len(peaks)
+        if learning_rate == "auto":
+            rate = SHRINKAGE * n_columns
+        elif learning_rate == "theory":
+            rate, plays = loss.theory_rate(len(history) + 1, n_samples, kernel_bound), 1
+        else:
+            rate = float(learning_rate)
         found.append((peaks.frequencies, phases, potentials))
-        count += len(peaks)
+        weights.append(np.full(n_peaks, plays / n_peaks))
 
-        mass = float(np.abs(measure).sum(dtype=np.float64))
-        flat = bool(potentials.max() <= (np.finfo(rows.dtype).eps * mass) ** 2)
-        kernel_bound = 2.0 / n_columns  # sup of k(x, x): the paired kernel's is 1
+        mass = np.abs(measure).sum(axis=0, dtype=np.float64)  # (n_tasks,)
+        largest = kernel_bound * float(mass @ mass)
+        rounding = np.finfo(rows.dtype).eps ** 2 * largest
+        flat = flat and bool(potentials.max() <= rounding)
+        share_at_zero, share_at_upper = loss.shares(dual)
         record = Round(
-            n_frequencies=count,
-            potential=float(potentials[0]) / (kernel_bound * mass**2) if mass else 0.0,
+            n_frequencies=sum(len(part) for part in weights),
+            potential=float(potentials[0]) / largest if largest else 0.0,
             objective=loss.objective(dual, float(potentials.mean())),
-            share_at_zero=loss.shares(dual)[0],
-            share_at_upper=loss.shares(dual)[1],
+            share_at_zero=share_at_zero,
+            share_at_upper=share_at_upper,
             seconds=time.perf_counter() - began,
         )
         history.append(record)
         if watch is not None:
             watch(record, dual)
 
-        if learning_rate == "auto":
-            rate = SHRINKAGE * n_columns
-        elif learning_rate == "theory":
-            rate = loss.theory_rate(len(history), n_samples, kernel_bound)
-        else:
-            rate = float(learning_rate)
-        response = respond(rows, space, phase, peaks.frequencies, phases, alignment)
-        slope = loss.gradient(dual, labels, response)
-        step = dual.dtype.type(rate / n_samples)
-        dual = project_dual(dual + step * slope, labels, loss.upper)
+        response = respond(rows, space, phase, peaks.frequencies, phases, alignment) / n_peaks
+        slope = loss.gradient(dual, labels, response.astype(rows.dtype, copy=False))
+        step = plays * rate / n_samples
+        if loss.curvature:  # beyond, the dual's own quadratic term would overshoot
+            step = min(step, 1 / loss.curvature)
+        dual = project_dual(dual + dual.dtype.type(step) * slope, labels, loss.upper)
         if not math.isfinite(loss.upper):
             dual = shrink_into_ball(dual, loss.radius(n_samples))
 
     frequencies, phases, potentials = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    measure_of_play = np.concatenate(weights)
+    records = [asdict(record) for record in history]
     return GameResult(
         space=space,
         frequencies=frequencies,
         phases=phases,
         potentials=potentials,
-        weights=np.full(count, 1 / count),
+        weights=measure_of_play / measure_of_play.sum(),
         dual=dual,
-        history={
-            name: np.array([asdict(record)[name] for record in history])
-            for name in asdict(history[0])
-        },
+        history={name: np.array([record[name] for record in records]) for name in records[0]},
         status="flat" if flat else "complete",
     )
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from notsorandom.rows import Array
 
-# Newton's method on a piecewise linear function ends after a handful of pieces; the bracket
-# halves at least every other step, so this is far past the precision of float64.
-MAX_ITERATIONS = 128
+# Newton's method on a piecewise linear function ends after a handful of pieces, and every fourth
+# step halves the bracket, so this is far past the precision of float64.
+MAX_ITERATIONS = 256
 
 
 def project(point: Array, labels: Array, upper: float) -> Array:
@@ -34,6 +34,7 @@ def project(point: Array, labels: Array, upper: float) -> Array:
     low = -np.max(point, axis=0, where=~positive, initial=-np.inf).astype(np.float64)
     low, high = np.minimum(low, high), np.maximum(low, high)
     multiplier = np.clip(0.0, low, high)
+    rounding = np.finfo(point.dtype).eps
     for iteration in range(MAX_ITERATIONS):
         moved = point - multiplier.astype(point.dtype) * labels
         clipped = np.clip(moved, 0, upper)
@@ -42,9 +43,10 @@ def project(point: Array, labels: Array, upper: float) -> Array:
         high = np.where(excess < 0, multiplier, high)
         inside = np.count_nonzero((moved > 0) & (moved < upper), axis=0)
         newton = multiplier + excess / np.maximum(inside, 1)
-        # Every other step a bisection, so that the bracket shrinks whatever Newton does.
-        good = (inside > 0) & (newton > low) & (newton < high) & (iteration % 2 == 0)
-        following = np.where(excess == 0, multiplier, np.where(good, newton, (low + high) / 2))
+        balanced = np.abs(excess) <= rounding * clipped.sum(axis=0, dtype=np.float64)
+        # Now and then a bisection, so that the bracket shrinks whatever Newton does.
+        good = (inside > 0) & (newton > low) & (newton < high) & (iteration % 4 != 3)
+        following = np.where(balanced, multiplier, np.where(good, newton, (low + high) / 2))
         if np.all(following.astype(point.dtype) == multiplier.astype(point.dtype)):
             break
         multiplier = following

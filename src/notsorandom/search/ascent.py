@@ -23,9 +23,9 @@ class Ascent(BaseEstimator):
     ----------
     n_particles : int, default=16
         Starts a round.
-    n_steps : int, default=9
+    n_steps : int, default=10
         Steps of each particle.
-    n_peaks : int, default=5
+    n_peaks : int, default=8
         At most this many peaks are returned, highest first.
     similarity : float, default=0.7
         Two peaks are one if their features correlate by more than this.
@@ -37,8 +37,8 @@ class Ascent(BaseEstimator):
     def __init__(
         self,
         n_particles: int = 16,
-        n_steps: int = 9,
-        n_peaks: int = 5,
+        n_steps: int = 10,
+        n_peaks: int = 8,
         similarity: float = 0.7,
         subsample: float = 0.2,
     ) -> None:
@@ -86,21 +86,20 @@ def climb(landscape: Landscape, points: Points, steps: Array, n_steps: int) -> t
     steps : ndarray of shape (n_points,)
         Where the step lengths ended, to go on from.
     """
-    tiny = np.finfo(steps.dtype).tiny
     directions = points.slope
     for _ in range(n_steps):
         trial = landscape.at(points.frequencies + steps[:, None] * directions)
         rose = trial.height > points.height
         turn = trial.slope - points.slope
-        curvature = np.abs(dot(directions, turn)) / (steps * dot(directions, directions) + tiny)
+        curvature = ratio(np.abs(dot(directions, turn)), steps * dot(directions, directions))
         # Polak and Ribiere's rule, restarted where it is negative or the step was refused.
-        keep = dot(trial.slope, turn) / (dot(points.slope, points.slope) + tiny)
+        keep = ratio(dot(trial.slope, turn), dot(points.slope, points.slope))
         keep = np.where(rose, np.maximum(keep, 0), 0)
         points = points.replaced(rose, trial)
         directions = points.slope + keep[:, None] * directions
         ascends = dot(directions, points.slope) > 0
         directions = np.where(ascends[:, None], directions, points.slope)
-        secant = dot(directions, points.slope) / (dot(directions, directions) * curvature + tiny)
+        secant = ratio(ratio(dot(directions, points.slope), dot(directions, directions)), curvature)
         steps = np.where(rose, np.minimum(secant, 4 * steps), steps / 3)
     return points, steps
 
@@ -108,3 +107,8 @@ def climb(landscape: Landscape, points: Points, steps: Array, n_steps: int) -> t
 def dot(left: Array, right: Array) -> Array:
     """Row by row inner products."""
     return np.einsum("ij,ij->i", left, right)
+
+
+def ratio(numerator: Array, denominator: Array) -> Array:
+    """Quotients, finite where the denominator vanishes."""
+    return numerator / np.maximum(denominator, np.finfo(denominator.dtype).tiny)

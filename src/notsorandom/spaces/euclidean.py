@@ -42,6 +42,11 @@ class Euclidean(BaseEstimator):
         check_number("scale", self.scale, above=0, or_else=["median"])
         if isinstance(self.center, str):
             check_choice("center", self.center, ["mean"])
+        elif np.ndim(self.center) != 1 or not np.isfinite(self.center).all():
+            raise ValueError(
+                f"center={self.center!r} is not allowed: it must be 'mean' or a point, an array of "
+                "shape (n_features,) with finite numbers."
+            )
 
     def resolve(self, rows: Rows, rng: np.random.Generator) -> Euclidean:
         """Return the same space with its scale and centre measured on the data."""
@@ -50,6 +55,11 @@ class Euclidean(BaseEstimator):
             center = total / rows.dtype.type(len(rows))
         else:
             center = np.asarray(self.center, dtype=rows.dtype)
+            if len(center) != rows.n_features:
+                raise ValueError(
+                    f"center has {len(center)} coordinates, but X has {rows.n_features} columns: "
+                    "give one coordinate a column, or 'mean'."
+                )
         scale = median_distance(rows, rng) if isinstance(self.scale, str) else float(self.scale)
         return Euclidean(scale=scale, center=center)
 
@@ -152,14 +162,13 @@ class Euclidean(BaseEstimator):
             cosine, sine = amplitudes
             total, half = rows.add(weighted_sums, measure)
             half -= np.outer(total, self.center)
-        assert half.shape == (n_frequencies, rows.n_features)
         return amplitudes, 2 * half
 
     def phases(self, amplitudes: Array) -> Array:
         r"""Phase at which one cosine a frequency has the most of the potential.
 
-        It maximises :math:`\sum_k (C_k \cos b + S_k \sin b)^2`: half the angle of a two by two
-        matrix's top eigenvector. With one task that is all of the potential.
+        It maximises :math:`\sum_k (C_k \cos b + S_k \sin b)^2`, so it is the direction of the top
+        eigenvector of a two by two matrix. With one task the cosine has all of the potential.
         """
         cosine, sine = amplitudes.astype(np.float64)  # (n_tasks, n_frequencies)
         twice = np.arctan2(2 * (cosine * sine).sum(axis=0), (cosine**2 - sine**2).sum(axis=0))
@@ -206,12 +215,17 @@ def median_distance(rows: Rows, rng: np.random.Generator) -> float:
     Pairs that coincide don't count, so that many copies of a point leave a usable length. If all
     points are equal, any length will do, and it is 1.
     """
-    first = rows.array[rng.integers(len(rows), size=N_PAIRS)]
-    second = rows.array[rng.integers(len(rows), size=N_PAIRS)]
-    # Divided by the largest difference first: squares of very large or small numbers overflow.
-    difference = first.astype(np.float64) - second
-    largest = np.abs(difference).max()
-    if largest == 0:
-        return 1.0
-    distances = largest * np.sqrt(((difference / largest) ** 2).sum(axis=1))
-    return float(np.median(distances[distances > 0]))
+    pairs = [rows.take(rng.integers(len(rows), size=N_PAIRS)).array for _ in range(2)]
+    distances = lengths(pairs[0] - pairs[1].astype(np.float64))
+    if not distances.any():  # almost all points are equal: look for those that are not
+        origin = rows.take(np.arange(1)).array.astype(np.float64)
+        distances = rows.map(lambda block: lengths(block - origin))
+    apart = distances[distances > 0]
+    return float(np.median(apart)) if len(apart) else 1.0
+
+
+def lengths(vectors: Array) -> Array:
+    """Norms of the rows, safe from the overflow of squares of very large or small numbers."""
+    largest = np.abs(vectors).max(axis=1, keepdims=True)
+    scaled = vectors / np.where(largest > 0, largest, 1)
+    return largest[:, 0] * np.sqrt((scaled * scaled).sum(axis=1))

@@ -104,9 +104,23 @@ class Landscape:
         return self.space.draw(n_points, self.rows.dtype, rng)
 
     def coarse(self, n_rows: int, rng: np.random.Generator) -> Landscape:
-        """The same landscape as at most `n_rows` of the samples show it."""
-        indices = self.rows.sample(n_rows, rng)
-        return Landscape(self.space, self.rows.take(indices), self.measure[indices], self.smoothing)
+        """The same landscape as `n_rows` random samples show it.
+
+        Samples are drawn by their share of the measure and weighted by its inverse, so that few of
+        them stand for it well; what then is left of each task's total mass is taken away again.
+        """
+        mass = np.abs(self.measure).sum(axis=1, dtype=np.float64) + np.finfo(float).tiny
+        share = mass / mass.sum()
+        chosen = np.sort(rng.choice(len(share), size=n_rows, p=share))
+        measure = self.measure[chosen] / (n_rows * share[chosen, None])
+        total = self.measure.sum(axis=0, dtype=np.float64)
+        measure += (total - measure.sum(axis=0)) / n_rows
+        return Landscape(
+            self.space,
+            self.rows.take(chosen),
+            measure.astype(self.rows.dtype),
+            self.smoothing,
+        )
 
     def distinct(self, points: Points, similarity: float, rng: np.random.Generator) -> list[int]:
         """Indices of points that are not alike, highest first.
