@@ -3,7 +3,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -60,6 +60,31 @@ def test_head_is_the_smaller_fit(windmill):
     assert head.get_params() == small.get_params()
     assert len(head.get_feature_names_out()) == 12
     assert len(large.frequencies_) == 40  # untouched
+
+
+def test_a_chosen_smoothing_plays_the_same_game_as_a_given_one(windmill):
+    X, y = windmill[:2]
+    chosen = FourierFeatures(40, random_state=0).fit(X, y)
+    given = FourierFeatures(12, smoothing=chosen.smoothing_, random_state=0).fit(X, y)
+    head = chosen.head(12)
+    np.testing.assert_allclose(head.transform(X), given.transform(X))
+    assert head.history_["n_frequencies"][-1] >= 12 > head.history_["n_frequencies"][-2]
+
+
+def test_an_own_search_is_welcome(windmill):
+    class Blind(BaseEstimator):
+        """Takes random frequencies as they come."""
+
+        n_peaks = 4
+
+        def check(self):
+            pass
+
+        def find(self, landscape, n_peaks, rng):
+            return landscape.at(landscape.draw(min(n_peaks, 4), rng))
+
+    model = FourierClassifier(20, search=Blind(), random_state=0).fit(*windmill[:2])
+    assert model.frequencies_.shape == (20, 2)
 
 
 def test_paired_columns_count(windmill):
@@ -184,7 +209,8 @@ class TestAwkwardData:
         ({"learning_rate": "slow"}, "learning_rate='slow'"),
         ({"space": "torus"}, "space='torus' .*'euclidean'"),
         ({"search": "luck"}, "search='luck' .*'ascent', 'langevin'"),
-        ({"search": 3}, "search=3 .*Ascent"),
+        ({"search": 3}, "search=3 .*Ascent.*find"),
+        ({"search": Ascent}, "search=.*Ascent"),
         ({"search": Ascent(n_particles=0)}, "n_particles=0"),
         ({"space": Euclidean(scale=-1)}, "scale=-1"),
         ({"phase": "random"}, "phase='random' .*'aligned', 'paired'"),

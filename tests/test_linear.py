@@ -60,6 +60,19 @@ def test_separable_and_tiny(rng):
     np.testing.assert_allclose([machine.coef[0], machine.intercept], [1, 0], atol=1e-3)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("C", [10.0, 1000.0])
+def test_more_features_than_samples_in_single_precision(rng, loss, C):
+    X, labels = problem(rng, n_samples=60, n_features=200, dtype=np.float32)
+    assert solve_svm(X, labels, LOSSES[loss](C), tol=1e-3).gap <= 1e-3
+
+
+def test_beyond_any_precision_it_returns_its_best(rng):
+    X, labels = problem(rng, n_samples=60, n_features=100)
+    machine = solve_svm(X, labels, LOSSES["hinge"](1e12), tol=1e-12)
+    assert np.isfinite(machine.coef).all()
+
+
 def test_useless_features_give_the_majority(rng):
     labels = np.array([1.0, 1, 1, -1, 1, -1, 1])
     machine = solve_svm(np.zeros((7, 2)), labels, LOSSES["hinge"](1.0), 1e-6)

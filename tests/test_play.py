@@ -3,7 +3,8 @@ import pytest
 import reference
 
 from notsorandom import Ascent, Euclidean, Langevin, LearnedKernel
-from notsorandom.game import LOSSES, play
+from notsorandom.game import LOSSES, play, project
+from notsorandom.linear import solve_svm
 from notsorandom.rows import Rows
 
 
@@ -65,6 +66,58 @@ def test_the_dual_stays_feasible(windmill, loss, rate, projection):
     assert abs((labels * result.dual).sum()) < 1e-3 * result.dual.sum()
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("phase", ["aligned", "paired"])
+def test_a_round_steps_along_the_gradient_of_its_objective(windmill, loss, phase):
+    """Also with several peaks, whose mean kernel the round is played on."""
+    loss, rate, duals, records = LOSSES[loss](1.0), 0.1, [], []
+    result, labels = game(
+        windmill,
+        loss=loss,
+        phase=phase,
+        search=Ascent(n_peaks=4, similarity=0.95),
+        learning_rate=rate,
+        n_frequencies=30,
+        watch=lambda record, dual: (duals.append(dual.copy()), records.append(record)),
+    )
+    counts = np.diff([0, *result.history["n_frequencies"]])
+    chosen = int(np.argmax(counts[:-1]))
+    assert counts[chosen] > 1
+    last = records[chosen].n_frequencies
+    frequencies = slice(last - counts[chosen], last)
+    kernel = LearnedKernel(
+        result.space,
+        result.frequencies[frequencies],
+        result.phases[frequencies],
+        np.full(counts[chosen], 1 / counts[chosen]),
+        phase,
+    )
+    gram, signs = kernel(windmill[0]), labels[:, 0]
+
+    def objective(dual):
+        return loss.objective(dual[:, None], (dual * signs) @ gram @ (dual * signs))
+
+    dual = duals[chosen][:, 0]
+    np.testing.assert_allclose(records[chosen].objective, objective(dual))
+    slope = loss.gradient(dual[:, None], labels, gram @ (dual * signs)[:, None])
+    step = counts[chosen] * rate / len(dual)
+    np.testing.assert_allclose(
+        duals[chosen + 1], project(duals[chosen] + step * slope, labels, loss.upper), atol=1e-12
+    )
+    some = np.array([3, 50, 400])
+    expected = [
+        (objective(dual + 1e-4 * np.eye(len(dual))[i]) - objective(dual)) / 1e-4 for i in some
+    ]
+    np.testing.assert_allclose(slope[some, 0], expected, rtol=1e-2)
+
+
+@pytest.mark.parametrize("C", [1e-5, 1e5])
+def test_the_strongly_concave_dual_never_oscillates(windmill, C):
+    result, _ = game(windmill, loss=LOSSES["squared_hinge"](C), n_frequencies=30)
+    assert result.history["share_at_zero"].max() < 1
+    assert result.status == "complete"
+
+
 def regret_of(windmill, steps, rate):
     """Average regret of the dual player, and the theorem's bound on it, for a recorded game."""
     loss, duals = LOSSES["hinge"](1.0), []
@@ -85,8 +138,6 @@ def regret_of(windmill, steps, rate):
     kernel = LearnedKernel(
         result.space, result.frequencies, result.phases, result.weights, "paired"
     )
-    from notsorandom.linear import solve_svm
-
     hindsight = solve_svm(kernel.features(windmill[0]), labels[:, 0], loss, tol=1e-6)
     bound = 1.5 * np.sqrt(n) * (1 + n) * np.sqrt(n) / np.sqrt(steps)
     return hindsight.primal_value - np.mean(earned), bound
@@ -124,6 +175,14 @@ def test_history(windmill):
     assert history["potential"][-1] < history["potential"][0]
     np.testing.assert_allclose(result.weights.sum(), 1)
     assert result.status == "complete"
+
+
+def test_with_the_theorys_steps_every_round_weighs_the_same(windmill):
+    result, _ = game(windmill, learning_rate="theory", n_frequencies=20)
+    counts = np.diff([0, *result.history["n_frequencies"]])
+    assert counts.max() > 1
+    by_round = np.add.reduceat(result.weights, np.cumsum([0, *counts[:-1]]))
+    np.testing.assert_allclose(by_round, 1 / len(counts))
 
 
 def test_langevin_plays_too(windmill):

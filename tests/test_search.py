@@ -117,6 +117,29 @@ def test_refinement_climbs(rng):
     assert fine.height[0] > rough.height[0]
 
 
+def test_few_samples_of_a_class_do_not_mislead_the_subsample(rng):
+    """A sample of 99:1 data must stay balanced, or the climb starts up the wrong hill."""
+    X = rng.standard_normal((6000, 4))
+    wave = np.array([3.0, 0.0, 1.0, 0.0])
+    rare = np.argsort(-np.cos(X @ wave))[:60]
+    measure = np.full((6000, 1), -1 / 5940)
+    measure[rare] = 1 / 60
+    rows = Rows(X)
+    land = Landscape(Euclidean().resolve(rows, rng), rows, measure, 0.06)
+    best = Ascent(subsample=1.0).find(land, 1, rng).height[0]
+    found = [Ascent().find(land, 1, np.random.default_rng(seed)).height[0] for seed in range(24)]
+    assert np.sum(np.array(found) > best - 0.5) >= 18  # 14 if drawn uniformly
+
+
+def test_a_coarse_landscape_is_right_on_average(rng):
+    land = landscape(rng, n_samples=2000, noise=0.3)
+    frequency = np.array([[0.3, -0.2, 0.1]])
+    exact = land.at(frequency).amplitudes
+    seen = [land.coarse(600, rng).at(frequency).amplitudes for _ in range(200)]
+    spread = np.std(seen, axis=0) / np.sqrt(200)
+    assert (np.abs(np.mean(seen, axis=0) - exact) < 4 * spread).all()
+
+
 def test_subsampling_ends_on_all_rows(rng):
     land = landscape(rng, n_samples=4000, noise=3.0)
     peaks = Ascent(subsample=0.2).find(land, 3, rng)

@@ -23,13 +23,13 @@ class Ascent(BaseEstimator):
     ----------
     n_particles : int, default=16
         Starts a round.
-    n_steps : int, default=10
+    n_steps : int, default=12
         Steps of each particle.
-    n_peaks : int, default=8
+    n_peaks : int, default=4
         At most this many peaks are returned, highest first.
     similarity : float, default=0.7
         Two peaks are one if their features correlate by more than this.
-    subsample : float, default=0.2
+    subsample : float, default=0.3
         Share of the rows that the first half of the steps sees, though at least 512 of them.
         Particles that have met by then go on as one, on all rows.
     """
@@ -37,10 +37,10 @@ class Ascent(BaseEstimator):
     def __init__(
         self,
         n_particles: int = 16,
-        n_steps: int = 10,
-        n_peaks: int = 8,
+        n_steps: int = 12,
+        n_peaks: int = 4,
         similarity: float = 0.7,
-        subsample: float = 0.2,
+        subsample: float = 0.3,
     ) -> None:
         self.n_particles = n_particles
         self.n_steps = n_steps
