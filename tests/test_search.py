@@ -3,6 +3,7 @@ import pytest
 from sklearn.base import clone
 
 from notsorandom import Ascent, Euclidean, Langevin
+from notsorandom.game import project
 from notsorandom.rows import Rows
 from notsorandom.search import ascent
 from notsorandom.spaces import Landscape
@@ -117,18 +118,15 @@ def test_refinement_climbs(rng):
     assert fine.height[0] > rough.height[0]
 
 
-def test_few_samples_of_a_class_do_not_mislead_the_subsample(rng):
-    """A sample of 99:1 data must stay balanced, or the climb starts up the wrong hill."""
-    X = rng.standard_normal((6000, 4))
-    wave = np.array([3.0, 0.0, 1.0, 0.0])
-    rare = np.argsort(-np.cos(X @ wave))[:60]
-    measure = np.full((6000, 1), -1 / 5940)
-    measure[rare] = 1 / 60
-    rows = Rows(X)
-    land = Landscape(Euclidean().resolve(rows, rng), rows, measure, 0.06)
-    best = Ascent(subsample=1.0).find(land, 1, rng).height[0]
-    found = [Ascent().find(land, 1, np.random.default_rng(seed)).height[0] for seed in range(24)]
-    assert np.sum(np.array(found) > best - 0.5) >= 18  # 14 if drawn uniformly
+def test_a_coarse_landscape_keeps_the_balance_of_rare_classes(rng):
+    """In 99:1 data a plain subsample would leave a total mass, and with it a hill at zero."""
+    labels = np.full((5000, 1), -1.0)
+    labels[rng.choice(5000, size=50, replace=False)] = 1.0
+    measure = project(np.full((5000, 1), 0.5), labels, 1.0) * labels
+    rows = Rows(rng.standard_normal((5000, 2)))
+    coarse = Landscape(Euclidean().resolve(rows, rng), rows, measure, 0.0).coarse(500, rng)
+    assert abs(coarse.measure.sum()) < 1e-9 * np.abs(coarse.measure).sum()
+    assert 0.4 < np.mean(coarse.measure > 0) < 0.6  # drawn by mass: as many of the rare class
 
 
 def test_a_coarse_landscape_is_right_on_average(rng):

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from notsorandom.game import LOSSES, MarginLoss
 from notsorandom.learning import DUALITY_GAP, WEIGHTINGS, Game, predicted_codes, signs
-from notsorandom.linear import one_versus_rest
+from notsorandom.linear import decide, one_versus_rest
 from notsorandom.parameters import check_choice, check_number, named_object
 from notsorandom.progress import Progress
 from notsorandom.rows import Array, Rows
@@ -134,7 +134,8 @@ class _FourierEstimator(BaseEstimator):
         check_number("C", self.C, above=0)
         check_number("smoothing", self.smoothing, least=0, or_else=["auto"])
         check_number("learning_rate", self.learning_rate, above=0, or_else=["auto", "theory"])
-        check_number("verbose", int(self.verbose), least=0, integer=True)
+        if not isinstance(self.verbose, bool):
+            check_number("verbose", self.verbose, least=0, integer=True)
         space = named_object("space", self.space, SPACES, needs=["check", "resolve", "features"])
         search = named_object("search", self.search, SEARCHES, needs=["check", "find"])
         n_columns = space.n_columns(self.phase)
@@ -293,7 +294,8 @@ class FourierClassifier(ClassifierMixin, _FourierEstimator):
         Weights of the learned features.
     intercept_ : ndarray of shape (1,) or (n_classes,)
     duality_gap_ : float
-        Largest duality gap of the final SVMs, relative to the objective: at most 1e-3.
+        Largest duality gap of the final SVMs, relative to the objective. They are solved to 1e-3;
+        where that can't be reached (at a huge `C`), a ``ConvergenceWarning`` says so.
     classes_, frequencies_, phases_, kernel_, history_, status_, smoothing_
         As in :class:`FourierFeatures`.
 
@@ -309,12 +311,9 @@ class FourierClassifier(ClassifierMixin, _FourierEstimator):
     def _finish(self, rows: Rows, labels: Array, loss: MarginLoss) -> None:
         features = self.kernel_.features_of(rows)
         with Progress(labels.shape[1], "machines", shown=self.verbose > 0) as bar:
-            machines = one_versus_rest(
-                features, labels, loss, DUALITY_GAP, lambda task: bar.update(task + 1)
+            self.coef_, self.intercept_, self.duality_gap_ = one_versus_rest(
+                features, labels, loss, DUALITY_GAP, bar.update
             )
-        self.coef_ = np.stack([machine.coef for machine in machines])
-        self.intercept_ = np.array([machine.intercept for machine in machines])
-        self.duality_gap_ = max(machine.gap for machine in machines)
         self.features_ = FourierFeatures(**self.get_params(deep=False))
         self.features_.__dict__ |= self._learned()
         if self.duality_gap_ > DUALITY_GAP:
@@ -335,9 +334,7 @@ class FourierClassifier(ClassifierMixin, _FourierEstimator):
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        features = self.kernel_.features(X)
-        scores = features @ self.coef_.T.astype(features.dtype)
-        scores += self.intercept_.astype(features.dtype)
+        scores = decide(self.kernel_.features(X), self.coef_, self.intercept_)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 
 from notsorandom.game import GameResult, MarginLoss, Round, play
 from notsorandom.kernel import LearnedKernel, normalized
-from notsorandom.linear import LinearSVM, one_versus_rest
+from notsorandom.linear import decide, one_versus_rest
 from notsorandom.progress import Progress
 from notsorandom.rows import Array, Rows
 from notsorandom.smoothing import CANDIDATES, choose_smoothing
@@ -99,21 +99,13 @@ class Game:
                 # The same seed for all candidates: they differ by nothing else.
                 trial_rng, part = np.random.default_rng(seed), rows.take(train)
                 _, kernel = self.play(part, labels[train], n_trial, smoothing, trial_rng)
-                machines = one_versus_rest(
-                    kernel.features_of(part), labels[train], self.loss, TRIAL_GAP
-                )
+                features = kernel.features_of(part)
+                coef, intercept, _ = one_versus_rest(features, labels[train], self.loss, TRIAL_GAP)
+                scores = decide(kernel.features_of(rows.take(test)), coef, intercept)
                 bar.update(CANDIDATES.index(smoothing) + 1)
-                scores = decide(machines, kernel.features_of(rows.take(test)))
                 return predicted_codes(scores) != codes[test]
 
             return choose_smoothing(codes, errors, rng)
-
-
-def decide(machines: list[LinearSVM], features: Array) -> Array:
-    """Decision values, of shape (n_samples, n_tasks)."""
-    coef = np.stack([machine.coef for machine in machines]).astype(features.dtype)
-    intercept = np.array([machine.intercept for machine in machines], dtype=features.dtype)
-    return features @ coef.T + intercept
 
 
 def predicted_codes(scores: Array) -> Array:

@@ -168,11 +168,26 @@ def one_versus_rest(
     loss: MarginLoss,
     tol: float,
     watch: Callable[[int], Any] | None = None,
-) -> list[LinearSVM]:
-    """Solve one SVM a column of `labels`."""
+) -> tuple[Array, Array, float]:
+    """Solve one SVM a column of `labels`.
+
+    Returns
+    -------
+    coef : ndarray of shape (n_tasks, n_features)
+    intercept : ndarray of shape (n_tasks,)
+    gap : float
+        The largest of the relative duality gaps.
+    """
     machines = []
     for task in range(labels.shape[1]):
         machines.append(solve_svm(features, labels[:, task], loss, tol))
         if watch is not None:
-            watch(task)
-    return machines
+            watch(task + 1)
+    coef = np.stack([machine.coef for machine in machines])
+    intercept = np.array([machine.intercept for machine in machines])
+    return coef, intercept, max(machine.gap for machine in machines)
+
+
+def decide(features: Array, coef: Array, intercept: Array) -> Array:
+    """Decision values of shape (n_samples, n_tasks), in the features' type."""
+    return features @ coef.T.astype(features.dtype) + intercept.astype(features.dtype)

@@ -133,70 +133,67 @@ def play(
     """
     began = time.perf_counter()
     space = space.resolve(rows, rng)
-    n_samples = len(rows)
     project_dual = PROJECTIONS[projection]
-    # Mean square one a frequency is shared by its columns, so a column's own is 1 / n_columns.
     n_columns = space.n_columns(phase)
+    kernel_bound = 2.0 / n_columns  # sup of k(x, x): 1 for the paired kernel, 2 for the aligned
     dual = np.full(labels.shape, loss.start, dtype=rows.dtype)
     dual = project_dual(dual, labels, loss.upper)
-    kernel_bound = 2.0 / n_columns  # sup of k(x, x): 1 for the paired kernel
-    found: list[tuple[Array, Array, Array]] = []
-    weights: list[Array] = []
-    history: list[Round] = []
-    flat = True
-    while (missing := n_frequencies - sum(len(part) for part in weights)) > 0:
+    found: list[tuple[Array, Array, Array, Array]] = []
+    history: list[dict[str, Any]] = []
+    count, flat = 0, True
+    while count < n_frequencies:
         measure = dual * labels
-        peaks = search.find(Landscape(space, rows, measure, smoothing), missing, rng)
+        peaks = search.find(Landscape(space, rows, measure, smoothing), n_frequencies - count, rng)
         phases = space.phases(peaks.amplitudes)
         alignment = space.alignment(peaks.amplitudes, phases, phase)
         potentials = np.square(alignment, dtype=np.float64).sum(axis=(1, 2))
         n_peaks = plays = len(peaks)
-        if learning_rate == "auto":
-            rate = SHRINKAGE * n_columns
-        elif learning_rate == "theory":
-            rate, plays = loss.theory_rate(len(history) + 1, n_samples, kernel_bound), 1
-        else:
-            rate = float(learning_rate)
-        found.append((peaks.frequencies, phases, potentials))
-        weights.append(np.full(n_peaks, plays / n_peaks))
+        count += n_peaks
 
         mass = np.abs(measure).sum(axis=0, dtype=np.float64)  # (n_tasks,)
         largest = kernel_bound * float(mass @ mass)
-        rounding = np.finfo(rows.dtype).eps ** 2 * largest
-        flat = flat and bool(potentials.max() <= rounding)
+        flat = flat and bool(potentials.max() <= np.finfo(rows.dtype).eps ** 2 * largest)
         share_at_zero, share_at_upper = loss.shares(dual)
         record = Round(
-            n_frequencies=sum(len(part) for part in weights),
+            n_frequencies=count,
             potential=float(potentials[0]) / largest if largest else 0.0,
             objective=loss.objective(dual, float(potentials.mean())),
             share_at_zero=share_at_zero,
             share_at_upper=share_at_upper,
             seconds=time.perf_counter() - began,
         )
-        history.append(record)
+        history.append(asdict(record))
         if watch is not None:
             watch(record, dual)
 
-        response = respond(rows, space, phase, peaks.frequencies, phases, alignment) / n_peaks
-        slope = loss.gradient(dual, labels, response.astype(rows.dtype, copy=False))
-        step = plays * rate / n_samples
+        if learning_rate == "auto":
+            rate = SHRINKAGE * n_columns  # a column's mean square is 1 / n_columns
+        elif learning_rate == "theory":
+            rate, plays = loss.theory_rate(len(history), len(rows), kernel_bound), 1
+        else:
+            rate = float(learning_rate)
+        step = plays * rate / len(rows)
         if loss.curvature:  # beyond, the dual's own quadratic term would overshoot
             step = min(step, 1 / loss.curvature)
+        response = respond(rows, space, phase, peaks.frequencies, phases, alignment / n_peaks)
+        slope = loss.gradient(dual, labels, response)
         dual = project_dual(dual + dual.dtype.type(step) * slope, labels, loss.upper)
         if not math.isfinite(loss.upper):
-            dual = shrink_into_ball(dual, loss.radius(n_samples))
+            dual = shrink_into_ball(dual, loss.radius(len(rows)))
+        weights = np.full(n_peaks, plays / n_peaks)
+        found.append((peaks.frequencies, phases, potentials, weights))
 
-    frequencies, phases, potentials = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    measure_of_play = np.concatenate(weights)
-    records = [asdict(record) for record in history]
+    frequencies, phases, potentials, weights = (
+        np.concatenate(parts) for parts in zip(*found, strict=True)
+    )
     return GameResult(
         space=space,
         frequencies=frequencies,
         phases=phases,
         potentials=potentials,
-        weights=measure_of_play / measure_of_play.sum(),
+        weights=weights / weights.sum(),
         dual=dual,
-        history={name: np.array([record[name] for record in records]) for name in records[0]},
+        history={name: np.array([record[name] for record in history]) for name in history[0]},
         status="flat" if flat else "complete",
     )
 
