@@ -122,7 +122,8 @@ class Euclidean(BaseEstimator):
         r"""Fourier transform of the measure, and the gradient of the potential.
 
         With :math:`C_k + i S_k` the transform of task `k`, the gradient is
-        :math:`2 \sum_i x_i \sum_k a_{ik} (S_k \cos_i - C_k \sin_i)`.
+        :math:`2 \sum_i x_i \sum_k a_{ik} (S_k \cos_i - C_k \sin_i)`. The factors of the `x_i`
+        add up to zero, so it doesn't matter here where the samples are centred.
 
         One task needs four sums over the samples, so a single sweep. With more tasks the same
         single sweep would carry the `n_features` of every sample once a task; a second sweep,
@@ -148,11 +149,10 @@ class Euclidean(BaseEstimator):
             angles = self._angles(X, frequencies)
             pull = np.cos(angles) * (a @ sine)  # (n_rows, n_frequencies)
             pull -= np.sin(angles) * (a @ cosine)
-            return pull.sum(axis=0, dtype=np.float64), pull.T @ X
+            return (pull.T @ X,)
 
         if n_tasks == 1:
             sums, moments = rows.add(four_sums, measure)
-            moments -= np.outer(sums, self.center)
             cosine, sine = np.split(sums, 2)
             by_cosine, by_sine = np.split(moments, 2)  # (n_frequencies, n_features) each
             amplitudes = np.stack([cosine, sine])[:, None, :]
@@ -160,8 +160,7 @@ class Euclidean(BaseEstimator):
         else:
             amplitudes = self.amplitudes(rows, measure, frequencies)
             cosine, sine = amplitudes
-            total, half = rows.add(weighted_sums, measure)
-            half -= np.outer(total, self.center)
+            (half,) = rows.add(weighted_sums, measure)
         return amplitudes, 2 * half
 
     def phases(self, amplitudes: Array) -> Array:
