@@ -12,7 +12,7 @@ from notsorandom.rows import Array
 # optimum is flat, and a choice made on noise costs more than it can gain.
 CANDIDATES = (0.06, 0.02, 0.2)
 # More rows than this don't make the comparison much sharper, only slower.
-MAX_ROWS = 3072
+MAX_ROWS = 2048
 # Standard errors by which another candidate must be better. They count the held-out samples, not
 # the luck of a short game's starts, so two would not be enough.
 CLEARLY = 3.0
