@@ -15,7 +15,7 @@ ORDER = [
     ["kernel", "linear", "smoothing"],
     ["learning"],
     ["estimators"],
-    ["datasets"],
+    ["datasets", "baselines"],
     ["plots"],
     ["experiments"],
     ["cli"],

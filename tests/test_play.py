@@ -89,6 +89,7 @@ def test_a_round_steps_along_the_gradient_of_its_objective(windmill, loss, phase
         result.space,
         result.frequencies[frequencies],
         result.phases[frequencies],
+        result.scales[frequencies],
         np.full(counts[chosen], 1 / counts[chosen]),
         phase,
     )
@@ -135,9 +136,7 @@ def regret_of(windmill, steps, rate):
     for dual, frequency in zip(duals, result.frequencies, strict=True):
         potential = result.space.potential(rows, dual * labels, frequency[None])[0]
         earned.append(loss.objective(dual, potential))
-    kernel = LearnedKernel(
-        result.space, result.frequencies, result.phases, result.weights, "paired"
-    )
+    kernel = LearnedKernel.from_game(result, result.weights, "paired")
     hindsight = solve_svm(kernel.features(windmill[0]), labels[:, 0], loss, tol=1e-6)
     bound = 1.5 * np.sqrt(n) * (1 + n) * np.sqrt(n) / np.sqrt(steps)
     return hindsight.primal_value - np.mean(earned), bound
@@ -169,7 +168,7 @@ def test_history(windmill):
         "seconds",
     }
     assert len(records) == len(history["potential"])
-    assert history["n_frequencies"][-1] == 12 == len(result.frequencies) == len(result.potentials)
+    assert history["n_frequencies"][-1] == 12 == len(result.frequencies) == len(result.strengths)
     assert (np.diff(history["seconds"]) > 0).all()
     assert ((history["potential"] > 0) & (history["potential"] <= 1)).all()
     assert history["potential"][-1] < history["potential"][0]

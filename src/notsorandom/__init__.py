@@ -8,24 +8,32 @@ A tour of the rooms, in the order data walks through them:
 - :mod:`notsorandom.game`: the game between the kernel and the SVM's dual.
 - :mod:`notsorandom.kernel`: what was learned, as a Gram matrix or as features.
 - :mod:`notsorandom.linear`: the linear SVM at the end.
-- :mod:`notsorandom.learning`: the game put together, the smoothing chosen.
+- :mod:`notsorandom.learning`: the game put together; :mod:`notsorandom.smoothing` chosen.
 - :mod:`notsorandom.estimators`: all of it behind scikit-learn's interface.
 - :mod:`notsorandom.datasets`: toy data, MNIST, CIFAR-10, HoG.
+- :mod:`notsorandom.baselines`: what the method is compared with.
+- :mod:`notsorandom.plots`, :mod:`notsorandom.experiments`, :mod:`notsorandom.cli`: to look at it.
+
+Two cupboards serve them all: :mod:`notsorandom.parameters` checks what users give, and
+:mod:`notsorandom.progress` draws bars.
 """
 
 from notsorandom.estimators import FourierClassifier, FourierFeatures
 from notsorandom.kernel import LearnedKernel
-from notsorandom.search import Ascent, Langevin
-from notsorandom.spaces import Euclidean
+from notsorandom.search import Ascent, Chain, Enumerate, Langevin
+from notsorandom.spaces import Euclidean, Sphere
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Ascent",
+    "Chain",
+    "Enumerate",
     "Euclidean",
     "FourierClassifier",
     "FourierFeatures",
     "Langevin",
     "LearnedKernel",
+    "Sphere",
     "__version__",
 ]

@@ -49,8 +49,9 @@ class _FourierEstimator(BaseEstimator):
         self,
         n_components: int = 100,
         *,
+        n_rounds: Any = "auto",
         space: Any = "euclidean",
-        search: Any = "ascent",
+        search: Any = "auto",
         phase: str = "aligned",
         loss: str = "hinge",
         C: float = 1.0,
@@ -61,6 +62,7 @@ class _FourierEstimator(BaseEstimator):
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
+        self.n_rounds = n_rounds
         self.space = space
         self.search = search
         self.phase = phase
@@ -105,7 +107,7 @@ class _FourierEstimator(BaseEstimator):
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         # Two streams: the game is the same whether its smoothing was chosen or given.
         rng, choice_rng = np.random.default_rng(seed).spawn(2)
-        rows = Rows(X)
+        rows = Rows(game.space.prepare(X))
         labels = signs(codes, len(self.classes_), X.dtype)
         if self.smoothing == "auto":
             self.smoothing_ = game.choose_smoothing(
@@ -114,7 +116,13 @@ class _FourierEstimator(BaseEstimator):
         else:
             self.smoothing_ = float(self.smoothing)
         result, self.kernel_ = game.play(
-            rows, labels, self.n_components, self.smoothing_, rng, self.verbose
+            rows,
+            labels,
+            self.n_components,
+            self.smoothing_,
+            rng,
+            None if self.n_rounds == "auto" else int(self.n_rounds),
+            self.verbose,
         )
         self.frequencies_ = self.kernel_.frequencies
         self.phases_ = self.kernel_.phases
@@ -131,12 +139,13 @@ class _FourierEstimator(BaseEstimator):
         check_choice("loss", self.loss, LOSSES)
         check_choice("weighting", self.weighting, WEIGHTINGS)
         check_number("n_components", self.n_components, above=0, integer=True)
+        check_number("n_rounds", self.n_rounds, above=0, integer=True, or_else=["auto"])
         check_number("C", self.C, above=0)
         check_number("smoothing", self.smoothing, least=0, or_else=["auto"])
         check_number("learning_rate", self.learning_rate, above=0, or_else=["auto", "theory"])
         if not isinstance(self.verbose, bool):
             check_number("verbose", self.verbose, least=0, integer=True)
-        space = named_object("space", self.space, SPACES, needs=["check", "resolve", "features"])
+        space = named_object("space", self.space, SPACES, needs=["check", "prepare", "resolve"])
         search = named_object("search", self.search, SEARCHES, needs=["check", "find"])
         n_columns = space.n_columns(self.phase)
         if self.n_components % n_columns:
@@ -164,7 +173,7 @@ class _FourierEstimator(BaseEstimator):
 
 
 class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _FourierEstimator):
-    """Fourier features learned from labels: a kernel found, not guessed.
+    r"""Fourier features learned from labels: a kernel found, not guessed.
 
     A kernel is a measure over frequencies. This transformer finds the frequencies by a game in
     which one player looks for the wave that best tells the classes apart and the other puts
@@ -174,14 +183,20 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fourie
     Parameters
     ----------
     n_components : int, default=100
-        Number of real output features.
-    space : "euclidean" or a space, default="euclidean"
-        Where the samples live.
-    search : {"ascent", "langevin"} or a search, default="ascent"
-        How a peak is found.
+        Number of real output features. On the sphere's harmonics, which can be found again, there
+        may be fewer.
+    n_rounds : int or "auto", default="auto"
+        The game ends after so many rounds at the latest. ``"auto"`` is `n_components`.
+    space : {"euclidean", "sphere"} or a space, default="euclidean"
+        Where the samples live. On the sphere they must be of norm one; see
+        :class:`notsorandom.Sphere`.
+    search : {"auto", "ascent", "langevin", "enumerate", "chain"} or a search, default="auto"
+        How a peak is found. ``"auto"`` climbs (``"ascent"``), but on the sphere's harmonics looks
+        at all of them (``"enumerate"``).
     phase : {"aligned", "paired"}, default="aligned"
         ``"aligned"`` gives one cosine a frequency, at the phase that serves the labels best.
         ``"paired"`` gives cosine and sine, so that the kernel itself is translation-invariant.
+        On the sphere's harmonics, which are real, it takes those of :math:`\pm l_1` together.
     loss : {"hinge", "squared_hinge"}, default="hinge"
         The SVM whose margin is maximised.
     C : float, default=1.0
@@ -204,8 +219,10 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fourie
     Attributes
     ----------
     frequencies_ : ndarray of shape (n_frequencies, n_features_in_)
-        In the order they were found.
+        In the order they were found. On the sphere, indices of harmonics, one number fewer, or for
+        zonal features their poles times their degrees.
     phases_ : ndarray of shape (n_frequencies,)
+        Zero on the sphere.
     kernel_ : LearnedKernel
     classes_ : ndarray of shape (n_classes,)
     history_ : dict of str to ndarray
@@ -254,7 +271,8 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fourie
         """Return the fitted transformer of the first `n_components` features.
 
         They are the features that a fit with that `n_components` and the same smoothing finds,
-        so one fit gives every smaller size.
+        so one fit gives every smaller size. On the sphere's harmonics, those found again later
+        have the weight of the longer game.
         """
         check_is_fitted(self)
         kernel = self.kernel_.head(n_components)
@@ -281,7 +299,7 @@ class FourierClassifier(ClassifierMixin, _FourierEstimator):
 
     Parameters
     ----------
-    n_components, space, search, phase, loss, C, smoothing, weighting, learning_rate
+    n_components, n_rounds, space, search, phase, loss, C, smoothing, weighting, learning_rate
         As in :class:`FourierFeatures`. `loss` and `C` are those of the final SVM too.
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0

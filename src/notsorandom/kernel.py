@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from notsorandom.game import GameResult
 from notsorandom.parameters import check_number
 from notsorandom.rows import Array, Rows
 
@@ -22,7 +23,9 @@ class LearnedKernel:
     ----------
     space : a space, resolved
     frequencies : ndarray of shape (n_frequencies, n_features)
-    phases : ndarray of shape (n_frequencies,)
+        On the sphere's harmonics, their indices.
+    phases, scales : ndarrays of shape (n_frequencies,)
+        Of the features.
     weights : ndarray of shape (n_frequencies,)
         Non-negative, of sum 1.
     phase : {"aligned", "paired"}
@@ -31,14 +34,27 @@ class LearnedKernel:
     space: Any
     frequencies: Array
     phases: Array
+    scales: Array
     weights: Array
     phase: str
 
     def __post_init__(self) -> None:
-        for name in ("frequencies", "phases", "weights"):
+        for name in ("frequencies", "phases", "scales", "weights"):
             array = np.array(getattr(self, name))
             array.flags.writeable = False
             object.__setattr__(self, name, array)
+
+    @classmethod
+    def from_game(cls, result: GameResult, weights: Array, phase: str) -> LearnedKernel:
+        """Return the kernel of the frequencies that a game found."""
+        return cls(
+            space=result.space,
+            frequencies=result.frequencies,
+            phases=result.phases,
+            scales=result.scales,
+            weights=weights,
+            phase=phase,
+        )
 
     @property
     def n_components(self) -> int:
@@ -60,23 +76,24 @@ class LearnedKernel:
         X = np.asarray(X)
         if X.dtype not in (np.float32, np.float64):
             X = X.astype(np.float64)
-        if X.ndim != 2 or X.shape[1] != self.frequencies.shape[1]:
+        n_features = self.space.n_features(self.frequencies)
+        if X.ndim != 2 or X.shape[1] != n_features:
             raise ValueError(
                 f"X has shape {X.shape}, but this kernel takes arrays of shape "
-                f"(n_samples, {self.frequencies.shape[1]}), as at fit."
+                f"(n_samples, {n_features}), as at fit."
             )
         if len(X) == 0:
             return np.empty((0, self.n_components), dtype=X.dtype)
-        return self.features_of(Rows(X))
+        return self.features_of(Rows(self.space.prepare(X)))
 
     def features_of(self, rows: Rows) -> Array:
         """Features of rows that are known to fit."""
-        columns = np.repeat(np.sqrt(self.weights), self.space.n_columns(self.phase))
-        frequencies, phases, scales = (
+        columns = np.repeat(self.scales * np.sqrt(self.weights), self.space.n_columns(self.phase))
+        frequencies, phases, factors = (
             part.astype(rows.dtype, copy=False) for part in (self.frequencies, self.phases, columns)
         )
         return rows.map(
-            lambda block: self.space.features(block, frequencies, phases, self.phase) * scales
+            lambda block: self.space.features(block, frequencies, phases, self.phase) * factors
         )
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
@@ -95,10 +112,17 @@ class LearnedKernel:
                 f"features, in steps of {n_columns} with phase={self.phase!r}."
             )
         first = slice(n_components // n_columns)
+        labels = self.space.groups(self.frequencies, self.phase)
+        if set(labels[first]) & set(labels[first.stop :]):
+            raise ValueError(
+                f"head({n_components!r}) is not possible: it would part features that make up one "
+                "kernel together, such as the harmonics of one degree."
+            )
         return replace(
             self,
             frequencies=self.frequencies[first],
             phases=self.phases[first],
+            scales=self.scales[first],
             weights=normalized(self.weights[first]),
         )
 

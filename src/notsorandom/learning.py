@@ -16,7 +16,7 @@ from notsorandom.rows import Array, Rows
 from notsorandom.smoothing import CANDIDATES, choose_smoothing
 
 WEIGHTINGS: dict[str, Callable[[GameResult], Array]] = {
-    "potential": lambda result: normalized(np.sqrt(result.potentials)),
+    "potential": lambda result: normalized(result.strengths),
     "uniform": lambda result: result.weights,
 }
 # Games that choose the smoothing are this much shorter than the one they choose it for.
@@ -47,6 +47,7 @@ class Game:
         n_components: int,
         smoothing: float,
         rng: np.random.Generator,
+        n_rounds: int | None = None,
         verbose: int = 0,
     ) -> tuple[GameResult, LearnedKernel]:
         """Play for `n_components` real features; return the result and its kernel."""
@@ -63,20 +64,15 @@ class Game:
                 search=self.search,
                 loss=self.loss,
                 n_frequencies=n_components // n_columns,
+                n_rounds=n_rounds,
                 rng=rng,
                 phase=self.phase,
                 smoothing=smoothing,
                 learning_rate=self.learning_rate,
                 watch=watch,
             )
-        kernel = LearnedKernel(
-            space=result.space,
-            frequencies=result.frequencies,
-            phases=result.phases,
-            weights=WEIGHTINGS[self.weighting](result),
-            phase=self.phase,
-        )
-        return result, kernel
+        weights = WEIGHTINGS[self.weighting](result)
+        return result, LearnedKernel.from_game(result, weights, self.phase)
 
     def choose_smoothing(
         self,

@@ -43,14 +43,17 @@ class Rows:
         """The floating point type that everything is computed in."""
         return self.array.dtype
 
-    def blocks(self) -> Iterator[slice]:
-        """Slices that cut the rows into blocks of bounded memory."""
-        row_bytes = max(1, self.n_features * self.dtype.itemsize)
+    def blocks(self, width: int = 0) -> Iterator[slice]:
+        """Slices that cut the rows into blocks of bounded memory.
+
+        `width` is how many numbers are computed from each row, if they are more than its own.
+        """
+        row_bytes = max(1, self.n_features, width) * self.dtype.itemsize
         step = int(np.clip(BLOCK_BYTES // row_bytes, *BLOCK_ROWS))
         return (slice(start, start + step) for start in range(0, len(self), step))
 
     def add(
-        self, function: Callable[..., tuple[Array, ...]], *companions: Array
+        self, function: Callable[..., tuple[Array, ...]], *companions: Array, width: int = 0
     ) -> tuple[Array, ...]:
         """Sum of ``function(block, *companion_blocks)`` over the blocks.
 
@@ -59,6 +62,8 @@ class Rows:
         function : callable returning a tuple of arrays
         *companions : ndarrays with a row for each sample
             Cut into the same blocks.
+        width : int, default=0
+            Numbers that `function` holds for each row, if more than the row's own.
 
         Returns
         -------
@@ -66,7 +71,7 @@ class Rows:
             In the rows' own type; the sums across blocks are kept in float64.
         """
         total: list[Array] | None = None
-        for block in self.blocks():
+        for block in self.blocks(width):
             parts = function(self.array[block], *(companion[block] for companion in companions))
             if total is None:
                 total = [part.astype(np.float64) for part in parts]

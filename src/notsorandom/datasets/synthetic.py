@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from notsorandom.parameters import check_number
 from notsorandom.rows import Array
 
 # Chosen so that an RBF SVM of median bandwidth and C = 1 reaches about 92.1 % from 2000 samples,
@@ -32,10 +33,38 @@ def make_windmill(n_samples: int = 2000, random_state: Any = None) -> tuple[Arra
     y : ndarray of shape (n_samples,)
         Of 0 and 1.
     """
-    if n_samples < 1:
-        raise ValueError(f"n_samples={n_samples!r} is not allowed: it must be an int >= 1.")
+    check_number("n_samples", n_samples, least=1, integer=True)
     random = check_random_state(random_state)
     radius = np.sqrt(random.uniform(size=n_samples))
     angle = random.uniform(0, 2 * np.pi, size=n_samples)
     X = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
     return X, (np.sin(2 * angle + TWIST * radius) > 0).astype(int)
+
+
+def make_checkerboard(n_samples: int = 2000, random_state: Any = None) -> tuple[Array, Array]:
+    r"""Make the checkerboard: sixteen fields of alternating class on the globe.
+
+    Points are uniform on the sphere, in class 1 where :math:`\sin 2\varphi \, \sin 4\theta > 0` and
+    in class 0 elsewhere, with :math:`\varphi` the longitude and :math:`\theta` the angle to the
+    north pole.
+
+    Parameters
+    ----------
+    n_samples : int, default=2000
+    random_state : int, RandomState instance or None, default=None
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 3)
+        Of unit norm.
+    y : ndarray of shape (n_samples,)
+        Of 0 and 1.
+    """
+    check_number("n_samples", n_samples, least=1, integer=True)
+    random = check_random_state(random_state)
+    longitude = random.uniform(0, 2 * np.pi, size=n_samples)
+    height = random.uniform(-1, 1, size=n_samples)  # uniform on the sphere, by Archimedes
+    angle = np.arccos(height)
+    ring = np.sin(angle)
+    X = np.column_stack([ring * np.cos(longitude), ring * np.sin(longitude), height])
+    return X, (np.sin(2 * longitude) * np.sin(4 * angle) > 0).astype(int)

@@ -78,9 +78,7 @@ def game_moments(X: Array, y: Array, seed: int) -> list[Moment]:
         rng=np.random.default_rng(seed),
         watch=watch,
     )
-    whole = LearnedKernel(
-        result.space, result.frequencies, result.phases, result.weights, "aligned"
-    )
+    whole = LearnedKernel.from_game(result, result.weights, "aligned")
     return [moment_at(count, rows, labels, duals[count], whole, loss) for count in MOMENTS]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from notsorandom.game.losses import MarginLoss
 from notsorandom.game.project import PROJECTIONS
 from notsorandom.rows import Array, Rows
-from notsorandom.spaces import Landscape
+from notsorandom.spaces import Landscape, mean_in_groups
 
 # The share of a feature's correlation with the measure that one round takes away: a round is a
 # step of boosting, and this its shrinkage. Small enough that the measure keeps its variety over
@@ -30,8 +30,9 @@ class Round:
     n_frequencies : int
         Found so far, this round's included.
     potential : float
-        Of the first frequency found, as a share of the largest value it could have, which is that
-        of samples all at the crests and troughs of one wave. About ``1 / n_samples`` is luck.
+        Of the first frequency found, as a share of the largest value it could have: on R^d that
+        of samples all at the crests and troughs of one wave, on the sphere that of a feature of
+        mean square one which is the measure itself. About ``1 / n_samples`` is luck.
     objective : float
         The dual objective on this round's kernel, the mean of its frequencies'.
     share_at_zero, share_at_upper : float
@@ -56,13 +57,15 @@ class GameResult:
     ----------
     space : the space, with its scale and centre measured
     frequencies : ndarray of shape (n_frequencies, n_features)
-        In the order they were found.
-    phases : ndarray of shape (n_frequencies,)
-    potentials : ndarray of shape (n_frequencies,)
-        Of each frequency's features, at the time it was found.
+        In the order they were first found; on the sphere's harmonics, their indices.
+    phases, scales : ndarrays of shape (n_frequencies,)
+        Of each frequency's features.
+    strengths : ndarray of shape (n_frequencies,)
+        Amplitude of each frequency's features when it was found: the root of the potential, added
+        up if it was found again.
     weights : ndarray of shape (n_frequencies,)
         The kernel player's average play: uniform over the frequencies, or, with the theory's
-        schedule, over the rounds.
+        schedule, over the rounds. A frequency found again has more.
     dual : ndarray of shape (n_samples, n_tasks)
         Where the dual player ended.
     history : dict of str to ndarray
@@ -74,7 +77,8 @@ class GameResult:
     space: Any
     frequencies: Array
     phases: Array
-    potentials: Array
+    scales: Array
+    strengths: Array
     weights: Array
     dual: Array
     history: dict[str, Array]
@@ -90,6 +94,7 @@ def play(
     loss: MarginLoss,
     n_frequencies: int,
     rng: np.random.Generator,
+    n_rounds: int | None = None,
     phase: str = "aligned",
     smoothing: float = 0.06,
     learning_rate: str | float = "auto",
@@ -114,7 +119,11 @@ def play(
         See :mod:`notsorandom.spaces` and :mod:`notsorandom.search`.
     loss : MarginLoss
     n_frequencies : int
+        The game ends when it has found so many.
     rng : numpy.random.Generator
+    n_rounds : int, optional
+        The game also ends after so many rounds, by default `n_frequencies`. Where frequencies are
+        finite and can be found again, it may have found fewer by then.
     phase : {"aligned", "paired"}
     smoothing : float
         As a fraction of the space's scale.
@@ -135,27 +144,39 @@ def play(
     space = space.resolve(rows, rng)
     project_dual = PROJECTIONS[projection]
     n_columns = space.n_columns(phase)
-    kernel_bound = 2.0 / n_columns  # sup of k(x, x): 1 for the paired kernel, 2 for the aligned
+    bound = space.bound(rows.n_features, phase) if learning_rate == "theory" else math.nan
     dual = np.full(labels.shape, loss.start, dtype=rows.dtype)
     dual = project_dual(dual, labels, loss.upper)
-    found: list[tuple[Array, Array, Array, Array]] = []
+    found = Found(n_frequencies)
     history: list[dict[str, Any]] = []
-    count, flat = 0, True
-    while count < n_frequencies:
+    flat = True
+    while len(found) < n_frequencies and len(history) < (n_rounds or n_frequencies):
         measure = dual * labels
-        peaks = search.find(Landscape(space, rows, measure, smoothing), n_frequencies - count, rng)
+        landscape = Landscape(space, rows, measure, smoothing, phase)
+        peaks = search.find(landscape, n_frequencies - len(found), rng)
         phases = space.phases(peaks.amplitudes)
-        alignment = space.alignment(peaks.amplitudes, phases, phase)
-        potentials = np.square(alignment, dtype=np.float64).sum(axis=(1, 2))
+        scales = space.scales(rows, peaks.frequencies, smoothing)
+        alignment = space.alignment(peaks.amplitudes, phases, phase) * scales[:, None, None]
+        potentials = mean_in_groups(
+            np.square(alignment, dtype=np.float64).sum(axis=(1, 2)),
+            space.groups(peaks.frequencies, phase),
+        )
         n_peaks = plays = len(peaks)
-        count += n_peaks
+        if learning_rate == "auto":
+            rate = SHRINKAGE * n_columns  # a column's mean square is 1 / n_columns
+        elif learning_rate == "theory":
+            rate, plays = loss.theory_rate(len(history) + 1, len(rows), bound), 1
+        else:
+            rate = float(learning_rate)
+        fits = found.add(peaks.frequencies, phases, scales, np.sqrt(potentials), plays / n_peaks)
+        if not fits:
+            break
 
-        mass = np.abs(measure).sum(axis=0, dtype=np.float64)  # (n_tasks,)
-        largest = kernel_bound * float(mass @ mass)
+        largest = space.largest_potential(measure, phase)
         flat = flat and bool(potentials.max() <= np.finfo(rows.dtype).eps ** 2 * largest)
         share_at_zero, share_at_upper = loss.shares(dual)
         record = Round(
-            n_frequencies=count,
+            n_frequencies=len(found),
             potential=float(potentials[0]) / largest if largest else 0.0,
             objective=loss.objective(dual, float(potentials.mean())),
             share_at_zero=share_at_zero,
@@ -166,36 +187,82 @@ def play(
         if watch is not None:
             watch(record, dual)
 
-        if learning_rate == "auto":
-            rate = SHRINKAGE * n_columns  # a column's mean square is 1 / n_columns
-        elif learning_rate == "theory":
-            rate, plays = loss.theory_rate(len(history), len(rows), kernel_bound), 1
-        else:
-            rate = float(learning_rate)
         step = plays * rate / len(rows)
         if loss.curvature:  # beyond, the dual's own quadratic term would overshoot
             step = min(step, 1 / loss.curvature)
-        response = respond(rows, space, phase, peaks.frequencies, phases, alignment / n_peaks)
+        alignment *= scales[:, None, None] / n_peaks
+        response = respond(rows, space, phase, peaks.frequencies, phases, alignment)
         slope = loss.gradient(dual, labels, response)
         dual = project_dual(dual + dual.dtype.type(step) * slope, labels, loss.upper)
         if not math.isfinite(loss.upper):
             dual = shrink_into_ball(dual, loss.radius(len(rows)))
-        weights = np.full(n_peaks, plays / n_peaks)
-        found.append((peaks.frequencies, phases, potentials, weights))
 
-    frequencies, phases, potentials, weights = (
-        np.concatenate(parts) for parts in zip(*found, strict=True)
-    )
+    weights = np.array(found.weights)
     return GameResult(
         space=space,
-        frequencies=frequencies,
-        phases=phases,
-        potentials=potentials,
+        frequencies=np.array(found.frequencies),
+        phases=np.array(found.phases),
+        scales=np.array(found.scales),
+        strengths=np.array(found.strengths),
         weights=weights / weights.sum(),
         dual=dual,
         history={name: np.array([record[name] for record in history]) for name in history[0]},
         status="flat" if flat else "complete",
     )
+
+
+class Found:
+    """The frequencies found so far; one found again grows, and nothing is listed twice.
+
+    Parameters
+    ----------
+    room : int
+        How many there may be.
+    """
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self.frequencies: list[Array] = []
+        self.phases: list[float] = []
+        self.scales: list[float] = []
+        self.strengths: list[float] = []
+        self.weights: list[float] = []
+        self._place: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.frequencies)
+
+    def add(
+        self, frequencies: Array, phases: Array, scales: Array, strengths: Array, weight: float
+    ) -> bool:
+        """Take in the frequencies of a round, unless together they are more than there is room for.
+
+        Returns
+        -------
+        bool
+            Whether there was room.
+        """
+        # The same wave at another phase is another feature.
+        keys = [f.tobytes() + p.tobytes() for f, p in zip(frequencies, phases, strict=True)]
+        n_new = len(set(keys) - set(self._place))
+        if len(self) + n_new > self.room:
+            if len(self) == 0:
+                raise ValueError(
+                    f"n_components={self.room} is not enough: the first kernel found has {n_new} "
+                    "features, which come together. Give at least as many."
+                )
+            return False
+        for i, key in enumerate(keys):
+            place = self._place.setdefault(key, len(self))
+            if place == len(self):
+                self.frequencies.append(frequencies[i])
+                self.phases.append(phases[i])
+                self.scales.append(scales[i])
+                self.strengths.append(0.0)
+                self.weights.append(0.0)
+            self.strengths[place] += float(strengths[i])
+            self.weights[place] += weight
+        return True
 
 
 def respond(

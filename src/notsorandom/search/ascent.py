@@ -58,6 +58,7 @@ class Ascent(BaseEstimator):
 
     def find(self, landscape: Landscape, n_peaks: int, rng: np.random.Generator) -> Points:
         """Return at most `n_peaks` distinct peaks of the landscape, highest first."""
+        landscape.require("continuous", self, "search='enumerate' or 'chain'")
         frequencies = landscape.draw(self.n_particles, rng)
         steps = np.full(len(frequencies), landscape.space.first_step(), dtype=frequencies.dtype)
         n_fine = self.n_steps
@@ -88,7 +89,7 @@ def climb(landscape: Landscape, points: Points, steps: Array, n_steps: int) -> t
     """
     directions = points.slope
     for _ in range(n_steps):
-        trial = landscape.at(points.frequencies + steps[:, None] * directions)
+        trial = landscape.moved(points, steps[:, None] * directions)
         rose = trial.height > points.height
         turn = trial.slope - points.slope
         curvature = ratio(np.abs(dot(directions, turn)), steps * dot(directions, directions))

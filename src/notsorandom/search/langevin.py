@@ -93,14 +93,14 @@ class Langevin(BaseEstimator):
 
     def find(self, landscape: Landscape, n_peaks: int, rng: np.random.Generator) -> Points:
         """Return at most `n_peaks` distinct peaks of the landscape, highest first."""
-        starts = landscape.draw(self.n_particles, rng)
-        points = landscape.at(starts * starts.dtype.type(START_VARIANCE**0.5))
+        landscape.require("continuous", self, "search='chain', its discrete counterpart")
+        starts = landscape.draw(self.n_particles, rng, START_VARIANCE)
+        points = landscape.at(starts)
         rate, spread = self._settings(points)
         best = points
         for _ in range(self.n_steps):
             noise = rng.standard_normal(starts.shape, dtype=starts.dtype)
-            moved = points.frequencies + rate * gradient(points) + spread * noise
-            points = landscape.at(moved)
+            points = landscape.moved(points, rate * gradient(points) + spread * noise)
             best = best.replaced(points.height > best.height, points)
         if self.n_refine:
             steps = np.full(len(best), landscape.space.first_step(), dtype=starts.dtype)

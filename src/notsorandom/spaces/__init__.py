@@ -3,8 +3,20 @@
 from typing import Any
 
 from notsorandom.spaces.euclidean import Euclidean
-from notsorandom.spaces.landscape import Landscape, Points
+from notsorandom.spaces.harmonic_sphere import HarmonicSphere
+from notsorandom.spaces.landscape import Landscape, Points, mean_in_groups
+from notsorandom.spaces.sphere import Sphere
+from notsorandom.spaces.zonal_sphere import ZonalSphere
 
-SPACES: dict[str, Any] = {"euclidean": Euclidean}
+SPACES: dict[str, Any] = {"euclidean": Euclidean, "sphere": Sphere}
 
-__all__ = ["SPACES", "Euclidean", "Landscape", "Points"]
+__all__ = [
+    "SPACES",
+    "Euclidean",
+    "HarmonicSphere",
+    "Landscape",
+    "Points",
+    "Sphere",
+    "ZonalSphere",
+    "mean_in_groups",
+]

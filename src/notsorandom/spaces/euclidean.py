@@ -33,6 +33,8 @@ class Euclidean(BaseEstimator):
         The point that angles are measured from.
     """
 
+    kind = "continuous"
+
     def __init__(self, scale: Any = "median", center: Any = "mean") -> None:
         self.scale = scale
         self.center = center
@@ -47,6 +49,10 @@ class Euclidean(BaseEstimator):
                 f"center={self.center!r} is not allowed: it must be 'mean' or a point, an array of "
                 "shape (n_features,) with finite numbers."
             )
+
+    def prepare(self, X: Array) -> Array:
+        """Return the samples as the space wants them: any point of R^d will do."""
+        return X
 
     def resolve(self, rows: Rows, rng: np.random.Generator) -> Euclidean:
         """Return the same space with its scale and centre measured on the data."""
@@ -63,28 +69,45 @@ class Euclidean(BaseEstimator):
         scale = median_distance(rows, rng) if isinstance(self.scale, str) else float(self.scale)
         return Euclidean(scale=scale, center=center)
 
-    def draw(self, n_frequencies: int, dtype: Any, rng: np.random.Generator) -> Array:
+    def draw(
+        self,
+        n_frequencies: int,
+        n_features: int,
+        dtype: Any,
+        rng: np.random.Generator,
+        phase: str = "aligned",
+        variance: float = 1.0,
+    ) -> Array:
         """Draw frequencies from the spectrum of the RBF kernel of bandwidth `scale`."""
-        normal = rng.standard_normal((n_frequencies, len(self.center)))
-        return (normal / self.scale).astype(dtype)
+        normal = rng.standard_normal((n_frequencies, n_features))
+        return (normal / self.scale).astype(dtype) * np.dtype(dtype).type(variance**0.5)
+
+    def move(self, frequencies: Array, shift: Array) -> Array:
+        """Frequencies at a shift from those given."""
+        return frequencies + shift
 
     def first_step(self) -> float:
         """Length of the first ascent step, per unit of gradient of the log potential."""
         return float(self.scale) ** -2
 
-    def roughness(self, frequencies: Array) -> tuple[Array, Array]:
-        r"""Squared norm in scale-free units, and its gradient.
+    def penalty(self, rows: Rows, frequencies: Array, smoothing: float) -> tuple[Array, Array]:
+        r"""Logarithm that smoothing takes from the potential, and its gradient.
 
         :math:`\log v(\omega) - \sigma^2 |\omega|^2` is the log potential of the samples blurred by
-        Gaussian noise of standard deviation :math:`\sigma`.
+        Gaussian noise of standard deviation :math:`\sigma`, here `smoothing` times `scale`.
 
         Returns
         -------
-        roughness : ndarray of shape (n_frequencies,)
+        penalty : ndarray of shape (n_frequencies,)
         gradient : ndarray of shape (n_frequencies, n_features)
         """
-        scaled = frequencies * frequencies.dtype.type(self.scale)
-        return (scaled * scaled).sum(axis=1), scaled * frequencies.dtype.type(2 * self.scale)
+        variance = frequencies.dtype.type((smoothing * self.scale) ** 2)
+        squares = (frequencies * frequencies).sum(axis=1)
+        return variance * squares, 2 * variance * frequencies
+
+    def groups(self, frequencies: Array, phase: str) -> Array:
+        """Labels of the frequencies that make up one kernel: here each is its own."""
+        return np.arange(len(frequencies))
 
     def _angles(self, X: Array, frequencies: Array) -> Array:
         # Centring costs nothing here: (n_frequencies,) numbers instead of a copy of the data.
@@ -190,9 +213,26 @@ class Euclidean(BaseEstimator):
         pairs = np.stack([np.cos(angles), np.sin(angles)], axis=2)
         return pairs.reshape(len(X), -1)
 
+    def scales(self, rows: Rows, frequencies: Array, smoothing: float) -> Array:
+        """Factors of the features: none, waves are of mean square one by themselves."""
+        return np.ones(len(frequencies), dtype=frequencies.dtype)
+
     def n_columns(self, phase: str) -> int:
         """Real features a frequency."""
         return 1 if phase == "aligned" else 2
+
+    def n_features(self, frequencies: Array) -> int:
+        """Number of columns of the samples that the frequencies are for."""
+        return int(frequencies.shape[1])
+
+    def bound(self, n_features: int, phase: str) -> float:
+        """Largest value of the kernel of a single frequency: 1 if paired, 2 if aligned."""
+        return 2.0 / self.n_columns(phase)
+
+    def largest_potential(self, measure: Array, phase: str) -> float:
+        """Potential of samples that are all at the crests and troughs of one wave."""
+        mass = np.abs(measure).sum(axis=0, dtype=np.float64)  # (n_tasks,)
+        return self.bound(0, phase) * float(mass @ mass)
 
     def alignment(self, amplitudes: Array, phases: Array, phase: str) -> Array:
         """Inner product of each feature with the measure, read off the transform.

@@ -18,6 +18,13 @@ def potential_of(amplitudes: Array) -> Array:
     return (amplitudes * amplitudes).sum(axis=(0, 1))
 
 
+def mean_in_groups(values: Array, groups: Array) -> Array:
+    """The values, each replaced by the mean of its group."""
+    _, codes = np.unique(groups, return_inverse=True)
+    means = np.bincount(codes, weights=values) / np.bincount(codes)
+    return means[codes].astype(values.dtype)
+
+
 @dataclass(frozen=True)
 class Points:
     """Places in the landscape and what is known of them.
@@ -28,9 +35,9 @@ class Points:
     height : ndarray of shape (n_points,)
         Log of the smoothed potential.
     slope : ndarray of shape (n_points, n_features)
-        Gradient of the height.
-    amplitudes : ndarray of shape (2, n_tasks, n_points)
-        Fourier transform of the measure.
+        Gradient of the height; no columns where there is none.
+    amplitudes : ndarray of shape (n_parts, n_tasks, n_points)
+        Fourier transform of the measure: real and imaginary part, or what the space has for them.
     """
 
     frequencies: Array
@@ -62,11 +69,11 @@ class Points:
 
 @dataclass(frozen=True)
 class Landscape:
-    r"""The function :math:`\log v(\omega) - s^2 \, r(\omega)` for one state of the game.
+    r"""The function :math:`\log v(\omega) - r(\omega)` for one state of the game.
 
-    `v` is the Fourier potential of the measure, `r` the roughness of the space and `s` the
-    smoothing, a fraction of the space's scale. On R^d this is the log potential of the samples
-    blurred by Gaussian noise of standard deviation `s * scale`.
+    `v` is the Fourier potential of the measure, `r` the space's penalty on rough frequencies for
+    the smoothing asked for. On R^d this is the log potential of the samples blurred by Gaussian
+    noise of standard deviation ``smoothing * scale``.
 
     Parameters
     ----------
@@ -74,34 +81,75 @@ class Landscape:
     rows : Rows
     measure : ndarray of shape (n_samples, n_tasks)
     smoothing : float
+        As a fraction of the space's scale.
+    phase : {"aligned", "paired"}
     """
 
     space: Any
     rows: Rows
     measure: Array
     smoothing: float
+    phase: str = "aligned"
 
     def at(self, frequencies: Array) -> Points:
-        """Height, slope and transform at the frequencies."""
-        dtype = frequencies.dtype.type
+        """Height, slope and transform at the frequencies of a continuous space."""
         amplitudes, gradient = self.space.amplitudes_and_gradient(
             self.rows, self.measure, frequencies
         )
-        # Below what rounding alone leaves of the measure's mass there is nothing to climb.
-        floor = dtype((np.finfo(dtype).eps * np.abs(self.measure).sum(dtype=np.float64)) ** 2)
-        potential = potential_of(amplitudes) + floor + np.finfo(dtype).tiny
-        roughness, rough_slope = self.space.roughness(frequencies)
-        weight = dtype(self.smoothing**2)
+        potential = potential_of(amplitudes) + self._floor
+        penalty, rough_slope = self.space.penalty(self.rows, frequencies, self.smoothing)
         return Points(
             frequencies,
-            np.log(potential) - weight * roughness,
-            gradient / potential[:, None] - weight * rough_slope,
+            np.log(potential) - penalty,
+            gradient / potential[:, None] - rough_slope,
             amplitudes,
         )
 
-    def draw(self, n_points: int, rng: np.random.Generator) -> Array:
-        """Frequencies to start from."""
-        return self.space.draw(n_points, self.rows.dtype, rng)
+    def moved(self, points: Points, shift: Array) -> Points:
+        """What is found at a shift from the points."""
+        return self.at(self.space.move(points.frequencies, shift))
+
+    def everywhere(self) -> Points:
+        """Height and transform at all frequencies of a finite space."""
+        frequencies = self.space.everything(self.rows.n_features)
+        return self._without_slope(
+            frequencies, self.space.amplitudes_of_everything(self.rows, self.measure)
+        )
+
+    def seen(self, frequencies: Array) -> Points:
+        """Height and transform at some frequencies of a finite space."""
+        return self._without_slope(
+            frequencies, self.space.amplitudes(self.rows, self.measure, frequencies)
+        )
+
+    def _without_slope(self, frequencies: Array, amplitudes: Array) -> Points:
+        # Frequencies that stand for one kernel together are as high as their mean.
+        groups = self.space.groups(frequencies, self.phase)
+        potential = mean_in_groups(potential_of(amplitudes), groups) + self._floor
+        penalty, slope = self.space.penalty(self.rows, frequencies, self.smoothing)
+        return Points(frequencies, np.log(potential) - penalty, slope, amplitudes)
+
+    @property
+    def _floor(self) -> Any:
+        """Potential below which rounding alone leaves nothing to see."""
+        dtype = self.rows.dtype.type
+        mass = np.finfo(dtype).eps * np.abs(self.measure).sum(dtype=np.float64)
+        return dtype(mass**2) + np.finfo(dtype).tiny
+
+    def require(self, kind: str, search: Any, instead: str) -> None:
+        """Raise ValueError unless the space is of the kind that the search needs."""
+        if self.space.kind != kind:
+            raise ValueError(
+                f"{type(search).__name__} needs a {kind} space, but the frequencies of "
+                f"{type(self.space).__name__} are {self.space.kind}: use {instead}, or "
+                "search='auto'."
+            )
+
+    def draw(self, n_points: int, rng: np.random.Generator, variance: float = 1.0) -> Array:
+        """Frequencies to start from, of so many times the usual variance."""
+        return self.space.draw(
+            n_points, self.rows.n_features, self.rows.dtype, rng, self.phase, variance
+        )
 
     def coarse(self, n_rows: int, rng: np.random.Generator) -> Landscape:
         """The same landscape as `n_rows` random samples show it.
@@ -120,6 +168,7 @@ class Landscape:
             self.rows.take(chosen),
             measure.astype(self.rows.dtype),
             self.smoothing,
+            self.phase,
         )
 
     def distinct(self, points: Points, similarity: float, rng: np.random.Generator) -> list[int]:

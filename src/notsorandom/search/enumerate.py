@@ -1,0 +1,45 @@
+"""The exact search of a finite space: look at every frequency."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from notsorandom.parameters import check_number
+from notsorandom.spaces import Landscape, Points
+
+
+class Enumerate(BaseEstimator):
+    """Find the highest of all frequencies of a finite space.
+
+    Parameters
+    ----------
+    n_peaks : int, default=4
+        At most this many are returned, highest first; 1 is the game as the paper has it.
+        Frequencies that make up one kernel, such as all of a degree, count as one.
+    """
+
+    def __init__(self, n_peaks: int = 4) -> None:
+        self.n_peaks = n_peaks
+
+    def check(self) -> None:
+        """Raise ValueError if a parameter is out of its range."""
+        check_number("n_peaks", self.n_peaks, least=1, integer=True)
+
+    def find(self, landscape: Landscape, n_peaks: int, rng: np.random.Generator) -> Points:
+        """Return the highest kernels of the landscape, of at most `n_peaks` frequencies together.
+
+        The highest of all is returned however many frequencies it has.
+        """
+        landscape.require("finite", self, "search='ascent' or 'langevin'")
+        points = landscape.everywhere()
+        groups = landscape.space.groups(points.frequencies, landscape.phase)
+        order = np.argsort(-points.height, kind="stable")
+        _, first = np.unique(groups[order], return_index=True)
+        chosen: list[int] = []
+        for group in groups[order[np.sort(first)[: self.n_peaks]]]:
+            members = np.flatnonzero(groups == group).tolist()
+            if chosen and len(chosen) + len(members) > n_peaks:
+                break
+            chosen += members
+        return points.take(chosen)
