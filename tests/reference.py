@@ -1,7 +1,7 @@
 """Slow and obvious versions of everything, to test the fast ones against."""
 
 import numpy as np
-from scipy import optimize
+from scipy import optimize, special
 
 
 def potential(X, measure, frequency):
@@ -48,3 +48,64 @@ def project(point, labels, upper):
     )
     assert solution.success, solution.message
     return solution.x
+
+
+def sphere_points(rng, n_points, n_features):
+    """Uniform points on the unit sphere."""
+    X = rng.standard_normal((n_points, n_features))
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def sphere_quadrature(n_features, degree):
+    """Points and weights that integrate polynomials up to a degree exactly over the sphere."""
+    n_angles = degree + 1
+    angle = 2 * np.pi * np.arange(n_angles) / n_angles
+    points = np.column_stack([np.cos(angle), np.sin(angle)])
+    weights = np.full(n_angles, 1 / n_angles)
+    for dimension in range(3, n_features + 1):
+        nodes, node_weights = special.roots_gegenbauer(degree // 2 + 1, dimension / 2 - 1)
+        rings = np.sqrt(1 - nodes**2)[:, None, None] * points
+        heights = np.broadcast_to(nodes[:, None, None], (*rings.shape[:2], 1))
+        points = np.concatenate([rings, heights], axis=2).reshape(-1, dimension)
+        weights = np.outer(node_weights / node_weights.sum(), weights).ravel()
+    return points, weights
+
+
+def legendre(n_features, degree, cosine):
+    """Schoenberg's polynomial: the Gegenbauer polynomial that is 1 at 1."""
+    if n_features == 2:
+        return np.cos(degree * np.arccos(np.clip(cosine, -1, 1)))
+    order = n_features / 2 - 1
+    return special.eval_gegenbauer(degree, order, cosine) / special.eval_gegenbauer(
+        degree, order, 1.0
+    )
+
+
+def degree_gram(X, degree):
+    """The rotation-invariant kernel of one degree."""
+    if X.shape[1] == 2:  # arccos is not exact enough next to 1
+        angle = np.arctan2(X[:, 1], X[:, 0])
+        return np.cos(degree * (angle[:, None] - angle))
+    return legendre(X.shape[1], degree, X @ X.T)
+
+
+def n_harmonic_polynomials(n_variables, degree):
+    """Dimension of the kernel of the Laplacian on homogeneous polynomials, by its rank."""
+
+    def exponents(n, total):
+        if n == 1:
+            return [(total,)]
+        return [(k, *rest) for k in range(total + 1) for rest in exponents(n - 1, total - k)]
+
+    monomials = exponents(n_variables, degree)
+    if degree < 2:
+        return len(monomials)
+    place = {powers: i for i, powers in enumerate(exponents(n_variables, degree - 2))}
+    laplacian = np.zeros((len(place), len(monomials)))
+    for column, powers in enumerate(monomials):
+        for variable, power in enumerate(powers):
+            if power >= 2:
+                image = list(powers)
+                image[variable] -= 2
+                laplacian[place[tuple(image)], column] += power * (power - 1)
+    return len(monomials) - np.linalg.matrix_rank(laplacian)

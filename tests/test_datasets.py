@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from notsorandom.datasets import descriptors, fetch_cifar10, fetch_mnist, hog, images, make_windmill
+from notsorandom.datasets import (
+    descriptors,
+    fetch_cifar10,
+    fetch_mnist,
+    hog,
+    images,
+    make_checkerboard,
+    make_windmill,
+)
 from notsorandom.datasets.synthetic import TWIST
 from notsorandom.experiments.baseline import median_gamma
 
@@ -27,6 +35,23 @@ def test_windmill():
     np.testing.assert_array_equal(again, y == 0)
     with pytest.raises(ValueError, match="n_samples=0"):
         make_windmill(0)
+
+
+def test_checkerboard():
+    X, y = make_checkerboard(5000, random_state=0)
+    assert X.shape == (5000, 3)
+    assert set(y) == {0, 1}
+    np.testing.assert_allclose(np.linalg.norm(X, axis=1), 1)
+    np.testing.assert_array_equal(X, make_checkerboard(5000, random_state=0)[0])
+    assert np.abs(X.mean(axis=0)).max() < 0.03
+    np.testing.assert_allclose(X.T @ X / 5000, np.eye(3) / 3, atol=0.02)  # uniform
+    x, y_, z = X.T
+    wave = (2 * x * y_) * (
+        4 * z * (2 * z**2 - 1)
+    )  # sin(2 phi) sin(4 theta), up to a positive factor
+    np.testing.assert_array_equal(y, wave > 0)
+    with pytest.raises(ValueError, match="n_samples=0 is not allowed"):
+        make_checkerboard(0)
 
 
 def test_windmill_is_as_hard_as_the_papers():

@@ -11,7 +11,15 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from notsorandom import Ascent, Euclidean, FourierClassifier, FourierFeatures, Langevin, game
+from notsorandom import (
+    Ascent,
+    Euclidean,
+    FourierClassifier,
+    FourierFeatures,
+    Langevin,
+    Sphere,
+    game,
+)
 from notsorandom.estimators import _FourierEstimator
 from notsorandom.smoothing import CANDIDATES
 
@@ -21,6 +29,34 @@ BOTH = pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier]
 @parametrize_with_checks([FourierFeatures(20), FourierClassifier(20)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
+
+
+@parametrize_with_checks(
+    [
+        estimator(20, space=sphere)
+        for estimator in (FourierFeatures, FourierClassifier)
+        for sphere in (Sphere(normalize=True), Sphere("harmonic", normalize=True))
+    ]
+)
+def test_scikit_learn_contract_on_the_sphere(estimator, check):
+    if check.func.__name__ == "check_estimators_dtypes":
+        # Its random integers have a row of zeros, which has no direction. What it is after is
+        # in the next test.
+        with pytest.raises(ValueError, match="Row 15 of X is zero"):
+            check(estimator)
+    else:
+        check(estimator)
+
+
+@BOTH
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
+@pytest.mark.parametrize("basis", ["harmonic", "zonal"])
+def test_numbers_of_every_type_on_the_sphere(rng, estimator, dtype, basis):
+    X = (20 * rng.standard_normal((20, 5))).astype(dtype)
+    assert X.any(axis=1).all()
+    model = estimator(20, space=Sphere(basis, normalize=True)).fit(X, rng.permutation(20) % 2)
+    output = model.transform(X) if estimator is FourierFeatures else model.decision_function(X)
+    assert output.dtype == (np.float32 if dtype == np.float32 else np.float64)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])

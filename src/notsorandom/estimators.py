@@ -121,8 +121,8 @@ class _FourierEstimator(BaseEstimator):
             self.n_components,
             self.smoothing_,
             rng,
-            None if self.n_rounds == "auto" else int(self.n_rounds),
-            self.verbose,
+            n_rounds=None if self.n_rounds == "auto" else int(self.n_rounds),
+            verbose=self.verbose,
         )
         self.frequencies_ = self.kernel_.frequencies
         self.phases_ = self.kernel_.phases

@@ -48,14 +48,20 @@ class Game:
         smoothing: float,
         rng: np.random.Generator,
         n_rounds: int | None = None,
+        enough: int | None = None,
         verbose: int = 0,
     ) -> tuple[GameResult, LearnedKernel]:
-        """Play for `n_components` real features; return the result and its kernel."""
+        """Play for `n_components` real features; return the result and its kernel.
+
+        The game may end earlier, after `n_rounds` or once it has found `enough`.
+        """
         with Progress(n_components, "features", shown=verbose > 0) as bar:
             n_columns = self.space.n_columns(self.phase)
 
-            def watch(record: Round, dual: Array) -> None:
-                bar.update(record.n_frequencies * n_columns, f"potential {record.potential:.2e}")
+            def watch(record: Round, dual: Array) -> bool:
+                count = record.n_frequencies * n_columns
+                bar.update(count, f"potential {record.potential:.2e}")
+                return enough is not None and count >= enough
 
             result = play(
                 rows,
@@ -94,7 +100,15 @@ class Game:
             def errors(train: Array, test: Array, smoothing: float) -> Array:
                 # The same seed for all candidates: they differ by nothing else.
                 trial_rng, part = np.random.default_rng(seed), rows.take(train)
-                _, kernel = self.play(part, labels[train], n_trial, smoothing, trial_rng)
+                _, kernel = self.play(
+                    part,
+                    labels[train],
+                    n_components,
+                    smoothing,
+                    trial_rng,
+                    n_rounds=n_trial,
+                    enough=n_trial,
+                )
                 features = kernel.features_of(part)
                 coef, intercept, _ = one_versus_rest(features, labels[train], self.loss, TRIAL_GAP)
                 scores = decide(kernel.features_of(rows.take(test)), coef, intercept)

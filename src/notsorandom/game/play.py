@@ -99,7 +99,7 @@ def play(
     smoothing: float = 0.06,
     learning_rate: str | float = "auto",
     projection: str = "exact",
-    watch: Callable[[Round, Array], None] | None = None,
+    watch: Callable[[Round, Array], object] | None = None,
 ) -> GameResult:
     r"""Learn frequencies by no-regret play.
 
@@ -134,7 +134,8 @@ def play(
         round is one play however many its peaks.
     projection : {"exact", "alternating"}
     watch : callable, optional
-        Called with each round's record and the dual variables that the round started from.
+        Called with each round's record and the dual variables that the round started from. If it
+        returns True, that round is the last.
 
     Returns
     -------
@@ -184,8 +185,8 @@ def play(
             seconds=time.perf_counter() - began,
         )
         history.append(asdict(record))
-        if watch is not None:
-            watch(record, dual)
+        if watch is not None and watch(record, dual) is True:
+            break
 
         step = plays * rate / len(rows)
         if loss.curvature:  # beyond, the dual's own quadratic term would overshoot

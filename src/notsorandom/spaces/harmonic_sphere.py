@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from bisect import bisect_right
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -239,7 +240,8 @@ def all_sums(n_features: int, max_degree: int) -> HarmonicSums:
 
 def largest_degree(n_features: int, max_harmonics: int) -> int:
     """The largest degree up to which all harmonics together are at most so many."""
-    degree = 0
-    while count_harmonics(n_features, degree + 1) <= max_harmonics:
-        degree += 1
-    return degree
+    beyond = 1
+    while count_harmonics(n_features, beyond) <= max_harmonics:
+        beyond *= 2
+    counts = partial(count_harmonics, n_features)
+    return bisect_right(range(beyond), max_harmonics, key=counts) - 1

@@ -28,10 +28,11 @@ def unit_rows(X: Array, normalize: bool) -> Array:
         )
     if normalize:
         return (X / norms[:, None]).astype(X.dtype)
-    worst = int(np.argmax(np.abs(norms - 1)))
-    if abs(norms[worst] - 1) > NORM_TOLERANCE:
+    off = np.flatnonzero(np.abs(norms - 1) > NORM_TOLERANCE)
+    if len(off):
         raise ValueError(
-            f"Row {worst} of X has norm {norms[worst]:.6g}, but samples on the sphere have norm 1, "
-            f"to within {NORM_TOLERANCE:g}: scale them, or use Sphere(normalize=True)."
+            f"Row {off[0]} of X has norm {norms[off[0]]:.6g}, but samples on the sphere have norm "
+            f"1, to within {NORM_TOLERANCE:g} ({len(off)} of {len(X)} rows don't): scale them, or "
+            "use Sphere(normalize=True)."
         )
     return X

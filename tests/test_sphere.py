@@ -1,0 +1,322 @@
+import numpy as np
+import pytest
+import reference
+from scipy.stats import special_ortho_group
+from sklearn.base import clone
+
+from notsorandom import FourierClassifier, FourierFeatures, Langevin, Sphere
+from notsorandom.datasets import make_checkerboard
+from notsorandom.rows import Rows
+from notsorandom.spaces import HarmonicSphere, Landscape, ZonalSphere
+from notsorandom.spaces.gegenbauer import n_harmonics
+from notsorandom.spaces.harmonics import harmonic_indices, harmonics
+from notsorandom.spaces.zonal_sphere import highest_finite_degree
+
+
+def setting(rng, basis, n_tasks=1, n_features=4, n_samples=40, max_degree=3, dtype=np.float64):
+    rows = Rows(reference.sphere_points(rng, n_samples, n_features).astype(dtype))
+    measure = rng.standard_normal((n_samples, n_tasks)).astype(dtype)
+    space = Sphere(basis=basis, max_degree=max_degree).resolve(rows, rng)
+    return rows, measure, space.draw(7, n_features, dtype, rng), space
+
+
+def features_of(space, rows, frequencies):
+    return space.features(rows.array, frequencies, np.zeros(len(frequencies)), "aligned")
+
+
+@pytest.mark.parametrize("n_tasks", [1, 3])
+@pytest.mark.parametrize("basis", ["harmonic", "zonal"])
+def test_potential_is_the_squared_sum_of_the_features(rng, basis, n_tasks):
+    rows, measure, frequencies, space = setting(rng, basis, n_tasks)
+    features = features_of(space, rows, frequencies)
+    expected = [sum((feature @ task) ** 2 for task in measure.T) for feature in features.T]
+    np.testing.assert_allclose(space.potential(rows, measure, frequencies), expected)
+    amplitudes = space.amplitudes(rows, measure, frequencies)
+    alignment = space.alignment(amplitudes, space.phases(amplitudes), "aligned")
+    np.testing.assert_allclose(alignment[:, 0], features.T @ measure, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_features", [2, 3, 4, 6])
+def test_potential_of_everything(rng, n_features):
+    rows, measure, _, space = setting(rng, "harmonic", 2, n_features=n_features)
+    indices = space.everything(n_features)
+    np.testing.assert_allclose(
+        space.amplitudes_of_everything(rows, measure),
+        space.amplitudes(rows, measure, indices),
+        atol=1e-10,
+    )
+
+
+def test_zonal_features_span_the_harmonics(rng):
+    rows, _, _, space = setting(rng, "zonal", n_samples=60)
+    degree = 3
+    poles = reference.sphere_points(rng, 2 * n_harmonics(4, degree), 4)
+    indices = harmonic_indices(4, degree)
+    whole = harmonics(rows.array, indices[indices[:, -1] == degree])
+    zonal = features_of(space, rows, degree * poles)
+    together = np.column_stack([whole, zonal])
+    assert np.linalg.matrix_rank(zonal) == n_harmonics(4, degree)
+    assert np.linalg.matrix_rank(together) == n_harmonics(4, degree)
+
+
+@pytest.mark.parametrize("n_tasks", [1, 3])
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_slope_of_the_zonal_landscape(rng, n_tasks, smoothing):
+    """Along the sphere; there is none across."""
+    rows, measure, frequencies, space = setting(rng, "zonal", n_tasks)
+    landscape = Landscape(space, rows, measure, smoothing)
+    points = landscape.at(frequencies)
+    np.testing.assert_allclose((points.slope * frequencies).sum(axis=1), 0, atol=1e-9)
+    direction = rng.standard_normal(frequencies.shape)
+    step = 1e-6
+    ahead, behind = (landscape.moved(points, s * direction).height for s in (step, -step))
+    np.testing.assert_allclose(
+        (points.slope * direction).sum(axis=1), (ahead - behind) / (2 * step), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_moving_keeps_the_degree(rng):
+    _, _, frequencies, space = setting(rng, "zonal")
+    moved = space.move(frequencies, 5 * rng.standard_normal(frequencies.shape))
+    np.testing.assert_allclose(
+        np.linalg.norm(moved, axis=1), np.linalg.norm(frequencies, axis=1), rtol=1e-12
+    )
+    np.testing.assert_allclose(space.move(frequencies, 0 * frequencies), frequencies)
+
+
+def test_zonal_features_are_scaled_to_the_samples(rng):
+    rows, _, frequencies, space = setting(rng, "zonal")
+    features = features_of(space, rows, frequencies)
+    scales = space.scales(rows, frequencies, 0.0)
+    np.testing.assert_allclose(((features * scales) ** 2).mean(axis=0), 1)
+    assert (space.scales(rows, frequencies, 0.1) < scales).all()
+
+
+def test_smoothing_of_harmonics_is_diffusion_of_the_samples(rng):
+    rows, _, _, _ = setting(rng, "harmonic", n_features=3, n_samples=1)
+    space = HarmonicSphere(max_degree=3).resolve(rows, rng)
+    indices = space.everything(3)
+    smoothing, n_steps = 0.3, 100
+    penalty, slope = space.penalty(rows, indices, smoothing)
+    assert slope.shape == (len(indices), 0)
+    X = np.repeat(rows.array, 100_000, axis=0)
+    for _ in range(n_steps):
+        X = X + smoothing * space.scale / n_steps**0.5 * rng.standard_normal(X.shape)
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+    blurred = harmonics(X, indices).mean(axis=0)
+    expected = harmonics(rows.array, indices)[0] * np.exp(-penalty / 2)
+    np.testing.assert_allclose(blurred, expected, atol=0.03)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_features", [2, 3, 20, 768])
+def test_zonal_features_are_finite_at_every_degree_offered(rng, dtype, n_features):
+    offered = min(highest_finite_degree(n_features, dtype), 300)
+    assert offered >= 3
+    rows, measure, _, _ = setting(rng, "zonal", n_features=n_features, dtype=dtype)
+    space = ZonalSphere(max_degree=offered).resolve(rows, rng)
+    degrees = np.arange(1, offered + 1, max(1, offered // 40))
+    poles = np.resize(rows.array[:3], (len(degrees), n_features))  # the largest values there are
+    random = reference.sphere_points(rng, len(degrees), n_features)
+    for places in (poles, random):
+        frequencies = (places * degrees[:, None]).astype(dtype)
+        points = Landscape(space, rows, 100 * measure, 0.06).at(frequencies)
+        scales = space.scales(rows, frequencies, 0.0)
+        for values in (points.height, points.slope, points.amplitudes, scales):
+            assert np.isfinite(values).all()
+        features = features_of(space, rows, frequencies) * scales
+        mean_square = (features.astype(np.float64) ** 2).mean(axis=0)
+        np.testing.assert_allclose(mean_square, 1, rtol=1e-3)
+
+
+def test_a_degree_that_would_overflow_is_refused(rng):
+    rows, _, _, _ = setting(rng, "zonal", n_features=768, dtype=np.float32)
+    with pytest.raises(ValueError, match=r"max_degree=40 is too high.*float64"):
+        Sphere(basis="zonal", max_degree=40).resolve(rows, rng)
+
+
+@pytest.mark.parametrize(
+    ("n_features", "kind", "degree"), [(2, "finite", 499), (3, "finite", 30), (4, "finite", 12)]
+)
+def test_auto_is_harmonic_in_few_dimensions(rng, n_features, kind, degree):
+    space = Sphere().resolve(Rows(reference.sphere_points(rng, 9, n_features)), rng)
+    assert (space.kind, space.max_degree) == (kind, degree)
+
+
+def test_auto_is_zonal_in_many(rng):
+    for n_features, degree in [(5, 8), (8, 4), (50, 3), (768, 3)]:
+        space = Sphere().resolve(Rows(reference.sphere_points(rng, 9, n_features)), rng)
+        assert (space.kind, space.max_degree) == ("continuous", degree)
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        (Sphere(basis="zonall"), r"basis='zonall' is not allowed.*'zonal'"),
+        (Sphere(max_degree=0), r"max_degree=0 is not allowed"),
+        (Sphere(max_harmonics=0.5), r"max_harmonics=0.5 is not allowed"),
+        (Sphere(max_harmonics=2), r"max_harmonics=2 is too few.*degree 1 alone has 3"),
+        (Sphere(max_degree=40), r"max_degree=40 has 1681 harmonics.*at most degree 30"),
+    ],
+)
+def test_bad_settings(space, message):
+    X, y = make_checkerboard(50, random_state=0)
+    with pytest.raises(ValueError, match=message):
+        FourierFeatures(5, space=space).fit(X, y)
+
+
+class TestUnitNorm:
+    def test_other_norms_are_refused(self):
+        X, y = make_checkerboard(50, random_state=0)
+        X[7] *= 1.5
+        model = FourierClassifier(5, space="sphere", random_state=0)
+        with pytest.raises(ValueError, match=r"Row 7 of X has norm 1.5.*normalize=True"):
+            model.fit(X, y)
+        X[7] /= 1.5
+        model.fit(X, y)
+        for method in (model.predict, model.kernel_, model.kernel_.features):
+            with pytest.raises(ValueError, match=r"Row 0 of X has norm 2"):
+                method(2 * X)
+
+    def test_the_tolerance_is_as_stated(self):
+        X, y = make_checkerboard(50, random_state=0)
+        FourierFeatures(5, space="sphere", random_state=0).fit(X * 1.0009, y)
+        with pytest.raises(ValueError, match=r"within 0\.001"):
+            FourierFeatures(5, space="sphere", random_state=0).fit(X * 1.0011, y)
+
+    def test_normalize_makes_lengths_irrelevant(self, rng):
+        X, y = make_checkerboard(300, random_state=0)
+        lengths = rng.uniform(0.1, 10, size=(300, 1))
+        fits = [
+            FourierClassifier(10, space=Sphere(normalize=True), random_state=0).fit(data, y)
+            for data in (X, X * lengths)
+        ]
+        np.testing.assert_array_equal(fits[0].frequencies_, fits[1].frequencies_)
+        np.testing.assert_allclose(
+            fits[0].decision_function(X), fits[1].decision_function(3 * X), atol=1e-6
+        )
+
+    @pytest.mark.parametrize("normalize", [False, True])
+    def test_zero_rows_are_refused(self, normalize):
+        X, y = make_checkerboard(50, random_state=0)
+        X[[3, 20]] = 0
+        with pytest.raises(ValueError, match=r"Row 3 of X is zero \(2 of 50 rows are\)"):
+            FourierFeatures(5, space=Sphere(normalize=normalize)).fit(X, y)
+
+    def test_one_column_is_refused(self):
+        with pytest.raises(ValueError, match=r"n_features = 1.*at least 2"):
+            FourierFeatures(5, space="sphere").fit([[1.0], [-1.0]], [0, 1])
+
+
+class TestInvariance:
+    @pytest.mark.parametrize("n_features", [2, 3, 4, 6])
+    def test_whole_degrees_make_a_function_of_the_inner_product(self, rng, n_features):
+        X = reference.sphere_points(rng, 300, n_features)
+        y = X[:, 0] * X[:, 1] + 0.3 * X[:, 1] > 0
+        space = Sphere(basis="degree", max_degree=4)
+        kernel = FourierFeatures(100, space=space, smoothing=0, random_state=0).fit(X, y).kernel_
+        turn = special_ortho_group.rvs(n_features, random_state=0)
+        np.testing.assert_allclose(kernel(X @ turn, X @ turn), kernel(X), atol=1e-10)
+        degrees = np.abs(kernel.frequencies[:, -1])
+        expected = np.zeros((300, 300))
+        for degree in np.unique(degrees):
+            weights = kernel.weights[degrees == degree]
+            assert len(weights) == n_harmonics(n_features, degree)
+            np.testing.assert_allclose(weights, weights[0])
+            expected += weights.sum() * reference.degree_gram(X, degree)
+        np.testing.assert_allclose(kernel(X), expected, atol=1e-10)
+
+    def test_pairs_are_invariant_to_turning_the_first_two_coordinates(self, rng):
+        X, y = make_checkerboard(300, random_state=0)
+        y = y ^ (X[:, 0] > 0.5)
+        kernel = FourierFeatures(
+            20, space="sphere", phase="paired", smoothing=0, random_state=0
+        ).fit(X, y)
+        kernel = kernel.kernel_
+        turn = np.eye(3)
+        turn[:2, :2] = special_ortho_group.rvs(2, random_state=0)
+        np.testing.assert_allclose(kernel(X @ turn), kernel(X), atol=1e-10)
+        assert (kernel.frequencies[:, 0] < 0).any()
+
+    def test_a_degree_is_not_cut(self):
+        X, y = make_checkerboard(300, random_state=0)
+        space = Sphere(basis="degree", max_degree=8)
+        features = FourierFeatures(60, space=space, random_state=0).fit(X, y)
+        first = int(features.history_["n_frequencies"][0])
+        n_first = 2 * features.frequencies_[0, -1] + 1
+        assert features.kernel_.n_components <= 60
+        features.head(n_first)
+        with pytest.raises(ValueError, match="make up one kernel together"):
+            features.head(n_first - 1)
+        assert first >= n_first
+        with pytest.raises(ValueError, match="n_components=2 is not enough"):
+            FourierFeatures(2, space=space, random_state=0).fit(X, y)
+
+    def test_zonal_features_have_no_pairs(self):
+        X, y = make_checkerboard(50, random_state=0)
+        with pytest.raises(ValueError, match=r"phase='paired' is not allowed with zonal"):
+            FourierFeatures(6, space=Sphere(basis="zonal"), phase="paired").fit(X, y)
+
+
+def test_the_theory_needs_a_bound():
+    X, y = make_checkerboard(50, random_state=0)
+    settings = {"learning_rate": "theory", "random_state": 0}
+    FourierFeatures(6, space=Sphere(basis="harmonic"), **settings).fit(X, y)
+    FourierFeatures(60, space=Sphere(basis="degree"), **settings).fit(X, y)
+    with pytest.raises(ValueError, match=r"'theory' needs a bound.*zonal"):
+        FourierFeatures(6, space=Sphere(basis="zonal"), **settings).fit(X, y)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+@pytest.mark.parametrize("search", ["auto", Langevin(n_steps=20, n_particles=30, n_refine=20)])
+def test_a_planted_pole_is_found(rng, degree, search):
+    X = reference.sphere_points(rng, 6000, 20)
+    pole = reference.sphere_points(rng, 1, 20)[0]
+    y = reference.legendre(20, degree, X @ pole) > 0
+    features = FourierFeatures(5, space="sphere", search=search, random_state=0).fit(X, y)
+    degrees = np.rint(np.linalg.norm(features.frequencies_, axis=1))
+    cosines = np.abs(features.frequencies_ @ pole) / degrees
+    assert cosines[degrees == degree].max() > np.cos(np.radians(5))
+
+
+@pytest.mark.parametrize("basis", ["harmonic", "zonal", "degree"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_many_classes(rng, basis, dtype):
+    """Nearest of four points: everything that works on R^d works here."""
+    corners = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
+    X = reference.sphere_points(rng, 1200, 3).astype(dtype)
+    y = np.array(["a", "b", "c", "d"])[(X @ corners.T).argmax(axis=1)]
+    model = FourierClassifier(80, space=Sphere(basis, max_degree=7), C=10, random_state=0)
+    model.fit(X[:600], y[:600])
+    assert model.score(X[600:], y[600:]) > 0.9
+    assert model.decision_function(X[600:]).shape == (600, 4)
+    assert model.decision_function(X).dtype == dtype
+    assert model.status_ == "complete"
+    assert (np.diff(model.history_["potential"]) < 0).any()
+    again = clone(model).fit(X[:600], y[:600])
+    np.testing.assert_array_equal(again.frequencies_, model.frequencies_)
+    if basis != "degree":
+        head = model.features_.head(7)
+        assert head.transform(X).shape == (1200, 7)
+        np.testing.assert_array_equal(head.frequencies_, model.frequencies_[:7])
+
+
+def test_samples_that_are_all_equal_give_a_flat_game():
+    X = np.tile([0.6, 0.8, 0.0], (30, 1))
+    for basis in ("harmonic", "zonal"):
+        space = Sphere(basis)
+        model = FourierClassifier(5, space=space, random_state=0).fit(X, np.arange(30) % 2)
+        assert model.status_ == "flat"
+        assert np.isfinite(model.decision_function(X)).all()
+
+
+def test_the_checkerboard_is_learned():
+    X, y = make_checkerboard(1000, random_state=0)
+    X_test, y_test = make_checkerboard(5000, random_state=1)
+    model = FourierClassifier(space="sphere", C=10, random_state=0).fit(X, y)
+    assert model.score(X_test, y_test) > 0.98
+    assert model.coef_.shape[1] < 60
+    # Its symmetries leave only multiples of sin(2 phi), the imaginary parts.
+    heaviest = model.frequencies_[np.argsort(-model.kernel_.weights)[:3]]
+    assert (heaviest[:, 0] % 4 == 2).all()
+    assert (heaviest[:, 0] < 0).all()
