@@ -1,0 +1,41 @@
+"""The checkerboard on the globe, the harmonics that were found in it, and what they add up to.
+
+    python examples/globe.py [picture.png]
+
+The classes alternate between sixteen fields of the sphere, like the sign of sin(2 longitude) times
+sin(4 colatitude). Of the 961 harmonics up to degree 30 the game keeps a handful.
+"""
+
+import sys
+from functools import partial
+
+import numpy as np
+
+from notsorandom import Enumerate, FourierClassifier
+from notsorandom.datasets import make_checkerboard
+from notsorandom.plots import GlobeDisplay
+from notsorandom.spaces.harmonics import harmonics
+
+X, y = make_checkerboard(2000, random_state=0)
+X_test, y_test = make_checkerboard(50_000, random_state=1)
+model = FourierClassifier(
+    n_rounds=100, space="sphere", search=Enumerate(n_peaks=1), C=100, random_state=0
+).fit(X, y)
+indices, weights = model.kernel_.frequencies, model.kernel_.weights
+print(f"test accuracy {model.score(X_test, y_test):.2%} on {len(indices)} harmonics")
+
+panels = []
+for place in np.argsort(-weights)[:3]:
+    order, degree = indices[place]
+    print(f"degree {degree:2}, order {order:3}: {weights[place]:.0%} of the kernel")
+    harmonic = partial(harmonics, indices=indices[place : place + 1])
+    panels.append(
+        (
+            f"degree {degree}, order {order}",
+            lambda points, harmonic=harmonic: harmonic(points)[:, 0],
+        )
+    )
+panels.append(("decision function", model.decision_function))
+picture = sys.argv[1] if len(sys.argv) > 1 else "globe.png"
+GlobeDisplay(panels, samples=(X, y)).plot().savefig(picture, dpi=120)
+print(f"the globe: {picture}")
