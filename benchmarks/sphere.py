@@ -75,7 +75,7 @@ def run_poles() -> None:
     for seed in range(3):
         rng = np.random.default_rng(seed)
         X, poles = points(20_000, 50, rng), points(3, 50, rng)
-        waves = [zonal(X @ pole, degree, 50)[0] for degree, pole in enumerate(poles, start=1)]
+        waves = zonal(X @ poles.T, np.array([1, 2, 3]), 50).T
         together = FourierFeatures(200, space="sphere", random_state=seed).fit(X, sum(waves) > 0)
         for degree, (pole, wave) in enumerate(zip(poles, waves, strict=True), start=1):
             alone = FourierFeatures(20, space="sphere", random_state=seed).fit(X, wave > 0)

@@ -27,6 +27,10 @@ def test_the_arc_cosine_kernel_is_a_kernel(rng, degree):
 
 def test_the_arc_cosine_kernel_of_zero_is_finite():
     assert np.isfinite(arc_cosine_kernel(np.zeros((2, 3)))).all()
+    for size in (1e-200, 1e200):
+        np.testing.assert_allclose(
+            arc_cosine_kernel(size * np.eye(2), degree=0), [[1, 0.5], [0.5, 1]]
+        )
 
 
 def test_other_degrees_are_refused():

@@ -44,9 +44,9 @@ class TestEnumerate:
         degrees = everything[:, -1]
         expected = np.log(potentials(land, everything))
         expected -= (0.5 * land.space.scale) ** 2 * degrees * (degrees + 1)
-        best = Enumerate().find(land, 1, rng)
+        best = Enumerate(n_peaks=1).find(land, 1, rng)
         np.testing.assert_array_equal(best.frequencies[0], everything[np.argmax(expected)])
-        rough = Enumerate().find(landscape(np.random.default_rng(0)), 1, rng)
+        rough = Enumerate(n_peaks=1).find(landscape(np.random.default_rng(0)), 1, rng)
         assert best.frequencies[0, -1] < rough.frequencies[0, -1]
 
     def test_a_pair_is_as_high_as_its_mean(self, rng):
@@ -70,13 +70,6 @@ class TestEnumerate:
         peaks = Enumerate(n_peaks=1).find(land, 100, rng)
         assert (peaks.frequencies[:, -1] == np.argmax(means)).all()
         assert len(peaks) == 2 * np.argmax(means) + 1
-
-    def test_only_kernels_with_room_come_along(self, rng):
-        land = landscape(rng, basis="degree")
-        alone = Enumerate(n_peaks=1).find(land, 1, rng)  # the best comes however large
-        assert len(alone) > 1
-        assert len(Enumerate(n_peaks=3).find(land, len(alone), rng)) == len(alone)
-        assert len(Enumerate(n_peaks=5).find(land, 25, rng)) == 25
 
 
 class TestChain:
@@ -125,7 +118,7 @@ class TestChain:
         land = Landscape(space, rows, measure, 0.0)
         peaks = Chain(n_steps=60).find(land, 3, rng)
         np.testing.assert_array_equal(peaks.frequencies, planted[None])
-        assert len(Chain(n_steps=2, n_peaks=5).find(land, 3, rng)) == 3
+        assert len(Chain(n_steps=2, n_peaks=5).find(land, 3, rng)) == 5
 
     def test_pairs_come_whole(self, rng):
         land = landscape(rng, max_degree=6, phase="paired")
@@ -190,7 +183,7 @@ class TestMerging:
         counts, strengths = np.zeros(len(result.weights)), np.zeros(len(result.weights))
         for dual in duals:
             land = Landscape(result.space, Rows(X), dual * labels, 0.02)
-            (peak,) = Enumerate().find(land, 1, None).frequencies
+            (peak,) = Enumerate(n_peaks=1).find(land, 1, None).frequencies
             place = np.flatnonzero((result.frequencies == peak).all(axis=1))[0]
             counts[place] += 1
             strengths[place] += abs(harmonics(X, peak[None])[:, 0] @ (dual * labels)[:, 0])
@@ -204,9 +197,25 @@ class TestMerging:
         short, _, _ = self.game(n_frequencies=60)
         assert len(short.history["potential"]) == 60 > len(short.frequencies)
 
-    def test_the_watcher_can_end_it(self):
-        result, _, _ = self.game(watch=lambda record, dual: record.n_frequencies >= 3)
-        assert len(result.frequencies) == 3
+    def test_a_shorter_game_is_the_beginning_of_a_longer_one(self):
+        long, _, _ = self.game(search=Enumerate(), n_rounds=200)
+        for count in (1, 2, 3, 6, 9, 14):
+            short, _, _ = self.game(search=Enumerate(), n_rounds=200, n_frequencies=count)
+            np.testing.assert_array_equal(short.frequencies, long.frequencies[:count])
+
+    @pytest.mark.parametrize("search", [Enumerate(), Chain(n_steps=10, n_peaks=4)])
+    @pytest.mark.parametrize(("basis", "phase"), [("harmonic", "paired"), ("degree", "aligned")])
+    def test_kernels_that_do_not_fit_are_left_out(self, search, basis, phase):
+        result, _, _ = self.game(
+            space=Sphere(basis), phase=phase, search=search, n_frequencies=30, n_rounds=20
+        )
+        assert 15 < len(result.frequencies) <= 30
+        groups = result.space.groups(result.frequencies, phase)
+        for group in np.unique(groups):
+            (standing,) = np.unique(
+                result.space.representatives(result.frequencies[groups == group], phase), axis=0
+            )
+            assert (groups == group).sum() == len(result.space.members(standing, phase))
 
 
 def test_every_search_has_a_name():

@@ -5,7 +5,7 @@ import pytest
 import reference
 from scipy import special
 
-from notsorandom.spaces.gegenbauer import n_harmonics, zonal
+from notsorandom.spaces.gegenbauer import n_harmonics, zonal, zonal_slopes
 from notsorandom.spaces.harmonics import (
     HarmonicSums,
     count_harmonics,
@@ -174,10 +174,15 @@ def test_sums_of_all_harmonics(rng, n_features, max_degree, dtype, tolerance):
 @pytest.mark.parametrize("degree", [1, 2, 3, 6])
 def test_zonal_harmonics(rng, n_features, degree):
     cosines = rng.uniform(-1, 1, size=(5, 4))
-    values, slopes = zonal(cosines, degree, n_features)
+    degrees = np.full(4, degree)
+    values = zonal(cosines, degrees, n_features)
+    slopes = zonal_slopes(cosines, degrees, n_features)
     root = math.sqrt(n_harmonics(n_features, degree))
     expected = root * reference.legendre(n_features, degree, cosines)
     np.testing.assert_allclose(values, expected, atol=1e-9 * root)
     step = 1e-6
-    ahead, behind = (zonal(cosines + s, degree, n_features)[0] for s in (step, -step))
+    ahead, behind = (zonal(cosines + s, degrees, n_features) for s in (step, -step))
     np.testing.assert_allclose(slopes, (ahead - behind) / (2 * step), rtol=1e-4, atol=1e-6)
+    mixed = np.array([degree, 0, 1, 4])
+    columns = [zonal(cosines[:, [i]], mixed[[i]], n_features) for i in range(4)]
+    np.testing.assert_allclose(zonal(cosines, mixed, n_features), np.column_stack(columns))

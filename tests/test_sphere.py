@@ -4,13 +4,14 @@ import reference
 from scipy.stats import special_ortho_group
 from sklearn.base import clone
 
-from notsorandom import FourierClassifier, FourierFeatures, Langevin, Sphere
+from notsorandom import FourierClassifier, FourierFeatures, Langevin, Sphere, learning
 from notsorandom.datasets import make_checkerboard
+from notsorandom.game import play
 from notsorandom.rows import Rows
 from notsorandom.spaces import HarmonicSphere, Landscape, ZonalSphere
 from notsorandom.spaces.gegenbauer import n_harmonics
 from notsorandom.spaces.harmonics import harmonic_indices, harmonics
-from notsorandom.spaces.zonal_sphere import highest_finite_degree
+from notsorandom.spaces.zonal_sphere import highest_degree
 
 
 def setting(rng, basis, n_tasks=1, n_features=4, n_samples=40, max_degree=3, dtype=np.float64):
@@ -87,9 +88,10 @@ def test_moving_keeps_the_degree(rng):
 def test_zonal_features_are_scaled_to_the_samples(rng):
     rows, _, frequencies, space = setting(rng, "zonal")
     features = features_of(space, rows, frequencies)
-    scales = space.scales(rows, frequencies, 0.0)
-    np.testing.assert_allclose(((features * scales) ** 2).mean(axis=0), 1)
-    assert (space.scales(rows, frequencies, 0.1) < scales).all()
+    scales = space.scales(rows, frequencies)
+    np.testing.assert_allclose((features * scales).std(axis=0), 1)
+    np.testing.assert_allclose(space.penalty(rows, frequencies, 0.0)[0], -2 * np.log(scales))
+    assert (space.penalty(rows, frequencies, 0.1)[0] > -2 * np.log(scales)).all()
 
 
 def test_smoothing_of_harmonics_is_diffusion_of_the_samples(rng):
@@ -111,7 +113,7 @@ def test_smoothing_of_harmonics_is_diffusion_of_the_samples(rng):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_features", [2, 3, 20, 768])
 def test_zonal_features_are_finite_at_every_degree_offered(rng, dtype, n_features):
-    offered = min(highest_finite_degree(n_features, dtype), 300)
+    offered = min(highest_degree(n_features, np.dtype(dtype)), 300)
     assert offered >= 3
     rows, measure, _, _ = setting(rng, "zonal", n_features=n_features, dtype=dtype)
     space = ZonalSphere(max_degree=offered).resolve(rows, rng)
@@ -121,12 +123,11 @@ def test_zonal_features_are_finite_at_every_degree_offered(rng, dtype, n_feature
     for places in (poles, random):
         frequencies = (places * degrees[:, None]).astype(dtype)
         points = Landscape(space, rows, 100 * measure, 0.06).at(frequencies)
-        scales = space.scales(rows, frequencies, 0.0)
+        scales = space.scales(rows, frequencies)
         for values in (points.height, points.slope, points.amplitudes, scales):
             assert np.isfinite(values).all()
         features = features_of(space, rows, frequencies) * scales
-        mean_square = (features.astype(np.float64) ** 2).mean(axis=0)
-        np.testing.assert_allclose(mean_square, 1, rtol=1e-3)
+        np.testing.assert_allclose(features.astype(np.float64).std(axis=0), 1, rtol=1e-3)
 
 
 def test_a_degree_that_would_overflow_is_refused(rng):
@@ -155,8 +156,10 @@ def test_auto_is_zonal_in_many(rng):
         (Sphere(basis="zonall"), r"basis='zonall' is not allowed.*'zonal'"),
         (Sphere(max_degree=0), r"max_degree=0 is not allowed"),
         (Sphere(max_harmonics=0.5), r"max_harmonics=0.5 is not allowed"),
-        (Sphere(max_harmonics=2), r"max_harmonics=2 is too few.*degree 1 alone has 3"),
-        (Sphere(max_degree=40), r"max_degree=40 has 1681 harmonics.*at most degree 30"),
+        (Sphere(max_harmonics=3), r"max_harmonics=3 is too few.*degrees 0 and 1 have 4"),
+        (Sphere(max_degree=40), r"max_degree=40 has more harmonics.*at most degree 30"),
+        (Sphere(max_degree=10**6), r"max_degree=1000000 has more harmonics"),
+        (Sphere(normalize="no"), r"normalize='no' is not allowed: it must be True or False"),
     ],
 )
 def test_bad_settings(space, message):
@@ -180,7 +183,10 @@ class TestUnitNorm:
 
     def test_the_tolerance_is_as_stated(self):
         X, y = make_checkerboard(50, random_state=0)
-        FourierFeatures(5, space="sphere", random_state=0).fit(X * 1.0009, y)
+        near = FourierFeatures(5, space="sphere", random_state=0).fit(X * 1.0009, y)
+        exact = FourierFeatures(5, space="sphere", random_state=0).fit(X, y)
+        np.testing.assert_array_equal(near.frequencies_, exact.frequencies_)
+        np.testing.assert_allclose(near.transform(X * 0.9991), exact.transform(X), atol=1e-12)
         with pytest.raises(ValueError, match=r"within 0\.001"):
             FourierFeatures(5, space="sphere", random_state=0).fit(X * 1.0011, y)
 
@@ -194,6 +200,14 @@ class TestUnitNorm:
         np.testing.assert_array_equal(fits[0].frequencies_, fits[1].frequencies_)
         np.testing.assert_allclose(
             fits[0].decision_function(X), fits[1].decision_function(3 * X), atol=1e-6
+        )
+
+    @pytest.mark.parametrize("size", [1e-200, 1e200])
+    def test_huge_and_tiny_rows_have_directions_too(self, size):
+        X, y = make_checkerboard(60, random_state=0)
+        model = FourierClassifier(5, space=Sphere(normalize=True), random_state=0).fit(X, y)
+        np.testing.assert_allclose(
+            model.decision_function(X * size), model.decision_function(X), atol=1e-9
         )
 
     @pytest.mark.parametrize("normalize", [False, True])
@@ -301,13 +315,46 @@ def test_many_classes(rng, basis, dtype):
         np.testing.assert_array_equal(head.frequencies_, model.frequencies_[:7])
 
 
-def test_samples_that_are_all_equal_give_a_flat_game():
-    X = np.tile([0.6, 0.8, 0.0], (30, 1))
-    for basis in ("harmonic", "zonal"):
-        space = Sphere(basis)
-        model = FourierClassifier(5, space=space, random_state=0).fit(X, np.arange(30) % 2)
-        assert model.status_ == "flat"
-        assert np.isfinite(model.decision_function(X)).all()
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("basis", ["harmonic", "zonal"])
+def test_samples_that_are_all_equal_give_a_flat_game(rng, basis, dtype):
+    X = np.tile(reference.sphere_points(rng, 1, 3), (200, 1)).astype(dtype)
+    model = FourierClassifier(5, space=Sphere(basis), random_state=0).fit(X, np.arange(200) % 2)
+    assert model.status_ == "flat"
+    assert np.isfinite(model.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+def test_samples_close_together_are_told_apart(rng, degree):
+    """A cap so small that features hardly vary on it."""
+    steps = rng.standard_normal((3000, 6))
+    X = np.eye(6)[0] + 0.05 * steps
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = steps[:, 1] + steps[:, 2] > 0 if degree == 1 else steps[:, 1] * steps[:, 2] > 0
+    model = FourierClassifier(100, space="sphere", random_state=0).fit(X[:2000], y[:2000])
+    assert model.score(X[2000:], y[2000:]) > 0.9
+
+
+def test_a_thousand_dimensions_of_harmonics(rng):
+    X = reference.sphere_points(rng, 40, 1200)
+    features = FourierFeatures(5, space=Sphere("harmonic", max_harmonics=2000), random_state=0)
+    assert features.fit(X, X[:, 0] > 0).transform(X).shape == (40, 5)
+
+
+def test_trials_of_the_smoothing_are_shorter_than_the_game(monkeypatch):
+    lengths = []
+
+    def recorded(*args, **settings):
+        result = play(*args, **settings)
+        lengths.append(len(result.history["seconds"]))
+        return result
+
+    monkeypatch.setattr(learning, "play", recorded)
+    X, y = make_checkerboard(400, random_state=0)
+    for n_rounds, expected in [("auto", [10, 10, 10, 60]), (90, [15, 15, 15, 90]), (12, [12])]:
+        lengths.clear()
+        FourierFeatures(60, n_rounds=n_rounds, space="sphere", random_state=0).fit(X, y)
+        assert lengths == expected
 
 
 def test_the_checkerboard_is_learned():

@@ -109,9 +109,10 @@ class _FourierEstimator(BaseEstimator):
         rng, choice_rng = np.random.default_rng(seed).spawn(2)
         rows = Rows(game.space.prepare(X))
         labels = signs(codes, len(self.classes_), X.dtype)
+        n_rounds = None if self.n_rounds == "auto" else int(self.n_rounds)
         if self.smoothing == "auto":
             self.smoothing_ = game.choose_smoothing(
-                rows, codes, labels, self.n_components, choice_rng, self.verbose
+                rows, codes, labels, self.n_components, n_rounds, choice_rng, self.verbose
             )
         else:
             self.smoothing_ = float(self.smoothing)
@@ -121,8 +122,8 @@ class _FourierEstimator(BaseEstimator):
             self.n_components,
             self.smoothing_,
             rng,
-            n_rounds=None if self.n_rounds == "auto" else int(self.n_rounds),
-            verbose=self.verbose,
+            n_rounds,
+            self.verbose,
         )
         self.frequencies_ = self.kernel_.frequencies
         self.phases_ = self.kernel_.phases
@@ -205,7 +206,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fourie
         Standard deviation of the noise that the samples are thought to carry, as a fraction of
         their median distance. More of it favours low frequencies. ``"auto"`` compares a few
         values on a held-out part of the training data, at less than the cost of the fit (with
-        fewer than 30 frequencies to learn, it is 0.06).
+        fewer than 30 frequencies or rounds to go, it is 0.06).
     weighting : {"potential", "uniform"}, default="potential"
         How much of the kernel each frequency gets: in proportion to the amplitude of the peak it
         was found at, or all the same, as in the paper.

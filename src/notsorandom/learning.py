@@ -48,20 +48,14 @@ class Game:
         smoothing: float,
         rng: np.random.Generator,
         n_rounds: int | None = None,
-        enough: int | None = None,
         verbose: int = 0,
     ) -> tuple[GameResult, LearnedKernel]:
-        """Play for `n_components` real features; return the result and its kernel.
-
-        The game may end earlier, after `n_rounds` or once it has found `enough`.
-        """
+        """Play for `n_components` real features; return the result and its kernel."""
         with Progress(n_components, "features", shown=verbose > 0) as bar:
             n_columns = self.space.n_columns(self.phase)
 
-            def watch(record: Round, dual: Array) -> bool:
-                count = record.n_frequencies * n_columns
-                bar.update(count, f"potential {record.potential:.2e}")
-                return enough is not None and count >= enough
+            def watch(record: Round, dual: Array) -> None:
+                bar.update(record.n_frequencies * n_columns, f"potential {record.potential:.2e}")
 
             result = play(
                 rows,
@@ -86,28 +80,28 @@ class Game:
         codes: Array,
         labels: Array,
         n_components: int,
+        n_rounds: int | None,
         rng: np.random.Generator,
         verbose: int = 0,
     ) -> float:
         """Compare the candidates by short games on a part of the data."""
         n_columns = self.space.n_columns(self.phase)
-        n_trial = n_components // n_columns // TRIAL_SHARE * n_columns
-        if n_trial < LEAST_TRIAL:
+        room = n_components // n_columns // TRIAL_SHARE * n_columns
+        if n_rounds is not None:
+            n_rounds //= TRIAL_SHARE
+        if min(room, n_rounds or room) < LEAST_TRIAL:
             return CANDIDATES[0]
         seed = rng.integers(2**63)
+        if self.space.resolve(rows, np.random.default_rng(seed)).kind == "finite":
+            # Frequencies are found again there, and may come many together.
+            room, n_rounds = n_components, n_rounds or room
         with Progress(len(CANDIDATES), "smoothing", shown=verbose > 0) as bar:
 
             def errors(train: Array, test: Array, smoothing: float) -> Array:
                 # The same seed for all candidates: they differ by nothing else.
                 trial_rng, part = np.random.default_rng(seed), rows.take(train)
                 _, kernel = self.play(
-                    part,
-                    labels[train],
-                    n_components,
-                    smoothing,
-                    trial_rng,
-                    n_rounds=n_trial,
-                    enough=n_trial,
+                    part, labels[train], room, smoothing, trial_rng, n_rounds=n_rounds
                 )
                 features = kernel.features_of(part)
                 coef, intercept, _ = one_versus_rest(features, labels[train], self.loss, TRIAL_GAP)

@@ -51,6 +51,12 @@ def check_number(
     raise ValueError(f"{name}={value!r} is not allowed: it must be {' or '.join(words)}.")
 
 
+def check_flag(name: str, value: Any) -> None:
+    """Raise ValueError unless the value is true or false."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name}={value!r} is not allowed: it must be True or False.")
+
+
 def named_object(name: str, value: Any, known: dict[str, Any], needs: Collection[str]) -> Any:
     """Make the object that a name stands for, or check the object given and copy it.
 

@@ -176,9 +176,8 @@ class GlobeDisplay:
         squared = (flat**2).sum(axis=1)
         front = squared < 1
         seen = np.column_stack([flat[front], np.sqrt(1 - squared[front])]) @ self._axes()
-        values = np.full(len(flat), np.nan)
-        values[front] = function(seen)
-        values = values.reshape(RESOLUTION, RESOLUTION)
+        values = np.full((RESOLUTION, RESOLUTION), np.nan)
+        values.ravel()[front] = function(seen)
         limit = np.nanmax(np.abs(values))
         axis.imshow(
             values,

@@ -8,6 +8,7 @@ import numpy as np
 
 from notsorandom.parameters import check_number
 from notsorandom.rows import Array
+from notsorandom.spaces.euclidean import lengths
 
 
 def arc_cosine_kernel(X: Any, Z: Any = None, degree: int = 1) -> Array:
@@ -44,9 +45,10 @@ def arc_cosine_kernel(X: Any, Z: Any = None, degree: int = 1) -> Array:
     check_number("degree", degree, least=0, most=1, integer=True)
     X = np.asarray(X, dtype=np.float64)
     Z = X if Z is None else np.asarray(Z, dtype=np.float64)
-    norms = np.sqrt(np.outer((X * X).sum(axis=1), (Z * Z).sum(axis=1)))
-    cosine = np.clip((X @ Z.T) / np.where(norms > 0, norms, 1), -1, 1)
+    norms = lengths(X)[:, None], lengths(Z)[:, None]
+    left, right = X / np.where(norms[0] > 0, norms[0], 1), Z / np.where(norms[1] > 0, norms[1], 1)
+    cosine = np.clip(left @ right.T, -1, 1)
     angle = np.arccos(cosine)
     if degree == 0:
         return 1 - angle / np.pi
-    return norms * (np.sqrt(1 - cosine**2) + (np.pi - angle) * cosine) / np.pi
+    return norms[0] * norms[1].T * (np.sqrt(1 - cosine**2) + (np.pi - angle) * cosine) / np.pi

@@ -19,6 +19,9 @@ from notsorandom.spaces import Landscape, mean_in_groups
 # step of boosting, and this its shrinkage. Small enough that the measure keeps its variety over
 # thousands of features, large enough that the first twenty already differ.
 SHRINKAGE = 0.25
+# A potential of less than so many squared roundings of its largest value is none; features are of
+# mean square one, but on the sphere their squares can be as large as this at single points.
+ROUNDING = 1000
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ def play(
     smoothing: float = 0.06,
     learning_rate: str | float = "auto",
     projection: str = "exact",
-    watch: Callable[[Round, Array], object] | None = None,
+    watch: Callable[[Round, Array], None] | None = None,
 ) -> GameResult:
     r"""Learn frequencies by no-regret play.
 
@@ -134,8 +137,7 @@ def play(
         round is one play however many its peaks.
     projection : {"exact", "alternating"}
     watch : callable, optional
-        Called with each round's record and the dual variables that the round started from. If it
-        returns True, that round is the last.
+        Called with each round's record and the dual variables that the round started from.
 
     Returns
     -------
@@ -148,15 +150,19 @@ def play(
     bound = space.bound(rows.n_features, phase) if learning_rate == "theory" else math.nan
     dual = np.full(labels.shape, loss.start, dtype=rows.dtype)
     dual = project_dual(dual, labels, loss.upper)
-    found = Found(n_frequencies)
+    found = Found(n_frequencies, merging=space.kind == "finite")
     history: list[dict[str, Any]] = []
     flat = True
     while len(found) < n_frequencies and len(history) < (n_rounds or n_frequencies):
         measure = dual * labels
         landscape = Landscape(space, rows, measure, smoothing, phase)
         peaks = search.find(landscape, n_frequencies - len(found), rng)
+        fitting = found.fitting(peaks.frequencies, space.groups(peaks.frequencies, phase))
+        if not fitting:
+            break
+        peaks = peaks.take(fitting)
         phases = space.phases(peaks.amplitudes)
-        scales = space.scales(rows, peaks.frequencies, smoothing)
+        scales = space.scales(rows, peaks.frequencies)
         alignment = space.alignment(peaks.amplitudes, phases, phase) * scales[:, None, None]
         potentials = mean_in_groups(
             np.square(alignment, dtype=np.float64).sum(axis=(1, 2)),
@@ -169,12 +175,11 @@ def play(
             rate, plays = loss.theory_rate(len(history) + 1, len(rows), bound), 1
         else:
             rate = float(learning_rate)
-        fits = found.add(peaks.frequencies, phases, scales, np.sqrt(potentials), plays / n_peaks)
-        if not fits:
-            break
+        found.add(peaks.frequencies, phases, scales, np.sqrt(potentials), plays / n_peaks)
 
         largest = space.largest_potential(measure, phase)
-        flat = flat and bool(potentials.max() <= np.finfo(rows.dtype).eps ** 2 * largest)
+        rounding = ROUNDING * float(np.finfo(rows.dtype).eps) ** 2
+        flat = flat and bool(potentials.max() <= rounding * largest)
         share_at_zero, share_at_upper = loss.shares(dual)
         record = Round(
             n_frequencies=len(found),
@@ -185,8 +190,8 @@ def play(
             seconds=time.perf_counter() - began,
         )
         history.append(asdict(record))
-        if watch is not None and watch(record, dual) is True:
-            break
+        if watch is not None:
+            watch(record, dual)
 
         step = plays * rate / len(rows)
         if loss.curvature:  # beyond, the dual's own quadratic term would overshoot
@@ -213,57 +218,64 @@ def play(
 
 
 class Found:
-    """The frequencies found so far; one found again grows, and nothing is listed twice.
+    """The frequencies found so far.
 
     Parameters
     ----------
     room : int
         How many there may be.
+    merging : bool
+        Whether one found again grows instead of being listed twice.
     """
 
-    def __init__(self, room: int) -> None:
+    def __init__(self, room: int, merging: bool) -> None:
         self.room = room
+        self.merging = merging
         self.frequencies: list[Array] = []
         self.phases: list[float] = []
         self.scales: list[float] = []
         self.strengths: list[float] = []
         self.weights: list[float] = []
-        self._place: dict[bytes, int] = {}
+        self._known: dict[bytes, int] = {}
 
     def __len__(self) -> int:
         return len(self.frequencies)
 
+    def fitting(self, frequencies: Array, groups: Array) -> list[int]:
+        """Indices of those that are known or that there is room for, group by group."""
+        room = self.room - len(self)
+        fitting: list[int] = []
+        for group in dict.fromkeys(groups.tolist()):
+            members = np.flatnonzero(groups == group).tolist()
+            n_new = sum(frequencies[i].tobytes() not in self._known for i in members)
+            if n_new <= room:
+                fitting += members
+                room -= n_new
+        if not fitting and not len(self):
+            raise ValueError(
+                f"n_components={self.room} is not enough: the first kernel found has {n_new} "
+                "features, which come together. Give at least as many, or a smaller max_degree."
+            )
+        return fitting
+
     def add(
         self, frequencies: Array, phases: Array, scales: Array, strengths: Array, weight: float
-    ) -> bool:
-        """Take in the frequencies of a round, unless together they are more than there is room for.
-
-        Returns
-        -------
-        bool
-            Whether there was room.
-        """
-        # The same wave at another phase is another feature.
-        keys = [f.tobytes() + p.tobytes() for f, p in zip(frequencies, phases, strict=True)]
-        n_new = len(set(keys) - set(self._place))
-        if len(self) + n_new > self.room:
-            if len(self) == 0:
-                raise ValueError(
-                    f"n_components={self.room} is not enough: the first kernel found has {n_new} "
-                    "features, which come together. Give at least as many."
-                )
-            return False
-        for i, key in enumerate(keys):
-            place = self._place.setdefault(key, len(self))
+    ) -> None:
+        """Take in the frequencies of a round, each with the same weight."""
+        for frequency, phase, scale, strength in zip(
+            frequencies, phases, scales, strengths, strict=True
+        ):
+            place = self._known.get(frequency.tobytes(), len(self))
             if place == len(self):
-                self.frequencies.append(frequencies[i])
-                self.phases.append(phases[i])
-                self.scales.append(scales[i])
+                self.frequencies.append(frequency)
+                self.phases.append(phase)
+                self.scales.append(scale)
                 self.strengths.append(0.0)
                 self.weights.append(0.0)
-            self.strengths[place] += float(strengths[i])
+                if self.merging:
+                    self._known[frequency.tobytes()] = place
+            self.strengths[place] += float(strength)
             self.weights[place] += weight
-        return True
 
 
 def respond(

@@ -22,7 +22,7 @@ class Chain(BaseEstimator):
     This is Metropolis' rule: from each frequency a neighbour is proposed, and taken with
     probability :math:`\min(1, e^{\beta (v' - v)})`, so that in the long run each frequency is
     visited in proportion to :math:`e^{\beta v}` (Appendix A.3 of the paper). It is for spaces too
-    large for :class:`Enumerate`; no list of all frequencies is ever made.
+    large for :class:`Enumerate`: it looks at no more than the chains' own frequencies.
 
     Parameters
     ----------
@@ -52,7 +52,10 @@ class Chain(BaseEstimator):
         check_number("n_peaks", self.n_peaks, least=1, integer=True)
 
     def find(self, landscape: Landscape, n_peaks: int, rng: np.random.Generator) -> Points:
-        """Return at most `n_peaks` kernels of the landscape, highest first."""
+        """Return the highest kernels seen, highest first.
+
+        There may be more than `n_peaks`, the number that is new to the game: some may be known.
+        """
         landscape.require("finite", self, "search='langevin', its continuous counterpart")
         beta = inverse_luck(landscape) if self.beta == "auto" else float(self.beta)
         places = landscape.draw(self.n_particles, rng)
@@ -63,13 +66,12 @@ class Chain(BaseEstimator):
             better = heights > best_heights
             best = np.where(better[:, None], places, best)
             best_heights = np.where(better, heights, best_heights)
-        kernels = [landscape.space.companions(place, landscape.phase) for place in best]
-        chosen: dict[bytes, Array] = {}  # each kernel once, highest first
-        for particle in np.argsort(-best_heights, kind="stable"):
-            members = kernels[particle]
-            chosen.setdefault(np.unique(members, axis=0).tobytes(), members)
-        highest = list(chosen.values())[: min(n_peaks, self.n_peaks)]
-        return landscape.seen(np.concatenate(highest))
+        standing = landscape.space.representatives(best, landscape.phase)
+        order = np.argsort(-best_heights, kind="stable")
+        _, first = np.unique(standing[order], axis=0, return_index=True)
+        highest = standing[order[np.sort(first)[: self.n_peaks]]]  # each kernel once
+        members = [landscape.space.members(one, landscape.phase) for one in highest]
+        return landscape.seen(np.concatenate(members))
 
 
 def step(
@@ -85,9 +87,14 @@ def step(
 
 def kernel_heights(landscape: Landscape, places: Array) -> Array:
     """Height of the kernel that each frequency belongs to, in float64."""
-    kernels = [landscape.space.companions(place, landscape.phase) for place in places]
-    first = np.cumsum([0] + [len(members) for members in kernels[:-1]])
-    return landscape.seen(np.concatenate(kernels)).height[first].astype(np.float64)
+    space, phase = landscape.space, landscape.phase
+    standing, codes = np.unique(
+        space.representatives(places, phase), axis=0, return_inverse=True
+    )  # every kernel is looked at once, however many chains are at it
+    members = [space.members(one, phase) for one in standing]
+    first = np.cumsum([0] + [len(kernel) for kernel in members[:-1]])
+    heights = landscape.seen(np.concatenate(members)).height[first]
+    return heights[codes.ravel()].astype(np.float64)
 
 
 def inverse_luck(landscape: Landscape) -> float:

@@ -27,19 +27,14 @@ class Enumerate(BaseEstimator):
         check_number("n_peaks", self.n_peaks, least=1, integer=True)
 
     def find(self, landscape: Landscape, n_peaks: int, rng: np.random.Generator) -> Points:
-        """Return the highest kernels of the landscape, of at most `n_peaks` frequencies together.
+        """Return the highest kernels of the landscape, highest first.
 
-        The highest of all is returned however many frequencies it has.
+        There may be more than `n_peaks`, the number that is new to the game: some may be known.
         """
         landscape.require("finite", self, "search='ascent' or 'langevin'")
         points = landscape.everywhere()
         groups = landscape.space.groups(points.frequencies, landscape.phase)
         order = np.argsort(-points.height, kind="stable")
         _, first = np.unique(groups[order], return_index=True)
-        chosen: list[int] = []
-        for group in groups[order[np.sort(first)[: self.n_peaks]]]:
-            members = np.flatnonzero(groups == group).tolist()
-            if chosen and len(chosen) + len(members) > n_peaks:
-                break
-            chosen += members
-        return points.take(chosen)
+        highest = groups[order[np.sort(first)[: self.n_peaks]]]
+        return points.take(np.concatenate([np.flatnonzero(groups == one) for one in highest]))

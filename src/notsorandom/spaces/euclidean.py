@@ -75,7 +75,6 @@ class Euclidean(BaseEstimator):
         n_features: int,
         dtype: Any,
         rng: np.random.Generator,
-        phase: str = "aligned",
         variance: float = 1.0,
     ) -> Array:
         """Draw frequencies from the spectrum of the RBF kernel of bandwidth `scale`."""
@@ -101,9 +100,9 @@ class Euclidean(BaseEstimator):
         penalty : ndarray of shape (n_frequencies,)
         gradient : ndarray of shape (n_frequencies, n_features)
         """
-        variance = frequencies.dtype.type((smoothing * self.scale) ** 2)
-        squares = (frequencies * frequencies).sum(axis=1)
-        return variance * squares, 2 * variance * frequencies
+        scaled = frequencies * frequencies.dtype.type(smoothing * self.scale)
+        slope = scaled * frequencies.dtype.type(2 * smoothing * self.scale)
+        return (scaled * scaled).sum(axis=1), slope
 
     def groups(self, frequencies: Array, phase: str) -> Array:
         """Labels of the frequencies that make up one kernel: here each is its own."""
@@ -213,7 +212,7 @@ class Euclidean(BaseEstimator):
         pairs = np.stack([np.cos(angles), np.sin(angles)], axis=2)
         return pairs.reshape(len(X), -1)
 
-    def scales(self, rows: Rows, frequencies: Array, smoothing: float) -> Array:
+    def scales(self, rows: Rows, frequencies: Array) -> Array:
         """Factors of the features: none, waves are of mean square one by themselves."""
         return np.ones(len(frequencies), dtype=frequencies.dtype)
 

@@ -39,29 +39,44 @@ def n_harmonics(n_features: int, degree: int) -> int:
     return everything - math.comb(n_features + degree - 3, degree - 2)
 
 
-def zonal(cosines: Array, degree: int, n_features: int) -> tuple[Array, Array]:
-    r"""Zonal harmonic of mean square one as a function of the cosine to its pole, and its slope.
+def zonal(cosines: Array, degrees: Array, n_features: int) -> Array:
+    r"""Zonal harmonics of mean square one, as functions of the cosines to their poles.
 
-    This is :math:`\sqrt{N(d, l)} \, P_l(t)` with the Gegenbauer polynomial :math:`P_l(1) = 1` of
+    These are :math:`\sqrt{N(d, l)} \, P_l(t)` with the Gegenbauer polynomials :math:`P_l(1) = 1` of
     Schoenberg's theorem.
+
+    Parameters
+    ----------
+    cosines : ndarray of shape (n_rows, n_poles)
+    degrees : ndarray of int, of shape (n_poles,)
+    n_features : int
 
     Returns
     -------
-    values, slopes : ndarrays of the shape and type of `cosines`
+    ndarray of shape (n_rows, n_poles)
     """
-    values, slopes = np.ones_like(cosines), np.zeros_like(cosines)
-    before = slopes_before = np.zeros_like(cosines)
-    last = cosines.dtype.type(0)
-    for j in range(1, degree + 1):
-        b = cosines.dtype.type(recurrence(j, n_features / 2 - 1))
-        values, before, slopes, slopes_before = (
-            (cosines * values - last * before) / b,
-            values,
-            (values + cosines * slopes - last * slopes_before) / b,
-            slopes,
-        )
-        last = b
-    return values, slopes
+    scalar = cosines.dtype.type
+    values, current, before = np.ones_like(cosines), np.ones_like(cosines), np.zeros_like(cosines)
+    last = 0.0
+    for j in range(1, int(degrees.max(initial=0)) + 1):
+        b = float(recurrence(j, n_features / 2 - 1))
+        before *= scalar(-last / b)
+        before += current * cosines * scalar(1 / b)
+        current, before, last = before, current, b
+        here = degrees == j
+        values[:, here] = current[:, here]
+    return values
+
+
+def zonal_slopes(cosines: Array, degrees: Array, n_features: int) -> Array:
+    r"""Derivatives of the zonal harmonics in the cosine, for degrees of at least 1.
+
+    They are zonal harmonics themselves, of a degree less and two dimensions more:
+    :math:`p_l' = \sqrt{l (l + d - 2) \, d / (d - 1)} \; p_{l-1}`.
+    """
+    eigenvalues = degrees * (degrees + n_features - 2.0)
+    factors = np.sqrt(eigenvalues * n_features / (n_features - 1))
+    return zonal(cosines, degrees - 1, n_features + 2) * factors.astype(cosines.dtype)
 
 
 def climb_degrees(

@@ -7,11 +7,9 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from notsorandom.parameters import check_number
+from notsorandom.parameters import check_flag
 from notsorandom.rows import Array, Rows
-from notsorandom.spaces.euclidean import median_distance
 from notsorandom.spaces.gegenbauer import n_harmonics
 from notsorandom.spaces.harmonics import (
     HarmonicSums,
@@ -19,11 +17,10 @@ from notsorandom.spaces.harmonics import (
     harmonic_indices,
     harmonics,
 )
-from notsorandom.spaces.landscape import potential_of
-from notsorandom.spaces.unit_rows import unit_rows
+from notsorandom.spaces.spherical import Spherical
 
 
-class HarmonicSphere(BaseEstimator):
+class HarmonicSphere(Spherical):
     r"""Spherical harmonics up to a degree, on the sphere of any dimension.
 
     A non-negative measure over the harmonics is a kernel; if it is the same on all harmonics of a
@@ -37,13 +34,13 @@ class HarmonicSphere(BaseEstimator):
     max_degree : int or "auto", default="auto"
         ``"auto"`` takes as many whole degrees as fit into `max_harmonics`.
     max_harmonics : int, default=1000
-    whole_degrees : bool, default=False
-        Take all harmonics of a degree together, so that the kernel depends on
-        :math:`\langle x, z\rangle` alone (Schoenberg).
     normalize : bool, default=False
         Scale samples to norm one.
     scale : "median" or float, default="median"
         The length that smoothing is a fraction of.
+    whole_degrees : bool, default=False
+        Take all harmonics of a degree together, so that the kernel depends on
+        :math:`\langle x, z\rangle` alone (Schoenberg).
     """
 
     kind = "finite"
@@ -52,72 +49,69 @@ class HarmonicSphere(BaseEstimator):
         self,
         max_degree: Any = "auto",
         max_harmonics: int = 1000,
-        whole_degrees: bool = False,
         normalize: bool = False,
         scale: Any = "median",
+        whole_degrees: bool = False,
     ) -> None:
-        self.max_degree = max_degree
-        self.max_harmonics = max_harmonics
+        super().__init__(max_degree, max_harmonics, normalize, scale)
         self.whole_degrees = whole_degrees
-        self.normalize = normalize
-        self.scale = scale
 
     def check(self) -> None:
         """Raise ValueError if a parameter is out of its range."""
-        check_number("max_degree", self.max_degree, least=1, integer=True, or_else=["auto"])
-        check_number("max_harmonics", self.max_harmonics, least=1, integer=True)
-        check_number("scale", self.scale, above=0, or_else=["median"])
-
-    def prepare(self, X: Array) -> Array:
-        """Return the samples, normalised or checked to be of norm one."""
-        return unit_rows(X, self.normalize)
+        super().check()
+        check_flag("whole_degrees", self.whole_degrees)
 
     def resolve(self, rows: Rows, rng: np.random.Generator) -> HarmonicSphere:
         """Return the same space with its degree settled and its scale measured."""
-        max_degree = largest_degree(rows.n_features, self.max_harmonics)
-        if max_degree < 1:
+        largest = largest_degree(rows.n_features, self.max_harmonics)
+        if largest < 1:
             raise ValueError(
                 f"max_harmonics={self.max_harmonics} is too few: with {rows.n_features} columns, "
-                f"degree 1 alone has {rows.n_features} harmonics. Allow more, or use "
+                f"degrees 0 and 1 have {rows.n_features + 1}. Allow more, or use "
                 "Sphere(basis='zonal')."
             )
-        if self.max_degree != "auto":
-            if self.max_degree > max_degree:
-                count = count_harmonics(rows.n_features, self.max_degree)
-                raise ValueError(
-                    f"max_degree={self.max_degree} has {count} harmonics with {rows.n_features} "
-                    f"columns, but max_harmonics={self.max_harmonics}: allow more, or at most "
-                    f"degree {max_degree}, or use Sphere(basis='zonal')."
-                )
-            max_degree = int(self.max_degree)
-        scale = median_distance(rows, rng) if isinstance(self.scale, str) else float(self.scale)
+        max_degree = largest if self.max_degree == "auto" else int(self.max_degree)
+        if max_degree > largest:
+            raise ValueError(
+                f"max_degree={max_degree} has more harmonics with {rows.n_features} columns than "
+                f"max_harmonics={self.max_harmonics}: allow more, or at most degree {largest}, or "
+                "use Sphere(basis='zonal')."
+            )
         return HarmonicSphere(
-            max_degree, self.max_harmonics, self.whole_degrees, self.normalize, scale
+            max_degree,
+            self.max_harmonics,
+            self.normalize,
+            self.measured_scale(rows, rng),
+            self.whole_degrees,
         )
 
     def everything(self, n_features: int) -> Array:
         """Indices of all harmonics considered."""
         return harmonic_indices(n_features, self.max_degree)
 
+    def representatives(self, frequencies: Array, phase: str) -> Array:
+        """The index that stands for the kernel of each: equal for those that come together."""
+        if self.whole_degrees:
+            standing = np.zeros_like(frequencies)
+            standing[:, -1] = np.abs(frequencies[:, -1])
+            return standing
+        return frequencies if phase == "aligned" else np.abs(frequencies)
+
     def groups(self, frequencies: Array, phase: str) -> Array:
         """Labels of the harmonics that make up one kernel."""
-        if self.whole_degrees:
-            return np.abs(frequencies[:, -1])
-        if phase == "aligned":
-            return np.arange(len(frequencies))
-        _, labels = np.unique(np.abs(frequencies), axis=0, return_inverse=True)
-        return labels.ravel()
+        standing = self.representatives(frequencies, phase)
+        return np.unique(standing, axis=0, return_inverse=True)[1].ravel()
 
-    def companions(self, frequency: Array, phase: str) -> Array:
-        """All harmonics of the group that an index belongs to."""
+    def members(self, representative: Array, phase: str) -> Array:
+        """All harmonics of a kernel."""
         if self.whole_degrees:
-            everything = self.everything(len(frequency) + 1)
-            return everything[np.abs(everything[:, -1]) == abs(frequency[-1])]
-        if phase == "aligned" or frequency[0] == 0:
-            return frequency[None]
-        mirror = np.ones_like(frequency)
+            everything = self.everything(len(representative) + 1)
+            return everything[np.abs(everything[:, -1]) == representative[-1]]
+        if phase == "aligned" or representative[0] == 0:
+            return representative[None]
+        mirror = np.ones_like(representative)
         mirror[0] = -1
-        return np.stack([frequency, frequency * mirror])
+        return np.stack([representative, representative * mirror])
 
     def draw(
         self,
@@ -125,7 +119,6 @@ class HarmonicSphere(BaseEstimator):
         n_features: int,
         dtype: Any,
         rng: np.random.Generator,
-        phase: str = "aligned",
         variance: float = 1.0,
     ) -> Array:
         """Draw indices, every degree as likely as any other."""
@@ -183,17 +176,10 @@ class HarmonicSphere(BaseEstimator):
     def amplitudes_of_everything(self, rows: Rows, measure: Array) -> Array:
         """Sums of the measure against all harmonics considered, at once."""
         sums = all_sums(rows.n_features, self.max_degree)
-        return sums.arranged(rows.add(sums.moments, measure, width=sums.width))[None]
+        width = sums.width(measure.shape[1])
+        return sums.arranged(rows.add(sums.moments, measure, width=width))[None]
 
-    def potential(self, rows: Rows, measure: Array, frequencies: Array) -> Array:
-        r"""Fourier potential :math:`v(\omega) = \sum_k (\sum_i a_{ik} Y_\omega(x_i))^2`."""
-        return potential_of(self.amplitudes(rows, measure, frequencies))
-
-    def phases(self, amplitudes: Array) -> Array:
-        """Phases of the features: none, real and imaginary part have indices of their own."""
-        return np.zeros(amplitudes.shape[-1], dtype=amplitudes.dtype)
-
-    def scales(self, rows: Rows, frequencies: Array, smoothing: float) -> Array:
+    def scales(self, rows: Rows, frequencies: Array) -> Array:
         """Factors of the features: none, harmonics are of mean square one by themselves."""
         return np.ones(len(frequencies), dtype=rows.dtype)
 
@@ -205,15 +191,6 @@ class HarmonicSphere(BaseEstimator):
         ndarray of shape (n_rows, n_frequencies)
         """
         return harmonics(X, frequencies.astype(int))
-
-    def alignment(self, amplitudes: Array, phases: Array, phase: str) -> Array:
-        """Inner product of each feature with the measure, read off the transform.
-
-        Returns
-        -------
-        ndarray of shape (n_frequencies, 1, n_tasks)
-        """
-        return amplitudes.transpose(2, 0, 1)
 
     def n_columns(self, phase: str) -> int:
         """Real features a frequency."""
@@ -227,12 +204,8 @@ class HarmonicSphere(BaseEstimator):
         """Largest value of the kernel of a single frequency, or of a whole degree."""
         return 1.0 if self.whole_degrees else float(n_harmonics(n_features, self.max_degree))
 
-    def largest_potential(self, measure: Array, phase: str) -> float:
-        """Potential of a feature of mean square one that is the measure itself, up to scale."""
-        return len(measure) * float(np.square(measure, dtype=np.float64).sum())
 
-
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=1)
 def all_sums(n_features: int, max_degree: int) -> HarmonicSums:
     """Return the way to all sums, whose changes of basis are worth keeping."""
     return HarmonicSums(n_features, max_degree)

@@ -138,22 +138,22 @@ def harmonics_by_degree(X: Array, max_degree: int) -> list[Array]:
     -------
     list of ndarrays of shape (n_harmonics(n_features, degree), n_rows), for each degree
     """
-    if X.shape[1] == 2:
-        real, imaginary = waves(X, max_degree)
-        values = np.empty((2 * max_degree + 1, len(X)), dtype=X.dtype)
-        values[0], values[1::2], values[2::2] = 1, real[1:], imaginary[1:]
-        return [values[max(0, 2 * j - 1) : 2 * j + 1] for j in range(max_degree + 1)]
-    lower = harmonics_by_degree(X[:, :-1], max_degree)
-    level = X.shape[1] - 1
-    squared_radius = np.einsum("ij,ij->i", X, X)
+    real, imaginary = waves(X, max_degree)
+    circle = np.empty((2 * max_degree + 1, len(X)), dtype=X.dtype)
+    circle[0], circle[1::2], circle[2::2] = 1, real[1:], imaginary[1:]
+    values = [circle[max(0, 2 * j - 1) : 2 * j + 1] for j in range(max_degree + 1)]
+    squared_radius = X[:, 0] ** 2 + X[:, 1] ** 2
     orders = np.arange(max_degree + 1)
-    factors = lift(level, max_degree).astype(X.dtype)
-    tables = climb_degrees(X[:, -1], squared_radius, level, orders, max_degree)
-    parts: list[list[Array]] = [[] for _ in orders]
-    for j, table in enumerate(tables):
-        for m, row in enumerate(table):
-            parts[m + j].append(row * factors[m] * lower[m])
-    return [np.concatenate(part[::-1]) for part in parts]
+    for level in range(2, X.shape[1]):
+        squared_radius += X[:, level] ** 2
+        factors = lift(level, max_degree).astype(X.dtype)
+        parts: list[list[Array]] = [[] for _ in orders]
+        tables = climb_degrees(X[:, level], squared_radius, level, orders, max_degree)
+        for j, table in enumerate(tables):
+            for m, row in enumerate(table):
+                parts[m + j].append(row * factors[m] * values[m])
+        values = [np.concatenate(part[::-1]) for part in parts]
+    return values
 
 
 @dataclass(frozen=True)
@@ -201,10 +201,11 @@ class HarmonicSums:
             last = b
         return values
 
-    @property
-    def width(self) -> int:
+    def width(self, n_tasks: int) -> int:
         """Numbers that :meth:`moments` holds for each row."""
-        return 2 * (2 * self.max_degree + 1 + count_harmonics(self.n_features - 1, self.max_degree))
+        n_functions = 2 * self.max_degree + 1
+        n_lower = count_harmonics(self.n_features - 1, self.max_degree)
+        return (1 + n_tasks) * n_functions + 2 * n_lower
 
     def moments(self, X: Array, a: Array) -> tuple[Array, ...]:
         """Sums over the rows against the families of m = 0 and m = 1.

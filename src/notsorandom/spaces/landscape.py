@@ -147,9 +147,7 @@ class Landscape:
 
     def draw(self, n_points: int, rng: np.random.Generator, variance: float = 1.0) -> Array:
         """Frequencies to start from, of so many times the usual variance."""
-        return self.space.draw(
-            n_points, self.rows.n_features, self.rows.dtype, rng, self.phase, variance
-        )
+        return self.space.draw(n_points, self.rows.n_features, self.rows.dtype, rng, variance)
 
     def coarse(self, n_rows: int, rng: np.random.Generator) -> Landscape:
         """The same landscape as `n_rows` random samples show it.

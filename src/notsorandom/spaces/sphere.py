@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from notsorandom.parameters import check_choice, check_number
+from notsorandom.parameters import check_choice, check_flag, check_number
 from notsorandom.rows import Array, Rows
 from notsorandom.spaces.harmonic_sphere import HarmonicSphere
-from notsorandom.spaces.unit_rows import unit_rows
+from notsorandom.spaces.spherical import unit_rows
 from notsorandom.spaces.zonal_sphere import ZonalSphere
 
 # Up to this many features, a few coordinate-bound harmonics say enough; beyond, a feature with a
@@ -27,14 +27,14 @@ class Sphere(BaseEstimator):
         ``"harmonic"``: a frequency is the index of a spherical harmonic, as in the paper, and the
         search goes through all of them. ``"zonal"``: a frequency is a pole and a degree, the
         feature a polynomial in the cosine to the pole, and the search climbs a gradient.
-        ``"degree"``: a frequency is a whole degree with all its harmonics, so that the kernel
-        is a function of :math:`\langle x, z\rangle` alone. ``"auto"`` is harmonic up to four
-        columns and zonal beyond.
+        ``"degree"``: a degree's harmonics all come together, so that the kernel is a function of
+        :math:`\langle x, z\rangle` alone; they count as so many features, which is much in many
+        dimensions. ``"auto"`` is harmonic up to four columns and zonal beyond.
     max_degree : int or "auto", default="auto"
         Degrees beyond are not considered. ``"auto"`` takes as many as `max_harmonics` allows, and
         in the zonal basis at least three.
     max_harmonics : int, default=1000
-        At most this many harmonics are considered.
+        At most this many harmonics are considered; in the zonal basis it settles ``"auto"``.
     normalize : bool, default=False
         Scale samples to norm one. Otherwise they must have it, to within 1e-3.
     """
@@ -56,6 +56,7 @@ class Sphere(BaseEstimator):
         check_choice("basis", self.basis, ["auto", "harmonic", "zonal", "degree"])
         check_number("max_degree", self.max_degree, least=1, integer=True, or_else=["auto"])
         check_number("max_harmonics", self.max_harmonics, least=1, integer=True)
+        check_flag("normalize", self.normalize)
 
     def prepare(self, X: Array) -> Array:
         """Return the samples, normalised or checked to be of norm one."""

@@ -5,23 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from notsorandom.parameters import check_number
 from notsorandom.rows import Array, Rows
-from notsorandom.spaces.euclidean import median_distance
-from notsorandom.spaces.gegenbauer import n_harmonics, zonal
+from notsorandom.spaces.gegenbauer import n_harmonics, zonal, zonal_slopes
 from notsorandom.spaces.harmonic_sphere import largest_degree
-from notsorandom.spaces.landscape import potential_of
-from notsorandom.spaces.unit_rows import unit_rows
+from notsorandom.spaces.spherical import Spherical, directions
 
 # Degrees offered however many harmonics they have.
 LEAST_MAX_DEGREE = 3
-# Where nothing overflows (on the circle and S^2), degrees beyond this are no help to anybody.
-MOST_DEGREE = 10_000
+# Beyond, rounding of a cosine shows in the feature, and no samples tell such degrees apart.
+MOST_DEGREE = {np.dtype(np.float32): 64, np.dtype(np.float64): 1000}
+# Differences of sums over samples are rounded by this much and less.
+SUM_ROUNDINGS = 100
 
 
-class ZonalSphere(BaseEstimator):
+class ZonalSphere(Spherical):
     r"""Zonal harmonics: polynomials in the cosine :math:`\langle x, \xi\rangle` to a pole.
 
     The zonal harmonics of a degree span all harmonics of that degree, so nothing is lost against
@@ -29,7 +27,7 @@ class ZonalSphere(BaseEstimator):
     where the paper finds none, and the number of harmonics no longer matters.
 
     A frequency is the vector :math:`l \xi`: its direction is the pole and its length the degree.
-    Each feature is divided by its root mean square over the samples, which in high dimension have
+    Each feature is divided by its standard deviation over the samples, which in high dimension have
     little in common with the uniform distribution that harmonics are orthonormal under.
 
     Parameters
@@ -46,43 +44,22 @@ class ZonalSphere(BaseEstimator):
 
     kind = "continuous"
 
-    def __init__(
-        self,
-        max_degree: Any = "auto",
-        max_harmonics: int = 1000,
-        normalize: bool = False,
-        scale: Any = "median",
-    ) -> None:
-        self.max_degree = max_degree
-        self.max_harmonics = max_harmonics
-        self.normalize = normalize
-        self.scale = scale
-
-    def check(self) -> None:
-        """Raise ValueError if a parameter is out of its range."""
-        check_number("max_degree", self.max_degree, least=1, integer=True, or_else=["auto"])
-        check_number("max_harmonics", self.max_harmonics, least=1, integer=True)
-        check_number("scale", self.scale, above=0, or_else=["median"])
-
-    def prepare(self, X: Array) -> Array:
-        """Return the samples, normalised or checked to be of norm one."""
-        return unit_rows(X, self.normalize)
-
     def resolve(self, rows: Rows, rng: np.random.Generator) -> ZonalSphere:
         """Return the same space with its degree settled and its scale measured."""
-        offered = highest_finite_degree(rows.n_features, rows.dtype)
+        offered = highest_degree(rows.n_features, rows.dtype)
         if self.max_degree == "auto":
             fitting = largest_degree(rows.n_features, self.max_harmonics)
             max_degree = min(max(fitting, LEAST_MAX_DEGREE), offered)
         elif self.max_degree > offered:
             raise ValueError(
-                f"max_degree={self.max_degree} is too high for {rows.n_features} columns of "
-                f"{rows.dtype}, where degree {offered} is the last whose features stay finite: "
-                "allow no more than that, or use float64."
+                f"max_degree={self.max_degree} is too high: the last degree offered for "
+                f"{rows.n_features} columns of {rows.dtype} is {offered}, beyond which features "
+                "are lost to overflow or rounding. Allow no more than that (float64 allows more "
+                "than float32)."
             )
         else:
             max_degree = int(self.max_degree)
-        scale = median_distance(rows, rng) if isinstance(self.scale, str) else float(self.scale)
+        scale = self.measured_scale(rows, rng)
         return ZonalSphere(max_degree, self.max_harmonics, self.normalize, scale)
 
     def draw(
@@ -91,27 +68,28 @@ class ZonalSphere(BaseEstimator):
         n_features: int,
         dtype: Any,
         rng: np.random.Generator,
-        phase: str = "aligned",
         variance: float = 1.0,
     ) -> Array:
         """Draw poles anywhere on the sphere, with the degrees in turn."""
-        poles = unit(rng.standard_normal((n_frequencies, n_features)))
+        poles = directions(rng.standard_normal((n_frequencies, n_features)))
         turn = np.arange(n_frequencies) + rng.integers(self.max_degree)
         return (poles * (1 + turn % self.max_degree)[:, None]).astype(dtype)
 
     def move(self, frequencies: Array, shift: Array) -> Array:
         """Frequencies at a shift along the sphere: the degree stays, the pole turns."""
         poles, degrees = poles_and_degrees(frequencies)
-        return unit(frequencies + tangent(shift, poles)) * degrees[:, None].astype(shift.dtype)
+        return directions(frequencies + tangent(shift, poles)) * degrees[:, None].astype(
+            shift.dtype
+        )
 
     def first_step(self) -> float:
         """Length of the first ascent step, per unit of gradient of the log potential."""
-        return float(self.scale) ** -2
+        return 1.0
 
     def penalty(self, rows: Rows, frequencies: Array, smoothing: float) -> tuple[Array, Array]:
-        r"""Logarithm of the features' mean square over the samples, and its gradient.
+        r"""Logarithm of the features' variance over the samples, and its gradient.
 
-        Taken from the log potential it leaves that of the feature divided by its root mean square.
+        Taken from the log potential it leaves that of the feature over its standard deviation.
         Smoothing by :math:`\sigma` adds :math:`\sigma^2 l (l + d - 2)`, what diffusion by
         :math:`\sigma` changes of a harmonic of that degree, so that the quotient is not large by
         chance where the samples have no extent.
@@ -123,32 +101,25 @@ class ZonalSphere(BaseEstimator):
         """
         poles, degrees = poles_and_degrees(frequencies)
 
-        def squares(X: Array) -> tuple[Array, ...]:
-            values, slopes = self._zonal(X, poles, degrees)
+        def moments(X: Array) -> tuple[Array, ...]:
+            cosines = X @ poles.T
+            values = zonal(cosines, degrees, X.shape[1])
+            slopes = zonal_slopes(cosines, degrees, X.shape[1])
+            pull = slopes.T @ X
             slopes *= values
-            return np.einsum("ij,ij->j", values, values), slopes.T @ X
+            return values.sum(axis=0), square_sums(values), pull, slopes.T @ X
 
-        square, half = rows.add(squares, width=4 * len(frequencies))
-        scalar = rows.dtype.type
+        total, squares, pull, half = rows.add(moments, width=4 * len(frequencies))
+        mean = total / rows.dtype.type(len(rows))
         noise = (smoothing * self.scale) ** 2 * degrees * (degrees + rows.n_features - 2)
-        total = square / scalar(len(rows)) + noise.astype(rows.dtype) + np.finfo(rows.dtype).tiny
-        slope = tangent(half, poles) * (scalar(2 / len(rows)) / (total * degrees))[:, None]
-        return np.log(total), slope.astype(rows.dtype)
+        variance = variance_of(total, squares, len(rows)) + noise.astype(rows.dtype)
+        slope = tangent(half - mean[:, None] * pull, poles)
+        slope *= (2 / (len(rows) * degrees) / variance).astype(rows.dtype)[:, None]
+        return np.log(variance), slope
 
     def groups(self, frequencies: Array, phase: str) -> Array:
         """Labels of the frequencies that make up one kernel: here each is its own."""
         return np.arange(len(frequencies))
-
-    def _zonal(self, X: Array, poles: Array, degrees: Array) -> tuple[Array, Array]:
-        """Zonal harmonics and their slopes in the cosine, (n_rows, n_frequencies) each."""
-        cosines = X @ poles.T
-        values, slopes = np.empty_like(cosines), np.empty_like(cosines)
-        for degree in np.unique(degrees):
-            chosen = degrees == degree
-            values[:, chosen], slopes[:, chosen] = zonal(
-                cosines[:, chosen], int(degree), X.shape[1]
-            )
-        return values, slopes
 
     def amplitudes(self, rows: Rows, measure: Array, frequencies: Array) -> Array:
         """Sums of the measure against zonal harmonics.
@@ -160,13 +131,9 @@ class ZonalSphere(BaseEstimator):
         poles, degrees = poles_and_degrees(frequencies)
 
         def sums(X: Array, a: Array) -> tuple[Array, ...]:
-            return (a.T @ self._zonal(X, poles, degrees)[0],)
+            return (a.T @ zonal(X @ poles.T, degrees, X.shape[1]),)
 
         return np.stack(rows.add(sums, measure, width=4 * len(frequencies)))
-
-    def potential(self, rows: Rows, measure: Array, frequencies: Array) -> Array:
-        r"""Fourier potential :math:`v(l \xi) = \sum_k (\sum_i a_{ik} p_l(\xi \cdot x_i))^2`."""
-        return potential_of(self.amplitudes(rows, measure, frequencies))
 
     def amplitudes_and_gradient(
         self, rows: Rows, measure: Array, frequencies: Array
@@ -181,12 +148,13 @@ class ZonalSphere(BaseEstimator):
         poles, degrees = poles_and_degrees(frequencies)
 
         def both_sums(X: Array, a: Array) -> tuple[Array, ...]:
-            values, slopes = self._zonal(X, poles, degrees)
+            cosines = X @ poles.T
+            slopes = zonal_slopes(cosines, degrees, X.shape[1])
             slopes *= a
-            return a.T @ values, slopes.T @ X
+            return a.T @ zonal(cosines, degrees, X.shape[1]), slopes.T @ X
 
         def weighted_sums(X: Array, a: Array) -> tuple[Array, ...]:
-            _, slopes = self._zonal(X, poles, degrees)
+            slopes = zonal_slopes(X @ poles.T, degrees, X.shape[1])
             slopes *= a @ sums
             return (slopes.T @ X,)
 
@@ -200,14 +168,16 @@ class ZonalSphere(BaseEstimator):
         slope = tangent(half, poles) * (2 / degrees).astype(half.dtype)[:, None]
         return sums[None], slope
 
-    def phases(self, amplitudes: Array) -> Array:
-        """Phases of the features: there are none."""
-        return np.zeros(amplitudes.shape[-1], dtype=amplitudes.dtype)
+    def scales(self, rows: Rows, frequencies: Array) -> Array:
+        """Factors of the features: one over their standard deviation."""
+        poles, degrees = poles_and_degrees(frequencies)
 
-    def scales(self, rows: Rows, frequencies: Array, smoothing: float) -> Array:
-        """Factors of the features: one over their root mean square, as the search saw it."""
-        penalty, _ = self.penalty(rows, frequencies, smoothing)
-        return np.exp(-penalty / 2)
+        def moments(X: Array) -> tuple[Array, ...]:
+            values = zonal(X @ poles.T, degrees, X.shape[1])
+            return values.sum(axis=0), square_sums(values)
+
+        total, squares = rows.add(moments, width=3 * len(frequencies))
+        return 1 / np.sqrt(variance_of(total, squares, len(rows)))
 
     def features(self, X: Array, frequencies: Array, phases: Array, phase: str) -> Array:
         """Values of the zonal harmonics, of mean square one over the sphere.
@@ -216,16 +186,8 @@ class ZonalSphere(BaseEstimator):
         -------
         ndarray of shape (n_rows, n_frequencies)
         """
-        return self._zonal(X, *poles_and_degrees(frequencies))[0]
-
-    def alignment(self, amplitudes: Array, phases: Array, phase: str) -> Array:
-        """Inner product of each feature with the measure, read off the transform.
-
-        Returns
-        -------
-        ndarray of shape (n_frequencies, 1, n_tasks)
-        """
-        return amplitudes.transpose(2, 0, 1)
+        poles, degrees = poles_and_degrees(frequencies)
+        return zonal(X @ poles.T, degrees, X.shape[1])
 
     def n_columns(self, phase: str) -> int:
         """Real features a frequency."""
@@ -247,22 +209,33 @@ class ZonalSphere(BaseEstimator):
             "scaled to the samples, have none: use 'auto', or Sphere(basis='harmonic')."
         )
 
-    def largest_potential(self, measure: Array, phase: str) -> float:
-        """Potential of a feature of mean square one that is the measure itself, up to scale."""
-        return len(measure) * float(np.square(measure, dtype=np.float64).sum())
 
-
-def highest_finite_degree(n_features: int, dtype: Any) -> int:
-    """The highest degree at which squares of features can be added up without overflow.
+def highest_degree(n_features: int, dtype: Any) -> int:
+    """The highest degree whose features can be computed with.
 
     A zonal harmonic is largest at its pole, where its square is the number of harmonics of its
-    degree; a third of the exponents is left to the sums over samples.
+    degree; two thirds of the exponents are left to sums of squares over many weighted samples.
     """
-    limit = float(np.finfo(dtype).max) ** (2 / 3)
+    limit = float(np.finfo(dtype).max) ** (1 / 3)
     degree = 1
-    while degree < MOST_DEGREE and n_harmonics(n_features, degree + 1) < limit:
+    while degree < MOST_DEGREE[dtype] and n_harmonics(n_features, degree + 1) < limit:
         degree += 1
     return degree
+
+
+def square_sums(values: Array) -> Array:
+    """Sums of squares of the columns."""
+    return np.einsum("ij,ij->j", values, values)
+
+
+def variance_of(total: Array, squares: Array, count: int) -> Array:
+    """Variance from the sum and the sum of squares; the mean square where rounding is all of it."""
+    scalar = total.dtype.type
+    mean_square = squares / scalar(count)
+    variance = mean_square - np.square(total / scalar(count))
+    limits = np.finfo(total.dtype)
+    none = variance <= SUM_ROUNDINGS * limits.eps * mean_square
+    return np.where(none, mean_square, variance) + limits.tiny
 
 
 def poles_and_degrees(frequencies: Array) -> tuple[Array, Array]:
@@ -274,8 +247,3 @@ def poles_and_degrees(frequencies: Array) -> tuple[Array, Array]:
 def tangent(vectors: Array, poles: Array) -> Array:
     """The vectors without their parts along the poles."""
     return vectors - (vectors * poles).sum(axis=1, keepdims=True) * poles
-
-
-def unit(vectors: Array) -> Array:
-    """The vectors scaled to length one."""
-    return vectors / np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
