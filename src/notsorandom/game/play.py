@@ -196,8 +196,8 @@ def play(
         step = plays * rate / len(rows)
         if loss.curvature:  # beyond, the dual's own quadratic term would overshoot
             step = min(step, 1 / loss.curvature)
-        alignment *= scales[:, None, None] / n_peaks
-        response = respond(rows, space, phase, peaks.frequencies, phases, alignment)
+        coefficients = alignment * scales[:, None, None] / n_peaks
+        response = respond(rows, space, phase, peaks.frequencies, phases, coefficients)
         slope = loss.gradient(dual, labels, response)
         dual = project_dual(dual + dual.dtype.type(step) * slope, labels, loss.upper)
         if not math.isfinite(loss.upper):

@@ -100,9 +100,9 @@ class Euclidean(BaseEstimator):
         penalty : ndarray of shape (n_frequencies,)
         gradient : ndarray of shape (n_frequencies, n_features)
         """
-        scaled = frequencies * frequencies.dtype.type(smoothing * self.scale)
-        slope = scaled * frequencies.dtype.type(2 * smoothing * self.scale)
-        return (scaled * scaled).sum(axis=1), slope
+        scalar = frequencies.dtype.type
+        scaled, weight = frequencies * scalar(self.scale), scalar(smoothing**2)
+        return weight * (scaled * scaled).sum(axis=1), weight * (scaled * scalar(2 * self.scale))
 
     def groups(self, frequencies: Array, phase: str) -> Array:
         """Labels of the frequencies that make up one kernel: here each is its own."""

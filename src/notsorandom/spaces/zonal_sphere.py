@@ -15,8 +15,8 @@ from notsorandom.spaces.spherical import Spherical, directions
 LEAST_MAX_DEGREE = 3
 # Beyond, rounding of a cosine shows in the feature, and no samples tell such degrees apart.
 MOST_DEGREE = {np.dtype(np.float32): 64, np.dtype(np.float64): 1000}
-# Differences of sums over samples are rounded by this much and less.
-SUM_ROUNDINGS = 100
+# Differences of sums over n samples are rounded by this times the root of n, and less.
+SUM_ROUNDINGS = 8
 
 
 class ZonalSphere(Spherical):
@@ -234,7 +234,7 @@ def variance_of(total: Array, squares: Array, count: int) -> Array:
     mean_square = squares / scalar(count)
     variance = mean_square - np.square(total / scalar(count))
     limits = np.finfo(total.dtype)
-    none = variance <= SUM_ROUNDINGS * limits.eps * mean_square
+    none = variance <= SUM_ROUNDINGS * count**0.5 * limits.eps * mean_square
     return np.where(none, mean_square, variance) + limits.tiny
 
 
