@@ -4,10 +4,18 @@ import reference
 from scipy.stats import special_ortho_group
 from sklearn.base import clone
 
-from notsorandom import FourierClassifier, FourierFeatures, Langevin, Sphere, learning
+from notsorandom import (
+    FourierClassifier,
+    FourierFeatures,
+    Langevin,
+    LearnedKernel,
+    Sphere,
+    learning,
+)
 from notsorandom.datasets import make_checkerboard
-from notsorandom.game import play
+from notsorandom.game import LOSSES, play, project
 from notsorandom.rows import Rows
+from notsorandom.search import Auto
 from notsorandom.spaces import HarmonicSphere, Landscape, ZonalSphere
 from notsorandom.spaces.gegenbauer import n_harmonics
 from notsorandom.spaces.harmonics import harmonic_indices, harmonics
@@ -270,6 +278,31 @@ class TestInvariance:
         X, y = make_checkerboard(50, random_state=0)
         with pytest.raises(ValueError, match=r"phase='paired' is not allowed with zonal"):
             FourierFeatures(6, space=Sphere(basis="zonal"), phase="paired").fit(X, y)
+
+
+@pytest.mark.parametrize("basis", ["harmonic", "zonal"])
+def test_a_round_steps_along_the_gradient_of_its_kernel(basis):
+    """With the features scaled as they are in the kernel."""
+    X, y = make_checkerboard(300, random_state=0)
+    labels, loss, duals, rate = np.where(y == 1, 1.0, -1.0)[:, None], LOSSES["hinge"](1.0), [], 0.1
+    result = play(
+        Rows(X),
+        labels,
+        space=Sphere(basis, max_degree=6),
+        search=Auto(),
+        loss=loss,
+        n_frequencies=20,
+        n_rounds=2,
+        rng=np.random.default_rng(0),
+        learning_rate=rate,
+        watch=lambda record, dual: duals.append(dual.copy()),
+    )
+    count = int(result.history["n_frequencies"][0])
+    weights = np.where(np.arange(len(result.weights)) < count, 1 / count, 0)
+    gram = LearnedKernel.from_game(result, weights, "aligned")(X)
+    slope = loss.gradient(duals[0], labels, gram @ (duals[0] * labels))
+    expected = project(duals[0] + count * rate / len(X) * slope, labels, loss.upper)
+    np.testing.assert_allclose(duals[1], expected, atol=1e-10)
 
 
 def test_the_theory_needs_a_bound():
