@@ -109,3 +109,44 @@ def n_harmonic_polynomials(n_variables, degree):
                 image[variable] -= 2
                 laplacian[place[tuple(image)], column] += power * (power - 1)
     return len(monomials) - np.linalg.matrix_rank(laplacian)
+
+
+def game_value(potential_factors, labels, upper, curvature=0.0):
+    """Value of a game over few frequencies, and the dual point, by a general-purpose solver.
+
+    `potential_factors` has a matrix of features (n_samples, n_columns) for each frequency.
+    """
+    n = len(labels)
+    signed = [labels[:, None] * factor for factor in potential_factors]
+
+    def potentials(a):
+        return np.array([np.sum((factor.T @ a) ** 2) for factor in signed])
+
+    def slopes(a):
+        return np.array([2 * factor @ (factor.T @ a) for factor in signed])
+
+    # Maximise sum(a) - t / 2 - curvature / 2 |a|^2, with t at least every potential.
+    start = (
+        np.where(labels > 0, 1 / (labels > 0).sum(), 1 / (labels < 0).sum()) * 0.1 * min(upper, 1)
+    )
+    solution = optimize.minimize(
+        lambda z: 0.5 * z[-1] + 0.5 * curvature * z[:-1] @ z[:-1] - z[:-1].sum(),
+        np.append(start, potentials(start).max()),
+        jac=lambda z: np.append(curvature * z[:-1] - 1, 0.5),
+        bounds=[(0, upper if np.isfinite(upper) else None)] * n + [(0, None)],
+        constraints=[
+            {
+                "type": "ineq",
+                "fun": lambda z: z[-1] - potentials(z[:-1]),
+                "jac": lambda z: np.column_stack([-slopes(z[:-1]), np.ones(len(signed))]),
+            },
+            {
+                "type": "eq",
+                "fun": lambda z: labels @ z[:-1],
+                "jac": lambda z: np.append(labels, 0.0),
+            },
+        ],
+        method="SLSQP",
+        options={"ftol": 1e-10, "maxiter": 500},
+    )
+    return -solution.fun, solution.x[:-1]

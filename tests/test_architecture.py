@@ -13,7 +13,7 @@ ORDER = [
     ["spaces"],
     ["search", "game"],
     ["kernel", "linear", "smoothing"],
-    ["learning"],
+    ["learning", "certify"],
     ["estimators"],
     ["datasets", "baselines"],
     ["plots"],

@@ -9,6 +9,7 @@ A tour of the rooms, in the order data walks through them:
 - :mod:`notsorandom.kernel`: what was learned, as a Gram matrix or as features.
 - :mod:`notsorandom.linear`: the linear SVM at the end.
 - :mod:`notsorandom.learning`: the game put together; :mod:`notsorandom.smoothing` chosen.
+- :mod:`notsorandom.certify`: how far the kernel is from the best one.
 - :mod:`notsorandom.estimators`: all of it behind scikit-learn's interface.
 - :mod:`notsorandom.datasets`: toy data, MNIST, CIFAR-10, HoG.
 - :mod:`notsorandom.baselines`: what the method is compared with.

@@ -19,7 +19,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from notsorandom.game import LOSSES, MarginLoss
+from notsorandom.certify import certify
+from notsorandom.game import LOSSES, Certificate, MarginLoss
 from notsorandom.learning import DUALITY_GAP, WEIGHTINGS, Game, predicted_codes, signs
 from notsorandom.linear import decide, one_versus_rest
 from notsorandom.parameters import check_choice, check_number, named_object
@@ -37,6 +38,8 @@ LEARNED = (
     "history_",
     "status_",
     "smoothing_",
+    "dual_",
+    "average_dual_",
     "n_features_in_",
     "feature_names_in_",
 )
@@ -127,12 +130,55 @@ class _FourierEstimator(BaseEstimator):
         )
         self.frequencies_ = self.kernel_.frequencies
         self.phases_ = self.kernel_.phases
+        self.dual_, self.average_dual_ = result.dual, result.average_dual
         self.history_ = result.history
         self.status_ = result.status
         self._finish(rows, labels, game.loss)
 
     def _finish(self, rows: Rows, labels: Array, loss: MarginLoss) -> None:
         """Do what is left once the kernel is learned."""
+
+    def certificate(self, X: Any, y: Any, bandwidth: float | None = None) -> Certificate:
+        """Bound how far the learned kernel is from the best one for the training data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The training samples. Others are as valid, only is the kernel not learned for them.
+        y : array-like of shape (n_samples,)
+        bandwidth : float, optional
+            The kernels it is compared with have no frequencies longer than this; by default than
+            its own.
+
+        Returns
+        -------
+        Certificate
+        """
+        check_is_fitted(self)
+        game = self._game()
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], reset=False)
+        codes = np.searchsorted(self.classes_, y)
+        if len(set(y)) < 2 or not np.array_equal(
+            self.classes_[np.minimum(codes, len(self.classes_) - 1)], y
+        ):
+            raise ValueError(
+                f"y has the classes {sorted(set(y))!r}, but the certificate takes two or more of "
+                f"those seen at fit, {self.classes_.tolist()!r}."
+            )
+        if bandwidth is not None:
+            check_number("bandwidth", bandwidth, above=0)
+        labels = signs(codes, len(self.classes_), X.dtype)
+        duals = [("the last dual", self.dual_), ("the average dual", self.average_dual_)]
+        return certify(
+            self.kernel_,
+            Rows(self.kernel_.space.prepare(X)),
+            labels,
+            game.loss,
+            duals if len(self.dual_) == len(X) else [],
+            game.search,
+            np.random.default_rng(0),
+            bandwidth,
+        )
 
     def _game(self) -> Game:
         """Check every parameter, and put the game together."""
@@ -230,6 +276,8 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fourie
         One value a round; see :class:`notsorandom.game.Round`.
     status_ : {"complete", "flat"}
     smoothing_ : float
+    dual_, average_dual_ : ndarrays of shape (n_samples, n_tasks)
+        Where the dual player ended, and where it was on average.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if `X` has column names, all strings.

@@ -1,5 +1,6 @@
 """The game between the kernel and the SVM's dual: losses, projection, the loop."""
 
+from notsorandom.game.certificate import Certificate
 from notsorandom.game.losses import LOSSES, MarginLoss
 from notsorandom.game.play import GameResult, Round, play
 from notsorandom.game.project import PROJECTIONS, project, project_alternating
@@ -7,6 +8,7 @@ from notsorandom.game.project import PROJECTIONS, project, project_alternating
 __all__ = [
     "LOSSES",
     "PROJECTIONS",
+    "Certificate",
     "GameResult",
     "MarginLoss",
     "Round",

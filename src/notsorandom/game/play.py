@@ -69,8 +69,8 @@ class GameResult:
     weights : ndarray of shape (n_frequencies,)
         The kernel player's average play: uniform over the frequencies, or, with the theory's
         schedule, over the rounds. A frequency found again has more.
-    dual : ndarray of shape (n_samples, n_tasks)
-        Where the dual player ended.
+    dual, average_dual : ndarrays of shape (n_samples, n_tasks)
+        Where the dual player ended, and where it was on average over the plays.
     history : dict of str to ndarray
         The rounds' records, column by column; see :class:`Round`.
     status : {"complete", "flat"}
@@ -84,6 +84,7 @@ class GameResult:
     strengths: Array
     weights: Array
     dual: Array
+    average_dual: Array
     history: dict[str, Array]
     status: str
 
@@ -153,6 +154,7 @@ def play(
     found = Found(n_frequencies, merging=space.kind == "finite")
     history: list[dict[str, Any]] = []
     flat = True
+    plays_so_far, dual_total = 0, np.zeros_like(dual)
     while len(found) < n_frequencies and len(history) < (n_rounds or n_frequencies):
         measure = dual * labels
         landscape = Landscape(space, rows, measure, smoothing, phase)
@@ -193,6 +195,8 @@ def play(
         if watch is not None:
             watch(record, dual)
 
+        plays_so_far += plays
+        dual_total += dual.dtype.type(plays) * dual
         step = plays * rate / len(rows)
         if loss.curvature:  # beyond, the dual's own quadratic term would overshoot
             step = min(step, 1 / loss.curvature)
@@ -212,6 +216,7 @@ def play(
         strengths=np.array(found.strengths),
         weights=weights / weights.sum(),
         dual=dual,
+        average_dual=dual_total / dual.dtype.type(plays_so_far),
         history={name: np.array([record[name] for record in history]) for name in history[0]},
         status="flat" if flat else "complete",
     )

@@ -10,11 +10,14 @@ from sklearn.base import BaseEstimator
 
 from notsorandom.parameters import check_choice, check_number
 from notsorandom.rows import Array, Rows
-from notsorandom.spaces.landscape import potential_of
+from notsorandom.spaces.landscape import kernel_potentials, potential_of
+from notsorandom.spaces.supremum import Supremum, concentration_sample_size, largest_in_ball
 
 # Pairs of rows whose distances give the median: its standard error is then a few percent, and
 # less where distances concentrate.
 N_PAIRS = 1024
+# In more dimensions than this, cells that cover the frequencies are too many.
+MOST_BOUNDED_FEATURES = 3
 
 
 class Euclidean(BaseEstimator):
@@ -219,6 +222,60 @@ class Euclidean(BaseEstimator):
     def n_columns(self, phase: str) -> int:
         """Real features a frequency."""
         return 1 if phase == "aligned" else 2
+
+    def bandwidth(self, frequencies: Array) -> float:
+        """Length of the longest frequency."""
+        return float(lengths(frequencies).max())
+
+    def within(self, frequencies: Array, bandwidth: float) -> Array:
+        """The frequencies, those beyond the bandwidth shortened to it."""
+        excess = np.maximum(lengths(frequencies) / bandwidth, 1)[:, None]
+        return frequencies / excess.astype(frequencies.dtype)
+
+    def supremum(
+        self,
+        rows: Rows,
+        measure: Array,
+        phase: str,
+        bandwidth: float,
+        reached: float,
+        tol: float,
+        max_evaluations: int,
+    ) -> Supremum:
+        r"""The largest potential within the bandwidth, bounded in up to three dimensions.
+
+        The amplitude :math:`|\sum_i a_i e^{i\langle\omega, x_i\rangle}|` is the same from whatever
+        point samples are measured, and with :math:`\omega` changes by at most
+        :math:`\sum_i |a_i| |\langle\delta, x_i\rangle|`.
+        """
+        if rows.n_features > MOST_BOUNDED_FEATURES:
+            return Supremum(reached, math.inf)
+        mass = np.abs(measure).astype(np.float64)  # (n_samples, n_tasks)
+        X = rows.array.astype(np.float64) - self.center
+        drift = np.sqrt(np.square(mass.T @ np.abs(X)).sum(axis=0))  # (n_features,)
+        exact, measure = Rows(X), measure.astype(np.float64)
+        space = Euclidean(scale=self.scale, center=np.zeros(rows.n_features))
+
+        def amplitude(frequencies: Array) -> Array:
+            transform = space.amplitudes(exact, measure, frequencies)
+            return np.sqrt(kernel_potentials(space, transform, phase))
+
+        factor = math.sqrt(self.bound(rows.n_features, phase))
+        return largest_in_ball(amplitude, factor * drift, bandwidth, reached, tol, max_evaluations)
+
+    def complexity(self, rows: Rows, bandwidth: float, phase: str) -> float:
+        r"""Rademacher complexity: :math:`3 R_\omega R_x \sqrt{R_\lambda / n}` (Appendix D)."""
+        reach = bandwidth * self.radius(rows)
+        return 3 * reach * math.sqrt(self.bound(rows.n_features, phase) / len(rows))
+
+    def sample_size(self, rows: Rows, bandwidth: float) -> float:
+        """Samples that the concentration of the potential asks for."""
+        return concentration_sample_size(rows.n_features, bandwidth * self.radius(rows))
+
+    def radius(self, rows: Rows) -> float:
+        """The farthest that a sample is from the centre."""
+        center = np.asarray(self.center, dtype=np.float64)
+        return float(rows.map(lambda block: lengths(block - center)).max())
 
     def n_features(self, frequencies: Array) -> int:
         """Number of columns of the samples that the frequencies are for."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from functools import lru_cache, partial
 from typing import Any
@@ -17,7 +18,9 @@ from notsorandom.spaces.harmonics import (
     harmonic_indices,
     harmonics,
 )
+from notsorandom.spaces.landscape import kernel_potentials, mean_in_groups
 from notsorandom.spaces.spherical import Spherical
+from notsorandom.spaces.supremum import Supremum
 
 
 class HarmonicSphere(Spherical):
@@ -191,6 +194,33 @@ class HarmonicSphere(Spherical):
         ndarray of shape (n_rows, n_frequencies)
         """
         return harmonics(X, frequencies.astype(int))
+
+    def bandwidth(self, frequencies: Array) -> float:
+        """The largest degree considered."""
+        return float(self.max_degree)
+
+    def supremum(
+        self,
+        rows: Rows,
+        measure: Array,
+        phase: str,
+        bandwidth: float,
+        reached: float,
+        tol: float,
+        max_evaluations: int,
+    ) -> Supremum:
+        """The largest potential of any kernel of harmonics: exact, all are looked at."""
+        amplitudes = self.amplitudes_of_everything(rows, measure)
+        groups = self.groups(self.everything(rows.n_features), phase)
+        potentials = mean_in_groups(kernel_potentials(self, amplitudes, phase), groups)
+        largest = float(potentials.max())
+        return Supremum(largest, largest)
+
+    def complexity(self, rows: Rows, bandwidth: float, phase: str) -> float:
+        r"""Rademacher complexity, by Massart's lemma for so many harmonics and their signs."""
+        count = count_harmonics(rows.n_features, self.max_degree)
+        bound = self.bound(rows.n_features, phase)
+        return math.sqrt(2 * bound * math.log(2 * count) / len(rows))
 
     def n_columns(self, phase: str) -> int:
         """Real features a frequency."""

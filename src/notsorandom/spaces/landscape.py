@@ -18,6 +18,13 @@ def potential_of(amplitudes: Array) -> Array:
     return (amplitudes * amplitudes).sum(axis=(0, 1))
 
 
+def kernel_potentials(space: Any, amplitudes: Array, phase: str) -> Array:
+    """Potential of each frequency's own features, in float64: what the kernel player is paid."""
+    phases = space.phases(amplitudes)
+    alignment = space.alignment(amplitudes, phases, phase)
+    return np.square(alignment, dtype=np.float64).sum(axis=(1, 2))
+
+
 def mean_in_groups(values: Array, groups: Array) -> Array:
     """The values, each replaced by the mean of its group."""
     _, codes = np.unique(groups, return_inverse=True)

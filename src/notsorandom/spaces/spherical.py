@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,10 @@ class Spherical(BaseEstimator):
         ndarray of shape (n_frequencies, 1, n_tasks)
         """
         return amplitudes.transpose(2, 0, 1)
+
+    def sample_size(self, rows: Rows, bandwidth: float) -> float:
+        """Samples that the concentration of the potential asks for: there is no theorem here."""
+        return math.nan
 
     def largest_potential(self, measure: Array, phase: str) -> float:
         """Potential of a feature of mean square one that is the measure itself, up to scale."""

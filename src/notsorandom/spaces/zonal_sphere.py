@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from notsorandom.rows import Array, Rows
 from notsorandom.spaces.gegenbauer import n_harmonics, zonal, zonal_slopes
 from notsorandom.spaces.harmonic_sphere import largest_degree
 from notsorandom.spaces.spherical import Spherical, directions
+from notsorandom.spaces.supremum import Supremum
 
 # Degrees offered however many harmonics they have.
 LEAST_MAX_DEGREE = 3
@@ -188,6 +190,31 @@ class ZonalSphere(Spherical):
         """
         poles, degrees = poles_and_degrees(frequencies)
         return zonal(X @ poles.T, degrees, X.shape[1])
+
+    def bandwidth(self, frequencies: Array) -> float:
+        """The largest degree considered."""
+        return float(self.max_degree)
+
+    def within(self, frequencies: Array, bandwidth: float) -> Array:
+        """The frequencies: no degree is beyond the largest considered."""
+        return frequencies
+
+    def supremum(
+        self,
+        rows: Rows,
+        measure: Array,
+        phase: str,
+        bandwidth: float,
+        reached: float,
+        tol: float,
+        max_evaluations: int,
+    ) -> Supremum:
+        """The largest potential that was seen: there is no bound."""
+        return Supremum(reached, math.inf)
+
+    def complexity(self, rows: Rows, bandwidth: float, phase: str) -> float:
+        """Rademacher complexity: unknown, since features are scaled to the samples."""
+        return math.nan
 
     def n_columns(self, phase: str) -> int:
         """Real features a frequency."""

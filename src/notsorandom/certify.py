@@ -1,0 +1,129 @@
+"""A certificate put together: the SVM on a kernel from above, peaks of dual points from below."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from notsorandom.game import MarginLoss
+from notsorandom.game.certificate import (
+    Certificate,
+    feasible,
+    lower_bound,
+    margin_bound,
+)
+from notsorandom.kernel import LearnedKernel
+from notsorandom.linear import LinearSVM, solve_svm
+from notsorandom.rows import Array, Rows
+from notsorandom.spaces import Landscape
+from notsorandom.spaces.landscape import kernel_potentials
+
+# Independent searches for the highest peak of each dual point.
+N_SEARCHES = 8
+# Peaks are bounded, and SVMs solved, to this share of their values.
+PRECISION = 1e-3
+# Evaluations of the potential after which a bound is left as it is.
+MAX_EVALUATIONS = 200_000
+
+
+def certify(
+    kernel: LearnedKernel,
+    rows: Rows,
+    labels: Array,
+    loss: MarginLoss,
+    duals: Sequence[tuple[str, Array]],
+    search: Any,
+    rng: np.random.Generator,
+    bandwidth: float | None = None,
+) -> Certificate:
+    """Bound the value of the game that a kernel is an answer to.
+
+    Parameters
+    ----------
+    kernel : LearnedKernel
+    rows : Rows
+    labels : ndarray of shape (n_samples, n_tasks)
+        Of +1 and -1.
+    loss : MarginLoss
+    duals : sequence of (str, ndarray of shape (n_samples, n_tasks))
+        Dual points to try, with names, beside the SVM's own.
+    search : a search
+        Finds peaks where they can't be bounded, and a start where they can.
+    rng : numpy.random.Generator
+    bandwidth : float, optional
+        The kernels competed with have no frequencies beyond; by default the learned kernel's own.
+    """
+    space = kernel.space
+    widest = space.bandwidth(kernel.frequencies)
+    if bandwidth is None:
+        bandwidth = widest
+    elif bandwidth < widest:
+        raise ValueError(
+            f"bandwidth={bandwidth!r} is less than that of the learned kernel, {widest:.6g}, which "
+            "must be among those it is compared with: give no less."
+        )
+    features = kernel.features_of(rows)
+    tasks = range(labels.shape[1])
+    machines = [solve_svm(features, labels[:, task], loss, PRECISION) for task in tasks]
+    own = np.column_stack([machine.dual for machine in machines])
+    candidates = []
+    for name, dual in feasible([("the SVM's dual", own), *duals], labels, loss):
+        measure = (dual * labels).astype(rows.dtype)
+        seen = highest_seen(kernel, rows, measure, search, rng, bandwidth)
+        supremum = space.supremum(
+            rows, measure, kernel.phase, bandwidth, seen, PRECISION, MAX_EVALUATIONS
+        )
+        candidates.append((name, dual, supremum))
+    lower, source, certified = lower_bound(loss, candidates)
+    return Certificate(
+        upper=sum(machine.primal_value for machine in machines),
+        upper_from=sum(machine.dual_value for machine in machines),
+        lower=lower,
+        source=source,
+        certified=certified,
+        bandwidth=bandwidth,
+        generalization=generalization(kernel, rows, features, labels, machines, bandwidth),
+        sample_size=space.sample_size(rows, bandwidth),
+    )
+
+
+def highest_seen(
+    kernel: LearnedKernel,
+    rows: Rows,
+    measure: Array,
+    search: Any,
+    rng: np.random.Generator,
+    bandwidth: float,
+) -> float:
+    """The highest potential of the learned frequencies and of those that searches find."""
+    space, phase = kernel.space, kernel.phase
+    if space.kind == "finite":  # all of them will be looked at
+        return 0.0
+    landscape = Landscape(space, rows, measure, 0.0, phase)
+    found = [kernel.frequencies.astype(rows.dtype)]
+    for _ in range(N_SEARCHES):
+        found.append(search.find(landscape, 1, rng).frequencies)
+    frequencies = space.within(np.concatenate(found), bandwidth)
+    amplitudes = space.amplitudes(rows, measure, frequencies)
+    scales = space.scales(rows, frequencies).astype(np.float64)
+    return float((kernel_potentials(space, amplitudes, phase) * scales**2).max())
+
+
+def generalization(
+    kernel: LearnedKernel,
+    rows: Rows,
+    features: Array,
+    labels: Array,
+    machines: Sequence[LinearSVM],
+    bandwidth: float,
+) -> float:
+    """The margin bound on the error of the one SVM of two classes."""
+    complexity = kernel.space.complexity(rows, bandwidth, kernel.phase)
+    norm = float(np.sqrt(machines[0].coef @ machines[0].coef))
+    if len(machines) > 1 or math.isnan(complexity) or norm == 0:
+        return math.nan
+    scores = features @ machines[0].coef + machines[0].intercept
+    return margin_bound(labels[:, 0] * scores / norm, complexity)

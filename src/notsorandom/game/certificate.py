@@ -1,0 +1,167 @@
+"""How good a kernel is: bounds on the value of the game, and what follows from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from notsorandom.game.losses import MarginLoss
+from notsorandom.game.project import project
+from notsorandom.rows import Array
+from notsorandom.spaces import Supremum
+
+# A bound on a probability that isn't below one says nothing.
+VACUOUS = 1.0
+
+
+@dataclass(frozen=True)
+class Certificate:
+    r"""How far a learned kernel is from the best one of its kind.
+
+    The best kernel's SVM objective is the value of the game,
+    :math:`\min_\lambda \max_\alpha F(\alpha, \lambda)`. Any kernel bounds it from above, by its own
+    SVM, and any dual point :math:`\alpha` from below, by :math:`\min_\lambda F(\alpha, \lambda)`,
+    which the highest peak of its potential gives.
+
+    Parameters
+    ----------
+    upper : float
+        Primal value of the SVM on the learned kernel: the value is not above it.
+    upper_from : float
+        Its dual value: how well the SVM itself is solved.
+    lower : float
+        The value is not below it, if `certified`.
+    source : str
+        The dual point that gave `lower`.
+    certified : bool
+        Whether the highest peak is bounded, or known exactly; otherwise `lower` rests on the
+        highest that was found.
+    bandwidth : float
+        The kernels meant have no frequencies beyond.
+    generalization : float
+        With probability 95 %, a new sample is on the wrong side no more often than this. For two
+        classes; NaN if there are more, or for a space without such a bound.
+    sample_size : float
+        Samples that the potential's concentration asks for, to be within a tenth of its largest
+        value everywhere with probability 95 %; NaN where there is no theorem.
+    """
+
+    upper: float
+    upper_from: float
+    lower: float
+    source: str
+    certified: bool
+    bandwidth: float
+    generalization: float
+    sample_size: float
+
+    @property
+    def gap(self) -> float:
+        """Distance of the bounds."""
+        return self.upper - self.lower
+
+    @property
+    def relative_gap(self) -> float:
+        """Distance of the bounds, as a share of the upper."""
+        return self.gap / self.upper if self.upper > 0 else 0.0
+
+    @property
+    def margin(self) -> float:
+        """The margin that would have this objective if no sample were inside it."""
+        return 1 / math.sqrt(2 * self.upper) if self.upper > 0 else math.inf
+
+    @property
+    def competitive_ratio(self) -> float:
+        """The margin is at least this share of the best kernel's, if `certified`."""
+        return math.sqrt(max(self.lower, 0.0) / self.upper) if self.upper > 0 else 1.0
+
+    def __repr__(self) -> str:
+        kind = "certified" if self.certified else "estimated"
+        error = f"{self.generalization:.3g}"
+        if not self.generalization < VACUOUS:
+            error = "unknown" if math.isnan(self.generalization) else f"vacuous ({error})"
+        samples = "unknown" if math.isnan(self.sample_size) else f"{self.sample_size:.3g}"
+        return "\n".join(
+            [
+                f"Certificate ({kind})",
+                f"  upper bound       {self.upper:.6g}  (the SVM; its dual {self.upper_from:.6g})",
+                f"  lower bound       {self.lower:.6g}  ({kind}, by {self.source})",
+                f"  gap               {self.gap:.3g}  ({self.relative_gap:.2%} of the upper bound)",
+                f"  margin            {self.margin:.4g}  "
+                f"(at least {self.competitive_ratio:.2%} of the best kernel's, {kind})",
+                f"  bandwidth         {self.bandwidth:.4g}",
+                f"  error bound       {error}",
+                f"  samples to see v  {samples}",
+            ]
+        )
+
+
+def best_multiple(loss: MarginLoss, dual: Array, potential: float) -> float:
+    r"""Largest objective of a multiple of a dual point that stays in the box.
+
+    :math:`s \mathbf 1^T \alpha - \tfrac{s^2}{2} (v + c |\alpha|^2)` is largest at a quotient.
+
+    Parameters
+    ----------
+    loss : MarginLoss
+    dual : ndarray of shape (n_samples, n_tasks)
+        Feasible.
+    potential : float
+        The largest of any frequency.
+    """
+    mass = float(dual.sum(dtype=np.float64))
+    square = potential + loss.curvature * float(np.square(dual, dtype=np.float64).sum())
+    highest = float(dual.max(initial=0.0))
+    most = loss.upper / highest if highest > 0 else 0.0
+    if not math.isfinite(most):
+        most = math.inf
+    multiple = min(mass / square if square > 0 else most, most)
+    return multiple * mass - 0.5 * multiple**2 * square if math.isfinite(multiple) else math.inf
+
+
+def feasible(duals: Sequence[tuple[str, Array]], labels: Array, loss: MarginLoss) -> Any:
+    """Yield each named dual point, moved onto the feasible set if it isn't quite in it."""
+    for name, dual in duals:
+        yield name, project(dual.astype(np.float64), labels.astype(np.float64), loss.upper)
+
+
+def lower_bound(
+    loss: MarginLoss, candidates: Sequence[tuple[str, Array, Supremum]]
+) -> tuple[float, str, bool]:
+    """Return the best lower bound of some dual points, whose it is, and whether it is certified.
+
+    Certified bounds come before estimated ones, which may be too high.
+    """
+    bounds = [
+        (
+            supremum.certified,
+            best_multiple(loss, dual, supremum.bound if supremum.certified else supremum.reached),
+            name,
+        )
+        for name, dual, supremum in candidates
+    ]
+    certified, value, name = max(bounds, key=lambda bound: bound[:2])
+    return value, name, certified
+
+
+def margin_bound(margins: Array, complexity: float, delta: float = 0.05) -> float:
+    r"""Bound the error by the margins of a unit-norm decision function.
+
+    .. math:: \min_\theta \; \tfrac1n \#\{i : m_i \le \theta\} + \tfrac{2}{\theta} \mathcal R
+       + \sqrt{\tfrac{\log \log_2 (2 / \theta)}{n}} + 3 \sqrt{\tfrac{\log (2 / \delta)}{n}}
+
+    with the Rademacher complexity :math:`\mathcal R`. The third term pays for choosing
+    :math:`\theta` after having seen the samples.
+    """
+    n_samples = len(margins)
+    best = math.inf
+    for theta in np.unique(np.clip(margins, 0, 1)):
+        if theta > 0:
+            below = float(np.mean(margins < theta))
+            choice = math.sqrt(math.log(max(math.log2(2 / theta), 1)) / n_samples)
+            best = min(best, below + 2 * complexity / theta + choice)
+    return best + 3 * math.sqrt(math.log(2 / delta) / n_samples)
