@@ -13,6 +13,7 @@ ORDER = [
     ["spaces"],
     ["search", "game"],
     ["kernel", "linear", "smoothing"],
+    ["reweight"],
     ["learning", "certify"],
     ["estimators"],
     ["datasets", "baselines"],

@@ -21,9 +21,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from notsorandom.certify import certify
 from notsorandom.game import LOSSES, Certificate, MarginLoss
-from notsorandom.learning import DUALITY_GAP, WEIGHTINGS, Game, predicted_codes, signs
+from notsorandom.learning import DUALITY_GAP, DYNAMICS, WEIGHTINGS, Game, predicted_codes, signs
 from notsorandom.linear import decide, one_versus_rest
-from notsorandom.parameters import check_choice, check_number, named_object
+from notsorandom.parameters import check_choice, check_flag, check_number, named_object
 from notsorandom.progress import Progress
 from notsorandom.rows import Array, Rows
 from notsorandom.search import SEARCHES
@@ -61,6 +61,8 @@ class _FourierEstimator(BaseEstimator):
         smoothing: Any = "auto",
         weighting: str = "potential",
         learning_rate: Any = "auto",
+        dynamics: str = "gradient",
+        reweight: bool = False,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -74,6 +76,8 @@ class _FourierEstimator(BaseEstimator):
         self.smoothing = smoothing
         self.weighting = weighting
         self.learning_rate = learning_rate
+        self.dynamics = dynamics
+        self.reweight = reweight
         self.random_state = random_state
         self.verbose = verbose
 
@@ -185,6 +189,8 @@ class _FourierEstimator(BaseEstimator):
         check_choice("phase", self.phase, ["aligned", "paired"])
         check_choice("loss", self.loss, LOSSES)
         check_choice("weighting", self.weighting, WEIGHTINGS)
+        check_choice("dynamics", self.dynamics, DYNAMICS)
+        check_flag("reweight", self.reweight)
         check_number("n_components", self.n_components, above=0, integer=True)
         check_number("n_rounds", self.n_rounds, above=0, integer=True, or_else=["auto"])
         check_number("C", self.C, above=0)
@@ -207,6 +213,8 @@ class _FourierEstimator(BaseEstimator):
             phase=self.phase,
             weighting=self.weighting,
             learning_rate=self.learning_rate,
+            dynamics=self.dynamics,
+            reweight=self.reweight,
         )
 
     def _learned(self) -> dict[str, Any]:
@@ -258,6 +266,14 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fourie
         was found at, or all the same, as in the paper.
     learning_rate : "auto", "theory" or float, default="auto"
         Step size of the dual player; see :func:`notsorandom.game.play`.
+    dynamics : {"gradient", "primal_dual"}, default="gradient"
+        How the players come to the equilibrium. ``"gradient"`` is the paper's play, which stops on
+        the way there. ``"primal_dual"``, for the sphere's harmonics, goes there at once, to a
+        relative gap of 1e-3 between the bounds of :meth:`certificate` (with ``smoothing=0`` and
+        enough `n_components`); it holds all harmonics of all samples in memory.
+    reweight : bool, default=False
+        Weight the frequencies found so that the margin is largest, and drop those that have no
+        weight then. A better margin isn't always a better accuracy.
     random_state : int, RandomState instance or None, default=None
         Seed of the search's starting points.
     verbose : int, default=0
@@ -348,7 +364,8 @@ class FourierClassifier(ClassifierMixin, _FourierEstimator):
 
     Parameters
     ----------
-    n_components, n_rounds, space, search, phase, loss, C, smoothing, weighting, learning_rate
+    n_components, n_rounds, space, search, phase, loss, C, smoothing, weighting, learning_rate, \
+    dynamics, reweight
         As in :class:`FourierFeatures`. `loss` and `C` are those of the final SVM too.
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0

@@ -12,6 +12,7 @@ from notsorandom.game import GameResult, MarginLoss, Round, play
 from notsorandom.kernel import LearnedKernel, normalized
 from notsorandom.linear import decide, one_versus_rest
 from notsorandom.progress import Progress
+from notsorandom.reweight import reweighted, settle
 from notsorandom.rows import Array, Rows
 from notsorandom.smoothing import CANDIDATES, choose_smoothing
 
@@ -19,6 +20,8 @@ WEIGHTINGS: dict[str, Callable[[GameResult], Array]] = {
     "potential": lambda result: normalized(result.strengths),
     "uniform": lambda result: result.weights,
 }
+# How the players come to the equilibrium.
+DYNAMICS = ("gradient", "primal_dual")
 # Games that choose the smoothing are this much shorter than the one they choose it for.
 TRIAL_SHARE = 6
 # Shorter ones would cost more than they tell.
@@ -39,6 +42,8 @@ class Game:
     phase: str
     weighting: str
     learning_rate: str | float
+    dynamics: str = "gradient"
+    reweight: bool = False
 
     def play(
         self,
@@ -51,6 +56,19 @@ class Game:
         verbose: int = 0,
     ) -> tuple[GameResult, LearnedKernel]:
         """Play for `n_components` real features; return the result and its kernel."""
+        if self.dynamics == "primal_dual":
+            with Progress(1, "equilibrium", shown=verbose > 0) as bar:
+                return settle(
+                    rows,
+                    labels,
+                    space=self.space,
+                    loss=self.loss,
+                    n_frequencies=n_components,
+                    rng=rng,
+                    phase=self.phase,
+                    smoothing=smoothing,
+                    watch=lambda gap: bar.update(0, f"gap {gap:.1e}"),
+                )
         with Progress(n_components, "features", shown=verbose > 0) as bar:
             n_columns = self.space.n_columns(self.phase)
 
@@ -72,7 +90,10 @@ class Game:
                 watch=watch,
             )
         weights = WEIGHTINGS[self.weighting](result)
-        return result, LearnedKernel.from_game(result, weights, self.phase)
+        kernel = LearnedKernel.from_game(result, weights, self.phase)
+        if self.reweight:
+            kernel, _ = reweighted(kernel, rows, labels, self.loss)
+        return result, kernel
 
     def choose_smoothing(
         self,

@@ -1,6 +1,7 @@
 """The game between the kernel and the SVM's dual: losses, projection, the loop."""
 
 from notsorandom.game.certificate import Certificate
+from notsorandom.game.equilibrium import Equilibrium, find_equilibrium
 from notsorandom.game.losses import LOSSES, MarginLoss
 from notsorandom.game.play import GameResult, Round, play
 from notsorandom.game.project import PROJECTIONS, project, project_alternating
@@ -9,9 +10,11 @@ __all__ = [
     "LOSSES",
     "PROJECTIONS",
     "Certificate",
+    "Equilibrium",
     "GameResult",
     "MarginLoss",
     "Round",
+    "find_equilibrium",
     "play",
     "project",
     "project_alternating",

@@ -1,0 +1,138 @@
+"""The best weights for frequencies that are known: the game over them played to its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from notsorandom.game import Equilibrium, GameResult, MarginLoss, find_equilibrium
+from notsorandom.kernel import LearnedKernel, normalized
+from notsorandom.rows import Array, Rows
+
+# Weights below this share of the largest are zero: they move the value by less than the gap.
+LEAST_SHARE = 1e-6
+
+
+def reweighted(
+    kernel: LearnedKernel,
+    rows: Rows,
+    labels: Array,
+    loss: MarginLoss,
+    watch: Callable[[float], Any] | None = None,
+) -> tuple[LearnedKernel, Equilibrium]:
+    """Return the kernel of the same frequencies with the largest margin, and what proves it.
+
+    Most frequencies that were found on the way there have no weight in the end; they are dropped.
+    It needs all features of all samples at once.
+    """
+    labels_of_groups = kernel.space.groups(kernel.frequencies, kernel.phase)
+    _, groups, sizes = np.unique(labels_of_groups, return_inverse=True, return_counts=True)
+    shares = 1 / sizes[groups]  # the kernel of a group is the mean of its members'
+    plain = replace(kernel, weights=shares).features_of(rows)
+    columns = np.repeat(groups, kernel.space.n_columns(kernel.phase))
+    equilibrium = find_equilibrium(plain, columns, labels, loss, watch=watch)
+    weights = equilibrium.weights[groups] * shares
+    kept = weights > LEAST_SHARE * weights.max()
+    return subset(kernel, weights, kept), equilibrium
+
+
+def subset(kernel: LearnedKernel, weights: Array, kept: Array) -> LearnedKernel:
+    """The kernel of those frequencies that are kept, with new weights."""
+    return replace(
+        kernel,
+        frequencies=kernel.frequencies[kept],
+        phases=kernel.phases[kept],
+        scales=kernel.scales[kept],
+        weights=normalized(weights[kept]),
+    )
+
+
+def settle(
+    rows: Rows,
+    labels: Array,
+    *,
+    space: Any,
+    loss: MarginLoss,
+    n_frequencies: int,
+    rng: np.random.Generator,
+    phase: str,
+    smoothing: float,
+    watch: Callable[[float], Any] | None = None,
+) -> tuple[GameResult, LearnedKernel]:
+    """Go to the equilibrium of a finite space at once, without playing.
+
+    Smoothing makes the kernels of rough frequencies smaller. If more frequencies have weight than
+    may be kept, the heaviest are, and weighted anew.
+    """
+    began = time.perf_counter()
+    space = space.resolve(rows, rng)
+    if space.kind != "finite":
+        raise ValueError(
+            "dynamics='primal_dual' needs a finite space, but the frequencies of "
+            f"{type(space).__name__} are {space.kind}: use dynamics='gradient', or "
+            "Sphere(basis='harmonic')."
+        )
+    everything = space.everything(rows.n_features)
+    penalty, _ = space.penalty(rows, everything, smoothing)
+    whole = LearnedKernel(
+        space=space,
+        frequencies=everything,
+        phases=np.zeros(len(everything), dtype=rows.dtype),
+        scales=np.exp(-penalty / 2),
+        weights=np.full(len(everything), 1 / len(everything)),
+        phase=phase,
+    )
+    kernel, equilibrium = reweighted(whole, rows, labels, loss, watch)
+    if len(kernel.weights) > n_frequencies:
+        kernel, equilibrium = reweighted(
+            subset(kernel, kernel.weights, heaviest(kernel, n_frequencies)), rows, labels, loss
+        )
+    # What smoothing took from a kernel's size is as well taken from its weight.
+    weights = kernel.weights * kernel.scales**2
+    kernel = replace(kernel, scales=np.ones_like(kernel.scales))
+    order = np.argsort(-weights, kind="stable")
+    kernel = subset(kernel, weights, order)
+    share_at_zero, share_at_upper = loss.shares(equilibrium.dual)
+    record = {
+        "n_frequencies": len(order),
+        "potential": np.nan,
+        "objective": equilibrium.lower,
+        "share_at_zero": share_at_zero,
+        "share_at_upper": share_at_upper,
+        "seconds": time.perf_counter() - began,
+    }
+    dual = equilibrium.dual.astype(rows.dtype)
+    result = GameResult(
+        space=space,
+        frequencies=kernel.frequencies,
+        phases=kernel.phases,
+        scales=kernel.scales,
+        strengths=kernel.weights,
+        weights=kernel.weights,
+        dual=dual,
+        average_dual=dual,
+        history={name: np.array([value]) for name, value in record.items()},
+        status="complete",
+    )
+    return result, kernel
+
+
+def heaviest(kernel: LearnedKernel, n_frequencies: int) -> Array:
+    """Which frequencies belong to the heaviest kernels that fit into so many, as a mask."""
+    groups = kernel.space.groups(kernel.frequencies, kernel.phase)
+    kept = np.zeros(len(groups), dtype=bool)
+    totals = np.bincount(groups, weights=kernel.weights)
+    for group in np.argsort(-totals, kind="stable"):
+        members = groups == group
+        if kept.sum() + members.sum() <= n_frequencies:
+            kept |= members
+    if not kept.any():
+        raise ValueError(
+            f"n_components={n_frequencies} is not enough: the features of each kernel come "
+            "together, and are more. Give more, or a smaller max_degree."
+        )
+    return kept

@@ -1,0 +1,168 @@
+import math
+
+import numpy as np
+import pytest
+import reference
+from scipy import optimize
+
+from notsorandom import FourierClassifier, FourierFeatures, Sphere
+from notsorandom.datasets import make_checkerboard, make_windmill
+from notsorandom.game import LOSSES, find_equilibrium
+from notsorandom.game.equilibrium import operator_norm, shrink
+from notsorandom.linear import solve_svm
+from notsorandom.spaces.harmonics import harmonic_indices, harmonics
+
+
+def instance(seed, n_samples=16, degree=2):
+    rng = np.random.default_rng(seed)
+    X = reference.sphere_points(rng, n_samples, 3)
+    labels = rng.permutation(np.arange(n_samples) % 2) * 2.0 - 1
+    indices = harmonic_indices(3, degree)
+    return harmonics(X, indices), indices, labels[:, None]
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_value_is_that_of_a_general_solver(loss, C, seed):
+    features, indices, labels = instance(seed)
+    player = LOSSES[loss](C)
+    for groups in (np.arange(len(indices)), indices[:, -1]):
+        columns = features / np.sqrt(np.bincount(groups)[groups])
+        factors = [columns[:, groups == group] for group in range(groups.max() + 1)]
+        value, _ = reference.game_value(factors, labels[:, 0], player.upper, player.curvature)
+        equilibrium = find_equilibrium(columns, groups, labels, player)
+        assert equilibrium.relative_gap <= 1e-3
+        np.testing.assert_allclose(equilibrium.upper, value, rtol=2e-3)
+        assert equilibrium.lower <= value * (1 + 1e-5)
+        assert equilibrium.upper >= value * (1 - 1e-5)
+
+
+def test_the_bounds_are_what_they_say():
+    """The upper by an SVM on the weighted kernel, the lower by every kernel's own potential."""
+    features, indices, labels = instance(0, n_samples=60, degree=5)
+    player, groups = LOSSES["hinge"](2.0), np.arange(len(indices))
+    equilibrium = find_equilibrium(features, groups, labels, player)
+    weighted = features * np.sqrt(equilibrium.weights)
+    machine = solve_svm(weighted, labels[:, 0], player, 1e-6)
+    assert machine.dual_value <= equilibrium.upper * (1 + 1e-9)
+    np.testing.assert_allclose(machine.primal_value, equilibrium.upper, rtol=2e-3)
+    dual = equilibrium.dual
+    assert (dual >= 0).all()
+    assert (dual <= 2.0).all()
+    assert abs((dual * labels).sum()) < 1e-9
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        weights = random.dirichlet(np.full(len(groups), 0.1))
+        other = solve_svm(features * np.sqrt(weights), labels[:, 0], player, 1e-6)
+        assert other.primal_value >= equilibrium.lower
+
+
+def test_many_tasks_share_the_kernel():
+    features, indices, labels = instance(0, n_samples=60, degree=3)
+    labels = np.column_stack([labels[:, 0], np.roll(labels[:, 0], 7)])
+    player = LOSSES["hinge"](1.0)
+    equilibrium = find_equilibrium(features, np.arange(len(indices)), labels, player)
+    assert equilibrium.relative_gap <= 1e-3
+    weighted = features * np.sqrt(equilibrium.weights)
+    total = sum(solve_svm(weighted, task, player, 1e-6).primal_value for task in labels.T)
+    np.testing.assert_allclose(total, equilibrium.upper, rtol=2e-3)
+
+
+@pytest.mark.parametrize("amount", [0.01, 0.5, 10.0])
+def test_the_proximal_step(rng, amount):
+    coef, groups = rng.standard_normal((7, 2)), np.array([0, 0, 1, 2, 2, 3, 3])
+
+    def objective(flat):
+        other = flat.reshape(7, 2)
+        norms = [np.linalg.norm(other[groups == group]) for group in range(4)]
+        return 0.5 * np.sum((other - coef) ** 2) + 0.5 * amount * sum(norms) ** 2
+
+    ours = shrink(coef, groups, 4, amount)
+    best = optimize.minimize(objective, 0.5 * coef.ravel(), method="Powell", tol=1e-12)
+    assert objective(ours.ravel()) <= best.fun + 1e-6
+    np.testing.assert_array_equal(shrink(0 * coef, groups, 4, amount), 0 * coef)
+
+
+def test_the_norm_is_known_well_enough(rng):
+    features = rng.standard_normal((60, 20)) + 0.3
+    exact = np.linalg.norm(np.column_stack([features, np.ones(60)]), 2)
+    assert 0.99 * exact <= operator_norm(features) <= exact * (1 + 1e-9)
+
+
+class TestEstimators:
+    def test_the_sphere_is_certified(self):
+        X, y = make_checkerboard(400, random_state=0)
+        model = FourierFeatures(1000, space="sphere", dynamics="primal_dual", smoothing=0).fit(X, y)
+        certificate = model.certificate(X, y)
+        assert certificate.certified
+        assert certificate.relative_gap <= 1.2e-3
+        played = FourierFeatures(1000, space="sphere", smoothing=0, random_state=0).fit(X, y)
+        assert played.certificate(X, y).upper > certificate.upper
+        assert (np.diff(model.kernel_.weights) <= 0).all()
+
+    @pytest.mark.parametrize(("basis", "phase"), [("degree", "aligned"), ("harmonic", "paired")])
+    def test_groups_stay_together(self, basis, phase):
+        X, y = make_checkerboard(300, random_state=0)
+        space = Sphere(basis, max_degree=8)
+        settings = {"space": space, "phase": phase, "dynamics": "primal_dual", "smoothing": 0}
+        whole = FourierFeatures(1000, **settings).fit(X, y)
+        assert whole.certificate(X, y).relative_gap <= 1.2e-3
+        part = FourierFeatures(40, **settings).fit(X, y)
+        assert 10 < part.kernel_.n_components <= 40
+        for kernel in (whole.kernel_, part.kernel_):
+            groups = kernel.space.groups(kernel.frequencies, phase)
+            for group in np.unique(groups):
+                weights = kernel.weights[groups == group]
+                np.testing.assert_allclose(weights, weights[0])
+                standing = kernel.space.representatives(kernel.frequencies[groups == group], phase)[
+                    0
+                ]
+                assert len(weights) == len(kernel.space.members(standing, phase))
+        if basis == "degree":
+            with pytest.raises(ValueError, match="n_components=2 is not enough"):
+                FourierFeatures(2, **settings).fit(X, y)
+
+    def test_smoothing_favours_low_degrees(self):
+        X, y = make_checkerboard(400, random_state=0)
+        rough, smooth = (
+            FourierFeatures(1000, space="sphere", dynamics="primal_dual", smoothing=smoothing)
+            .fit(X, y)
+            .kernel_
+            for smoothing in (0.0, 0.1)
+        )
+        mean = [kernel.weights @ kernel.frequencies[:, -1] for kernel in (rough, smooth)]
+        assert mean[1] < mean[0]
+        np.testing.assert_allclose(smooth.weights.sum(), 1)
+
+    def test_it_classifies(self):
+        X, y = make_checkerboard(1000, random_state=0)
+        model = FourierClassifier(50, space="sphere", dynamics="primal_dual", C=10).fit(X, y)
+        assert model.score(*make_checkerboard(5000, random_state=1)) > 0.95
+        assert model.coef_.shape[1] <= 50
+
+    def test_what_is_continuous_is_refused(self):
+        X, y = make_windmill(50, random_state=0)
+        with pytest.raises(ValueError, match=r"dynamics='primal_dual' needs a finite space"):
+            FourierFeatures(5, dynamics="primal_dual").fit(X, y)
+        with pytest.raises(ValueError, match="dynamics='newton' is not allowed"):
+            FourierFeatures(5, dynamics="newton").fit(X, y)
+        with pytest.raises(ValueError, match="reweight=1 is not allowed"):
+            FourierFeatures(5, reweight=1).fit(X, y)
+
+    @pytest.mark.parametrize("phase", ["aligned", "paired"])
+    @pytest.mark.parametrize("space", ["euclidean", "sphere"])
+    def test_reweighting_raises_the_margin_and_drops_features(self, space, phase):
+        X, y = (make_windmill if space == "euclidean" else make_checkerboard)(300, random_state=0)
+        settings = {"space": space, "phase": phase, "smoothing": 0.1, "random_state": 0}
+        plain = FourierFeatures(60, **settings).fit(X, y)
+        better = FourierFeatures(60, reweight=True, **settings).fit(X, y)
+        found = {tuple(frequency) for frequency in plain.frequencies_}
+        assert all(tuple(frequency) in found for frequency in better.frequencies_)
+        assert better.kernel_.n_components <= plain.kernel_.n_components
+        bandwidth = plain.certificate(X, y).bandwidth
+        uppers = [model.certificate(X, y, bandwidth).upper for model in (plain, better)]
+        assert uppers[1] < uppers[0]
+        assert better.transform(X).shape == (300, better.kernel_.n_components)
+        weights = better.kernel_.weights
+        assert math.isclose(weights.sum(), 1)
