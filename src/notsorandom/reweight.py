@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from notsorandom.game import Equilibrium, GameResult, MarginLoss, find_equilibrium
 from notsorandom.kernel import LearnedKernel, normalized
@@ -15,6 +17,8 @@ from notsorandom.rows import Array, Rows
 
 # Weights below this share of the largest are zero: they move the value by less than the gap.
 LEAST_SHARE = 1e-6
+# The relative gap to which weights are found.
+GAP = 1e-3
 
 
 def reweighted(
@@ -34,7 +38,14 @@ def reweighted(
     shares = 1 / sizes[groups]  # the kernel of a group is the mean of its members'
     plain = replace(kernel, weights=shares).features_of(rows)
     columns = np.repeat(groups, kernel.space.n_columns(kernel.phase))
-    equilibrium = find_equilibrium(plain, columns, labels, loss, watch=watch)
+    equilibrium = find_equilibrium(plain, columns, labels, loss, GAP, watch=watch)
+    if equilibrium.relative_gap > GAP:
+        warnings.warn(
+            f"The weights are known to a relative gap of {equilibrium.relative_gap:.1e} in the "
+            f"margin's objective, not to {GAP:.0e}: try a smaller C or fewer features.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     weights = equilibrium.weights[groups] * shares
     kept = weights > LEAST_SHARE * weights.max()
     return subset(kernel, weights, kept), equilibrium
