@@ -7,7 +7,8 @@ import reference
 from notsorandom import FourierClassifier, FourierFeatures, Sphere
 from notsorandom.datasets import make_checkerboard, make_windmill
 from notsorandom.game import LOSSES
-from notsorandom.game.certificate import best_multiple, lower_bound, margin_bound
+from notsorandom.game.certificate import best_multiple, lower_bound, margin_bound, regret_bound
+from notsorandom.linear import solve_svm
 from notsorandom.rows import Rows
 from notsorandom.spaces import Euclidean, Supremum
 from notsorandom.spaces.harmonics import harmonics
@@ -212,9 +213,53 @@ class TestEstimators:
         assert part.upper < whole.upper
         assert math.isnan(whole.generalization)
         assert "unknown" in repr(whole)
-        for labels in (np.array(["d"] * 90), np.array(["a"] * 90)):
-            with pytest.raises(ValueError, match="two or more of those seen at fit"):
+        for labels in (["d"] * 90, ["a"] * 90, ["a", "b"] * 45, ["a", "b", "c", "d", "c"] * 18):
+            with pytest.raises(ValueError, match="samples of just those seen at fit"):
                 model.certificate(X, labels)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("rate", ["auto", "theory", 0.05])
+@pytest.mark.parametrize("space", ["euclidean", "sphere"])
+def test_regret_is_within_the_theorem(loss, rate, space):
+    X, y = (make_windmill if space == "euclidean" else make_checkerboard)(150, random_state=0)
+    model = FourierFeatures(
+        12, space=space, loss=loss, learning_rate=rate, smoothing=0.05, random_state=0
+    ).fit(X, y)
+    certificate = model.certificate(X, y)
+    history, player = model.history_, LOSSES[loss](1.0)
+    labels = np.where(y == 1, 1.0, -1.0)
+    best = solve_svm(model.average_kernel_.features(X), labels, player, 1e-6).primal_value
+    earned = (history["objective"] * history["plays"]).sum() / history["plays"].sum()
+    np.testing.assert_allclose(certificate.regret, best - earned, rtol=1e-3)
+    assert 0 < certificate.regret <= certificate.regret_bound
+
+
+def test_regret_needs_the_game_that_was_played():
+    X, y = make_checkerboard(150, random_state=0)
+    model = FourierFeatures(12, space="sphere", random_state=0).fit(X, y)
+    assert math.isnan(model.certificate(X[:100], y[:100]).regret)
+    assert math.isnan(model.head(5).certificate(X, y).regret)
+    settled = FourierFeatures(space="sphere", dynamics="primal_dual", smoothing=0).fit(X, y)
+    assert math.isnan(settled.certificate(X, y).regret)
+    zonal = FourierFeatures(12, space=Sphere("zonal", max_degree=4), random_state=0).fit(X, y)
+    certificate = zonal.certificate(X, y)
+    assert certificate.regret_bound == math.inf
+    assert "the theorem allows any" in repr(certificate)
+
+
+def test_the_regret_bound_is_the_theorems():
+    loss, n_rounds, bound = LOSSES["hinge"](0.5), 400, 2.0
+    diameter, gradient = loss.steepest(30, 1, bound)
+    times = np.arange(1, n_rounds + 1)
+    steps = diameter / (gradient * np.sqrt(times))
+    plays = np.ones(n_rounds)
+    theorem = 1.5 * gradient * diameter / math.sqrt(n_rounds)
+    ours = regret_bound(loss, (30, 1), bound, plays, steps)
+    assert 0.9 * theorem < ours <= theorem
+    np.testing.assert_allclose(steps, [loss.theory_rate(t, 30, bound) / 30 for t in times])
+    inverted = gradient / (diameter * np.sqrt(times))  # as the paper's lemma prints it
+    assert regret_bound(loss, (30, 1), bound, plays, inverted) > 100 * theorem
 
 
 def test_the_margin_bound_is_the_best_over_the_thresholds(rng):

@@ -165,6 +165,8 @@ def test_history(windmill):
         "objective",
         "share_at_zero",
         "share_at_upper",
+        "plays",
+        "step",
         "seconds",
     }
     assert len(records) == len(history["potential"])

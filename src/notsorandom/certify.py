@@ -14,6 +14,7 @@ from notsorandom.game.certificate import (
     feasible,
     lower_bound,
     margin_bound,
+    regret_bound,
 )
 from notsorandom.kernel import LearnedKernel
 from notsorandom.linear import LinearSVM, solve_svm
@@ -40,6 +41,7 @@ def certify(
     search: Any,
     rng: np.random.Generator,
     bandwidth: float | None = None,
+    played: tuple[LearnedKernel, dict[str, Array]] | None = None,
 ) -> Certificate:
     """Bound the value of the game that a kernel is an answer to.
 
@@ -57,6 +59,8 @@ def certify(
     rng : numpy.random.Generator
     bandwidth : float, optional
         The kernels competed with have no frequencies beyond; by default the learned kernel's own.
+    played : (LearnedKernel, dict), optional
+        The kernel player's average play, and the history of the game, if it was on these samples.
     """
     space = kernel.space
     widest = space.bandwidth(kernel.frequencies)
@@ -87,6 +91,8 @@ def certify(
         source=source,
         certified=certified,
         bandwidth=bandwidth,
+        regret=regret(played, rows, labels, loss),
+        regret_bound=allowed_regret(played, rows, labels, loss),
         generalization=generalization(kernel, rows, features, labels, machines, bandwidth),
         sample_size=space.sample_size(rows, bandwidth),
     )
@@ -112,6 +118,35 @@ def highest_seen(
     amplitudes = space.amplitudes(rows, measure, frequencies)
     scales = space.scales(rows, frequencies).astype(np.float64)
     return float((kernel_potentials(space, amplitudes, phase) * scales**2).max())
+
+
+def regret(
+    played: tuple[LearnedKernel, dict[str, Array]] | None,
+    rows: Rows,
+    labels: Array,
+    loss: MarginLoss,
+) -> float:
+    """Average regret of the dual player: the SVM on the average kernel, less what it earned."""
+    if played is None:
+        return math.nan
+    average, history = played
+    features = average.features_of(rows)
+    best = sum(solve_svm(features, task, loss, SVM_PRECISION).primal_value for task in labels.T)
+    return best - float(np.average(history["objective"], weights=history["plays"]))
+
+
+def allowed_regret(
+    played: tuple[LearnedKernel, dict[str, Array]] | None,
+    rows: Rows,
+    labels: Array,
+    loss: MarginLoss,
+) -> float:
+    """The theorem's bound on it."""
+    if played is None:
+        return math.nan
+    average, history = played
+    bound = average.space.bound(rows.n_features, average.phase)
+    return regret_bound(loss, labels.shape, bound, history["plays"], history["step"])
 
 
 def generalization(

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from notsorandom.certify import certify
 from notsorandom.game import LOSSES, Certificate, MarginLoss
+from notsorandom.kernel import LearnedKernel
 from notsorandom.learning import DUALITY_GAP, DYNAMICS, WEIGHTINGS, Game, predicted_codes, signs
 from notsorandom.linear import decide, one_versus_rest
 from notsorandom.parameters import check_choice, check_flag, check_number, named_object
@@ -40,6 +41,7 @@ LEARNED = (
     "smoothing_",
     "dual_",
     "average_dual_",
+    "average_kernel_",
     "n_features_in_",
     "feature_names_in_",
 )
@@ -135,6 +137,7 @@ class _FourierEstimator(BaseEstimator):
         self.frequencies_ = self.kernel_.frequencies
         self.phases_ = self.kernel_.phases
         self.dual_, self.average_dual_ = result.dual, result.average_dual
+        self.average_kernel_ = LearnedKernel.from_game(result, result.weights, self.phase)
         self.history_ = result.history
         self.status_ = result.status
         self._finish(rows, labels, game.loss)
@@ -148,7 +151,8 @@ class _FourierEstimator(BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The training samples. Others are as valid, only is the kernel not learned for them.
+            The training samples, which as many samples as there were at fit are taken for. Others
+            give bounds that are as valid, for a kernel that was not learned for them.
         y : array-like of shape (n_samples,)
         bandwidth : float, optional
             The kernels it is compared with have no frequencies longer than this; by default than
@@ -161,27 +165,28 @@ class _FourierEstimator(BaseEstimator):
         check_is_fitted(self)
         game = self._game()
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], reset=False)
-        codes = np.searchsorted(self.classes_, y)
-        if len(set(y)) < 2 or not np.array_equal(
-            self.classes_[np.minimum(codes, len(self.classes_) - 1)], y
-        ):
+        classes, codes = np.unique(y, return_inverse=True)
+        if not np.array_equal(classes, self.classes_):
             raise ValueError(
-                f"y has the classes {sorted(set(y))!r}, but the certificate takes two or more of "
+                f"y has the classes {classes.tolist()!r}, but the certificate takes samples of just "
                 f"those seen at fit, {self.classes_.tolist()!r}."
             )
         if bandwidth is not None:
             check_number("bandwidth", bandwidth, above=0)
         labels = signs(codes, len(self.classes_), X.dtype)
+        same = len(self.dual_) == len(X)
+        average = getattr(self, "average_kernel_", None) if "plays" in self.history_ else None
         duals = [("the last dual", self.dual_), ("the average dual", self.average_dual_)]
         return certify(
             self.kernel_,
             Rows(self.kernel_.space.prepare(X)),
             labels,
             game.loss,
-            duals if len(self.dual_) == len(X) else [],
+            duals if same else [],
             game.search,
             np.random.default_rng(0),
             bandwidth,
+            (average, self.history_) if same and average is not None else None,
         )
 
     def _game(self) -> Game:
@@ -294,6 +299,8 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fourie
     smoothing_ : float
     dual_, average_dual_ : ndarrays of shape (n_samples, n_tasks)
         Where the dual player ended, and where it was on average.
+    average_kernel_ : LearnedKernel
+        The kernel player's average play, of which the paper's theorem speaks.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if `X` has column names, all strings.
@@ -343,6 +350,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fourie
         kernel = self.kernel_.head(n_components)
         shorter = clone(self).set_params(n_components=n_components)
         shorter.__dict__ |= self._learned()
+        shorter.__dict__.pop("average_kernel_", None)  # that of the whole game
         shorter.kernel_ = kernel
         shorter.frequencies_, shorter.phases_ = kernel.frequencies, kernel.phases
         n_rounds = 1 + int(np.searchsorted(self.history_["n_frequencies"], len(kernel.weights)))

@@ -42,6 +42,12 @@ class Certificate:
         highest that was found.
     bandwidth : float
         The kernels meant have no frequencies beyond.
+    regret : float
+        How much more a play the best single dual point would have earned than the dual player did,
+        against the kernels it met. NaN where no game was played on these samples.
+    regret_bound : float
+        What the theorem allows for the steps that were taken; infinite for a space whose kernels
+        have no bound.
     generalization : float
         With probability 95 %, a new sample is on the wrong side no more often than this. For two
         classes; NaN if there are more, or for a space without such a bound.
@@ -56,6 +62,8 @@ class Certificate:
     source: str
     certified: bool
     bandwidth: float
+    regret: float
+    regret_bound: float
     generalization: float
     sample_size: float
 
@@ -82,6 +90,7 @@ class Certificate:
     def __repr__(self) -> str:
         kind = "certified" if self.certified else "estimated"
         error = f"{self.generalization:.3g}"
+        allowed = f"{self.regret_bound:.3g}" if math.isfinite(self.regret_bound) else "any"
         if not self.generalization < VACUOUS:
             error = "unknown" if math.isnan(self.generalization) else f"vacuous ({error})"
         samples = "unknown" if math.isnan(self.sample_size) else f"{self.sample_size:.3g}"
@@ -94,6 +103,7 @@ class Certificate:
                 f"  margin            {self.margin:.4g}  "
                 f"(at least {self.competitive_ratio:.2%} of the best kernel's, {kind})",
                 f"  bandwidth         {self.bandwidth:.4g}",
+                f"  regret a play     {self.regret:.4g}  (the theorem allows {allowed})",
                 f"  error bound       {error}",
                 f"  samples to see v  {samples}",
             ]
@@ -146,6 +156,35 @@ def lower_bound(
     ]
     certified, value, name = max(bounds, key=lambda bound: bound[:2])
     return value, name, certified
+
+
+def regret_bound(
+    loss: MarginLoss, shape: tuple[int, ...], bound: float, plays: Array, steps: Array
+) -> float:
+    r"""Largest average regret of projected gradient ascent, for the steps that were taken.
+
+    With steps :math:`\eta_t` a play, rounds of :math:`p_t` plays and gradients of at most `G` over
+    a set of diameter `D`, the regret of all plays is at most
+
+    .. math:: \tfrac12 D^2 \sum_t \max(0, \tfrac{1}{\eta_t} - \tfrac{1}{\eta_{t-1}})
+       + \tfrac12 G^2 \sum_t \eta_t p_t^2, \qquad \tfrac{1}{\eta_0} = 0.
+
+    At :math:`\eta_t = D / (G \sqrt t)` this is the theorem's :math:`\tfrac32 G D \sqrt T`.
+
+    Parameters
+    ----------
+    loss : MarginLoss
+    shape : (n_samples, n_tasks)
+    bound : float
+        The largest value of a kernel.
+    plays, steps : ndarrays of shape (n_rounds,)
+    """
+    if not math.isfinite(bound):
+        return math.inf
+    diameter, gradient = loss.steepest(shape[0], shape[1], bound)
+    slower = np.maximum(np.diff(1 / steps, prepend=0.0), 0).sum()
+    total = diameter**2 * float(slower) + gradient**2 * float(steps @ plays**2)
+    return 0.5 * total / float(plays.sum())
 
 
 def margin_bound(margins: Array, complexity: float, delta: float = 0.05) -> float:

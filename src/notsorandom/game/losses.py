@@ -94,6 +94,18 @@ class MarginLoss:
         gradient = (1 + self.upper * n_samples * bound) * math.sqrt(n_samples)
         return n_samples * self.radius(n_samples) / (gradient * math.sqrt(round_))
 
+    def steepest(self, n_samples: int, n_tasks: int, bound: float) -> tuple[float, float]:
+        r"""Diameter `D` of the dual's set, and a bound `G` on its gradients.
+
+        A measure within the radius `r` has a mass of at most :math:`r \sqrt n`, which a kernel of
+        at most `bound` answers with that times `bound`.
+        """
+        radius = self.radius(n_samples)
+        response = bound * radius * math.sqrt(n_samples)
+        gradient = math.sqrt(n_samples) * (1 + response) + self.curvature * radius
+        diameter = radius if math.isfinite(self.upper) else math.sqrt(2) * radius
+        return diameter * math.sqrt(n_tasks), gradient * math.sqrt(n_tasks)
+
     def shares(self, dual: Array) -> tuple[float, float]:
         """Shares of the dual variables at 0 and at the upper end of the box."""
         return float(np.mean(dual <= 0)), float(np.mean(dual >= self.upper))

@@ -40,6 +40,10 @@ class Round:
         The dual objective on this round's kernel, the mean of its frequencies'.
     share_at_zero, share_at_upper : float
         Dual variables at the two ends of the box.
+    plays : int
+        How many plays the round counts for: its peaks, or one with the theory's schedule.
+    step : float
+        Step of the dual player, per play.
     seconds : float
         Since the game began.
     """
@@ -49,6 +53,8 @@ class Round:
     objective: float
     share_at_zero: float
     share_at_upper: float
+    plays: int
+    step: float
     seconds: float
 
 
@@ -148,7 +154,12 @@ def play(
     space = space.resolve(rows, rng)
     project_dual = PROJECTIONS[projection]
     n_columns = space.n_columns(phase)
-    bound = space.bound(rows.n_features, phase) if learning_rate == "theory" else math.nan
+    bound = space.bound(rows.n_features, phase)
+    if learning_rate == "theory" and not math.isfinite(bound):
+        raise ValueError(
+            "learning_rate='theory' needs a bound on the kernel, but features that are scaled to "
+            "the samples, as zonal ones are, have none: use 'auto', or Sphere(basis='harmonic')."
+        )
     dual = np.full(labels.shape, loss.start, dtype=rows.dtype)
     dual = project_dual(dual, labels, loss.upper)
     found = Found(n_frequencies, merging=space.kind == "finite")
@@ -179,6 +190,9 @@ def play(
             rate = float(learning_rate)
         found.add(peaks.frequencies, phases, scales, np.sqrt(potentials), plays / n_peaks)
 
+        step = plays * rate / len(rows)
+        if loss.curvature:  # beyond, the dual's own quadratic term would overshoot
+            step = min(step, 1 / loss.curvature)
         largest = space.largest_potential(measure, phase)
         rounding = ROUNDING * float(np.finfo(rows.dtype).eps) ** 2
         flat = flat and bool(potentials.max() <= rounding * largest)
@@ -189,6 +203,8 @@ def play(
             objective=loss.objective(dual, float(potentials.mean())),
             share_at_zero=share_at_zero,
             share_at_upper=share_at_upper,
+            plays=plays,
+            step=step / plays,
             seconds=time.perf_counter() - began,
         )
         history.append(asdict(record))
@@ -197,9 +213,6 @@ def play(
 
         plays_so_far += plays
         dual_total += dual.dtype.type(plays) * dual
-        step = plays * rate / len(rows)
-        if loss.curvature:  # beyond, the dual's own quadratic term would overshoot
-            step = min(step, 1 / loss.curvature)
         coefficients = alignment * scales[:, None, None] / n_peaks
         response = respond(rows, space, phase, peaks.frequencies, phases, coefficients)
         slope = loss.gradient(dual, labels, response)

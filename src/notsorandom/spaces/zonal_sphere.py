@@ -230,11 +230,8 @@ class ZonalSphere(Spherical):
         return int(frequencies.shape[1])
 
     def bound(self, n_features: int, phase: str) -> float:
-        """Raise ValueError: features scaled to the samples have no bound known in advance."""
-        raise ValueError(
-            "learning_rate='theory' needs a bound on the kernel, but zonal features, which are "
-            "scaled to the samples, have none: use 'auto', or Sphere(basis='harmonic')."
-        )
+        """Largest value of the kernel of a single frequency: infinite, features are scaled."""
+        return math.inf
 
 
 def highest_degree(n_features: int, dtype: Any) -> int:
