@@ -168,8 +168,8 @@ class _FourierEstimator(BaseEstimator):
         classes, codes = np.unique(y, return_inverse=True)
         if not np.array_equal(classes, self.classes_):
             raise ValueError(
-                f"y has the classes {classes.tolist()!r}, but the certificate takes samples of just "
-                f"those seen at fit, {self.classes_.tolist()!r}."
+                f"y has the classes {classes.tolist()!r}, but the certificate takes samples of "
+                f"just those seen at fit, {self.classes_.tolist()!r}."
             )
         if bandwidth is not None:
             check_number("bandwidth", bandwidth, above=0)

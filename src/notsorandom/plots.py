@@ -112,6 +112,80 @@ class GameDisplay:
         axis.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
 
 
+class HistoryDisplay:
+    """How a game went: the potential found and the dual variables at the ends of their box.
+
+    Parameters
+    ----------
+    history : dict of str to ndarray
+        As in ``model.history_``.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    """
+
+    def __init__(self, history: dict[str, Array]) -> None:
+        self.history = history
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, ax: Any = None) -> HistoryDisplay:
+        """Draw the history of a fitted estimator."""
+        return cls(estimator.history_).plot(ax)
+
+    def plot(self, ax: Any = None) -> HistoryDisplay:
+        """Draw on `ax`, or on a new figure."""
+        self.ax_ = axis = ax if ax is not None else import_pyplot().subplots()[1]
+        self.figure_ = axis.figure
+        rounds = np.arange(1, len(self.history["potential"]) + 1)
+        axis.plot(rounds, self.history["potential"], color="#c0392b", label="potential")
+        axis.set(xlabel="round", ylabel="highest potential, of the largest possible", yscale="log")
+        shares = axis.twinx()
+        shares.plot(rounds, self.history["share_at_zero"], color="#2c6fbb", label="dual at 0")
+        shares.plot(
+            rounds, self.history["share_at_upper"], color="#2c6fbb", ls="--", label="dual at C"
+        )
+        shares.set(ylabel="share of the dual variables", ylim=(0, 1))
+        lines = [*axis.lines, *shares.lines]
+        axis.legend(lines, [line.get_label() for line in lines], fontsize="small")
+        return self
+
+
+class SpectrumDisplay:
+    """What a kernel is made of: the weight of each frequency, by its length or degree.
+
+    Parameters
+    ----------
+    sizes : ndarray of shape (n_frequencies,)
+    weights : ndarray of shape (n_frequencies,)
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    """
+
+    def __init__(self, sizes: Array, weights: Array) -> None:
+        self.sizes = sizes
+        self.weights = weights
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, ax: Any = None) -> SpectrumDisplay:
+        """Draw the spectrum of a fitted estimator's kernel."""
+        kernel = estimator.kernel_
+        return cls(kernel.space.sizes(kernel.frequencies), kernel.weights).plot(ax)
+
+    def plot(self, ax: Any = None) -> SpectrumDisplay:
+        """Draw on `ax`, or on a new figure."""
+        self.ax_ = axis = ax if ax is not None else import_pyplot().subplots()[1]
+        self.figure_ = axis.figure
+        axis.vlines(self.sizes, 0, self.weights, color="#2c6fbb", alpha=0.6)
+        axis.plot(self.sizes, self.weights, "o", color="#2c6fbb", markersize=3)
+        axis.set(xlabel="length or degree of the frequency", ylabel="weight", ylim=(0, None))
+        return self
+
+
 class GlobeDisplay:
     """Functions on the sphere in three dimensions, each on a globe seen from outside.
 

@@ -225,7 +225,11 @@ class Euclidean(BaseEstimator):
 
     def bandwidth(self, frequencies: Array) -> float:
         """Length of the longest frequency."""
-        return float(lengths(frequencies).max())
+        return float(self.sizes(frequencies).max())
+
+    def sizes(self, frequencies: Array) -> Array:
+        """Lengths of the frequencies: how fast their waves are."""
+        return lengths(frequencies)
 
     def within(self, frequencies: Array, bandwidth: float) -> Array:
         """The frequencies, those beyond the bandwidth shortened to it."""

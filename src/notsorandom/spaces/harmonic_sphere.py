@@ -199,6 +199,10 @@ class HarmonicSphere(Spherical):
         """The largest degree considered."""
         return float(self.max_degree)
 
+    def sizes(self, frequencies: Array) -> Array:
+        """Degrees of the harmonics."""
+        return np.abs(frequencies[:, -1])
+
     def supremum(
         self,
         rows: Rows,

@@ -195,6 +195,10 @@ class ZonalSphere(Spherical):
         """The largest degree considered."""
         return float(self.max_degree)
 
+    def sizes(self, frequencies: Array) -> Array:
+        """Degrees of the zonal harmonics."""
+        return poles_and_degrees(frequencies)[1]
+
     def within(self, frequencies: Array, bandwidth: float) -> Array:
         """The frequencies: no degree is beyond the largest considered."""
         return frequencies
