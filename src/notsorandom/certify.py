@@ -84,6 +84,7 @@ def certify(
         )
         candidates.append((name, dual, supremum))
     lower, source, certified = lower_bound(loss, candidates)
+    regret, allowed = regret_and_bound(played, rows, labels, loss)
     return Certificate(
         upper=sum(machine.primal_value for machine in machines),
         upper_from=sum(machine.dual_value for machine in machines),
@@ -91,8 +92,8 @@ def certify(
         source=source,
         certified=certified,
         bandwidth=bandwidth,
-        regret=regret(played, rows, labels, loss),
-        regret_bound=allowed_regret(played, rows, labels, loss),
+        regret=regret,
+        regret_bound=allowed,
         generalization=generalization(kernel, rows, features, labels, machines, bandwidth),
         sample_size=space.sample_size(rows, bandwidth),
     )
@@ -120,33 +121,25 @@ def highest_seen(
     return float((kernel_potentials(space, amplitudes, phase) * scales**2).max())
 
 
-def regret(
+def regret_and_bound(
     played: tuple[LearnedKernel, dict[str, Array]] | None,
     rows: Rows,
     labels: Array,
     loss: MarginLoss,
-) -> float:
-    """Average regret of the dual player: the SVM on the average kernel, less what it earned."""
+) -> tuple[float, float]:
+    """Average regret of the dual player, and what the theorem allows.
+
+    It is the SVM's objective on the average kernel, less what the player earned.
+    """
     if played is None:
-        return math.nan
+        return math.nan, math.nan
     average, history = played
     features = average.features_of(rows)
     best = sum(solve_svm(features, task, loss, SVM_PRECISION).primal_value for task in labels.T)
-    return best - float(np.average(history["objective"], weights=history["plays"]))
-
-
-def allowed_regret(
-    played: tuple[LearnedKernel, dict[str, Array]] | None,
-    rows: Rows,
-    labels: Array,
-    loss: MarginLoss,
-) -> float:
-    """The theorem's bound on it."""
-    if played is None:
-        return math.nan
-    average, history = played
+    earned = float(np.average(history["objective"], weights=history["plays"]))
     bound = average.space.bound(rows.n_features, average.phase)
-    return regret_bound(loss, labels.shape, bound, history["plays"], history["step"])
+    allowed = regret_bound(loss, labels.shape, bound, history["plays"], history["step"])
+    return best - earned, allowed
 
 
 def generalization(
