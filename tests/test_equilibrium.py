@@ -8,7 +8,7 @@ from scipy import optimize
 from notsorandom import FourierClassifier, FourierFeatures, Sphere
 from notsorandom.datasets import make_checkerboard, make_windmill
 from notsorandom.game import LOSSES, find_equilibrium
-from notsorandom.game.equilibrium import operator_norm, shrink
+from notsorandom.game.equilibrium import Problem, operator_norm, shrink
 from notsorandom.linear import solve_svm
 from notsorandom.spaces.harmonics import harmonic_indices, harmonics
 
@@ -78,10 +78,11 @@ def test_the_proximal_step(rng, amount):
         norms = [np.linalg.norm(other[groups == group]) for group in range(4)]
         return 0.5 * np.sum((other - coef) ** 2) + 0.5 * amount * sum(norms) ** 2
 
-    ours = shrink(coef, groups, 4, amount)
+    problem = Problem(np.empty((0, 7)), groups, np.empty((0, 2)), LOSSES["hinge"](1.0))
+    ours = shrink(problem, coef, amount)
     best = optimize.minimize(objective, 0.5 * coef.ravel(), method="Powell", tol=1e-12)
     assert objective(ours.ravel()) <= best.fun + 1e-6
-    np.testing.assert_array_equal(shrink(0 * coef, groups, 4, amount), 0 * coef)
+    np.testing.assert_array_equal(shrink(problem, 0 * coef, amount), 0 * coef)
 
 
 def test_the_norm_is_known_well_enough(rng):

@@ -51,6 +51,20 @@ class Equilibrium:
         return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
 
 
+@dataclass(frozen=True)
+class Problem:
+    """A game over the kernels of groups of features; see :func:`find_equilibrium`."""
+
+    features: Array
+    groups: Array
+    labels: Array
+    loss: MarginLoss
+
+    def group_norms(self, coef: Array) -> Array:
+        """Norm of each group's coefficients, over all tasks."""
+        return np.sqrt(np.bincount(self.groups, weights=(coef * coef).sum(axis=1)))
+
+
 def find_equilibrium(
     features: Array,
     groups: Array,
@@ -84,9 +98,9 @@ def find_equilibrium(
     watch : callable, optional
         Called with the relative gap at each look.
     """
-    features, labels = features.astype(np.float64), labels.astype(np.float64)
+    problem = Problem(features.astype(np.float64), groups, labels.astype(np.float64), loss)
     n_groups = int(groups.max()) + 1
-    norm = operator_norm(features) / SAFETY
+    norm = operator_norm(problem.features) / SAFETY
     # Steps of the primal against those of the dual, at first by the sizes the two may have.
     balance = 1 / (loss.start * len(labels) ** 0.5)
     coef, intercept = np.zeros((features.shape[1], labels.shape[1])), np.zeros(labels.shape[1])
@@ -95,16 +109,13 @@ def find_equilibrium(
     total: tuple[Array, ...] | None = None
     best = Equilibrium(np.full(n_groups, 1 / n_groups), 0 * labels, math.inf, 0.0, 0)
     for n_steps in range(1, max_steps + 1):
-        state = step(state, features, groups, n_groups, labels, loss, norm, balance)
+        state = step(problem, state, norm, balance)
         total = state if total is None else tuple(a + b for a, b in zip(total, state, strict=True))
         count += 1
         if n_steps % CHECK_EVERY:
             continue
         average = tuple(part / count for part in total)
-        looks = [
-            bounds(candidate, features, groups, n_groups, labels, loss, n_steps)
-            for candidate in (state, average)
-        ]
+        looks = [bounds(problem, candidate, n_steps) for candidate in (state, average)]
         best = better_of(best, *looks)
         if watch is not None:
             watch(best.relative_gap)
@@ -121,64 +132,46 @@ def find_equilibrium(
 
 
 def step(
-    state: tuple[Array, ...],
-    features: Array,
-    groups: Array,
-    n_groups: int,
-    labels: Array,
-    loss: MarginLoss,
-    norm: float,
-    balance: float,
+    problem: Problem, state: tuple[Array, ...], norm: float, balance: float
 ) -> tuple[Array, ...]:
     """One step of both players, the dual's against where the primal is heading."""
     coef, intercept, dual = state
+    features, labels, loss = problem.features, problem.labels, problem.loss
     ahead, against = balance / norm, 1 / (balance * norm)
     measure = dual * labels
-    new_coef = shrink(coef + ahead * (features.T @ measure), groups, n_groups, ahead)
+    new_coef = shrink(problem, coef + ahead * (features.T @ measure), ahead)
     new_intercept = intercept + ahead * measure.sum(axis=0)
     scores = features @ (2 * new_coef - coef) + (2 * new_intercept - intercept)
     dual = dual + against * (1 - labels * scores)
     return new_coef, new_intercept, np.clip(dual / (1 + against * loss.curvature), 0, loss.upper)
 
 
-def shrink(coef: Array, groups: Array, n_groups: int, amount: float) -> Array:
+def shrink(problem: Problem, coef: Array, amount: float) -> Array:
     r"""Proximal step of :math:`\tfrac{t}{2} (\sum_g |w_g|)^2`: all norms fall by the same.
 
     What they fall by is `t` times the sum of what is left, so the largest k of them stay with
     a fall of :math:`t c_k / (1 + t k)`, `c_k` being their sum.
     """
-    norms = group_norms(coef, groups, n_groups)
+    norms = problem.group_norms(coef)
     ordered = np.sort(norms)[::-1]
-    falls = amount * np.cumsum(ordered) / (1 + amount * np.arange(1, n_groups + 1))
+    falls = amount * np.cumsum(ordered) / (1 + amount * np.arange(1, len(norms) + 1))
     staying = np.flatnonzero(ordered > falls)
     fall = falls[staying[-1]] if len(staying) else 0.0
     stay = norms > fall
     factors = np.where(stay, 1 - fall / np.where(stay, norms, 1), 0)
-    return coef * factors[groups][:, None]
+    return coef * factors[problem.groups][:, None]
 
 
-def group_norms(coef: Array, groups: Array, n_groups: int) -> Array:
-    """Norm of each group's coefficients, over all tasks."""
-    return np.sqrt(np.bincount(groups, weights=(coef * coef).sum(axis=1), minlength=n_groups))
-
-
-def bounds(
-    state: tuple[Array, ...],
-    features: Array,
-    groups: Array,
-    n_groups: int,
-    labels: Array,
-    loss: MarginLoss,
-    n_steps: int,
-) -> Equilibrium:
+def bounds(problem: Problem, state: tuple[Array, ...], n_steps: int) -> Equilibrium:
     """What the two players' positions prove."""
     coef, intercept, dual = state
-    norms = group_norms(coef, groups, n_groups)
+    features, labels, loss = problem.features, problem.labels, problem.loss
+    norms = problem.group_norms(coef)
     margins = labels * (features @ coef + intercept)
     upper = 0.5 * float(norms.sum()) ** 2 + loss.loss(margins)
     dual = project(dual, labels, loss.upper)
-    potentials = group_norms(features.T @ (dual * labels), groups, n_groups) ** 2
-    weights = norms / norms.sum() if norms.any() else np.full(n_groups, 1 / n_groups)
+    potentials = problem.group_norms(features.T @ (dual * labels)) ** 2
+    weights = norms / norms.sum() if norms.any() else np.full(len(norms), 1 / len(norms))
     return Equilibrium(
         weights, dual, upper, best_multiple(loss, dual, float(potentials.max())), n_steps
     )
