@@ -18,9 +18,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
 from notsorandom import Enumerate, FourierClassifier
-from notsorandom.baselines import arc_cosine_kernel
+from notsorandom.baselines import arc_cosine_kernel, median_gamma
 from notsorandom.datasets import make_checkerboard
-from notsorandom.experiments.baseline import median_gamma
 
 ROUNDS = 100
 C_GRID = {"C": 10.0 ** np.arange(0, 5)}

@@ -16,8 +16,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
 from notsorandom import FourierClassifier
+from notsorandom.baselines import median_gamma
 from notsorandom.datasets import make_windmill
-from notsorandom.experiments.baseline import median_gamma
 
 
 def main() -> None:

@@ -1,7 +1,8 @@
 """Slow and obvious versions of everything, to test the fast ones against."""
 
+import clarabel
 import numpy as np
-from scipy import optimize, special
+from scipy import optimize, sparse, special
 
 
 def potential(X, measure, frequency):
@@ -150,3 +151,39 @@ def game_value(potential_factors, labels, upper, curvature=0.0):
         options={"ftol": 1e-10, "maxiter": 500},
     )
     return -solution.fun, solution.x[:-1]
+
+
+def conic_game_value(potential_factors, labels, upper, curvature=0.0):
+    """Value of a game over few frequencies as a second-order cone program.
+
+    Maximise sum(a) - s^2 / 2 - curvature / 2 |a|^2 with s at least the root of every potential.
+    """
+    n = len(labels)
+    signed = [labels[:, None] * factor for factor in potential_factors]
+    quadratic = sparse.diags(np.append(np.full(n, curvature), 1.0), format="csc")
+    linear = np.append(-np.ones(n), 0.0)
+    box = [-np.eye(n)] + ([np.eye(n)] if np.isfinite(upper) else [])
+    rows = [np.append(labels, 0.0)[None]]
+    rows += [np.column_stack([side, np.zeros(n)]) for side in box]
+    right = [np.zeros(1), np.zeros(n)] + ([np.full(n, upper)] if len(box) == 2 else [])
+    cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(n * len(box))]
+    for factor in signed:  # (s, factor' a) in the cone
+        rows.append(
+            np.vstack(
+                [np.append(np.zeros(n), -1.0), np.column_stack([-factor.T, 0 * factor.T[:, 0]])]
+            )
+        )
+        right.append(np.zeros(1 + factor.shape[1]))
+        cones.append(clarabel.SecondOrderConeT(1 + factor.shape[1]))
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    solution = clarabel.DefaultSolver(
+        quadratic,
+        linear,
+        sparse.csc_matrix(np.vstack(rows)),
+        np.concatenate(right),
+        cones,
+        settings,
+    ).solve()
+    assert str(solution.status) == "Solved"
+    return -solution.obj_val

@@ -17,6 +17,7 @@ ORDER = [
     ["learning", "certify"],
     ["estimators"],
     ["datasets", "baselines"],
+    ["inspection"],
     ["plots"],
     ["experiments"],
     ["cli"],

@@ -1,15 +1,19 @@
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 import reference
 
 from notsorandom import FourierClassifier, FourierFeatures, Sphere
+from notsorandom.certify import regret_and_bound
 from notsorandom.datasets import make_checkerboard, make_windmill
-from notsorandom.game import LOSSES
+from notsorandom.game import LOSSES, MarginLoss, play
 from notsorandom.game.certificate import best_multiple, lower_bound, margin_bound, regret_bound
+from notsorandom.kernel import LearnedKernel
 from notsorandom.linear import solve_svm
 from notsorandom.rows import Rows
+from notsorandom.search import Ascent
 from notsorandom.spaces import Euclidean, Supremum
 from notsorandom.spaces.harmonics import harmonics
 from notsorandom.spaces.supremum import concentration_sample_size
@@ -260,6 +264,65 @@ def test_the_regret_bound_is_the_theorems():
     np.testing.assert_allclose(steps, [loss.theory_rate(t, 30, bound) / 30 for t in times])
     inverted = gradient / (diameter * np.sqrt(times))  # as the paper's lemma prints it
     assert regret_bound(loss, (30, 1), bound, plays, inverted) > 100 * theorem
+
+
+def test_with_strong_concavity_the_bound_is_logarithmic():
+    loss, n_rounds, bound = LOSSES["squared_hinge"](0.5), 400, 1.0
+    _, gradient = loss.steepest(30, 1, bound)
+    steps = np.array([loss.theory_rate(t, 30, bound) / 30 for t in range(1, n_rounds + 1)])
+    harmonic_number = (1 / np.arange(1, n_rounds + 1)).sum()
+    expected = gradient**2 / (2 * loss.curvature) * harmonic_number / n_rounds
+    ours = regret_bound(loss, (30, 1), bound, np.ones(n_rounds), steps)
+    np.testing.assert_allclose(ours, expected, rtol=1e-9)
+    assert ours <= gradient**2 / (2 * loss.curvature) * (1 + math.log(n_rounds)) / n_rounds
+
+
+@dataclass(frozen=True)
+class InvertedSteps(MarginLoss):
+    """The schedule as the paper's lemma prints it."""
+
+    def theory_rate(self, round_, n_samples, bound):
+        right = super().theory_rate(1, n_samples, bound) / n_samples  # D / G
+        return n_samples / right / math.sqrt(round_)
+
+
+def regret_of(loss, n_rounds):
+    """Average regret of a game on two clusters, which one wave tells apart."""
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(20) % 2, 1.0, -1.0)
+    rows, labels = Rows(y[:, None] + 0.01 * rng.standard_normal((20, 1))), y[:, None]
+    result = play(
+        rows,
+        labels,
+        space=Euclidean(),
+        search=Ascent(n_peaks=1),
+        loss=loss,
+        n_frequencies=n_rounds,
+        rng=rng,
+        learning_rate="theory",
+        smoothing=0.05,
+    )
+    average = LearnedKernel.from_game(result, result.weights, "aligned")
+    return regret_and_bound((average, result.history), rows, labels, loss)
+
+
+@pytest.mark.parametrize("C", [0.5, 1.0, 2.0])
+def test_the_theorem_holds_and_breaks_with_the_step_inverted(C):
+    n_rounds = 300
+    right, wrong = LOSSES["hinge"](C), InvertedSteps(upper=C, curvature=0.0, start=C / 2)
+    diameter, gradient = right.steepest(20, 1, 2.0)
+    theorem = 1.5 * gradient * diameter / math.sqrt(n_rounds)
+    regret, allowed = regret_of(right, n_rounds)
+    assert regret <= allowed <= theorem
+    regret, allowed = regret_of(wrong, n_rounds)
+    assert theorem < regret <= allowed
+
+
+def test_the_squared_hinge_learns_at_the_faster_rate():
+    """Its regret falls like log T / T, where a schedule for the hinge falls like 1 / sqrt T."""
+    loss = LOSSES["squared_hinge"](0.05)
+    short, long = (regret_of(loss, n_rounds)[0] for n_rounds in (20, 320))
+    assert 0 < long < short * (1 + math.log(320)) / (1 + math.log(20)) * 20 / 320 * 1.5
 
 
 def test_the_margin_bound_is_the_best_over_the_thresholds(rng):

@@ -12,7 +12,7 @@ def small_demo(monkeypatch):
     monkeypatch.setattr(demo, "SIZES", (4, 8))
     monkeypatch.setattr(demo, "N_TRAIN", 300)
     monkeypatch.setattr(demo, "N_TEST", 500)
-    monkeypatch.setattr(demo, "MOMENTS", (1, 3, 5))
+    monkeypatch.setattr(demo, "PICTURED", 8)
 
 
 def test_demo(small_demo, tmp_path, capsys):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
+from notsorandom.baselines import median_gamma
 from notsorandom.datasets import (
     descriptors,
     fetch_cifar10,
@@ -19,7 +20,6 @@ from notsorandom.datasets import (
     make_windmill,
 )
 from notsorandom.datasets.synthetic import TWIST
-from notsorandom.experiments.baseline import median_gamma
 
 
 def test_windmill():

@@ -38,6 +38,30 @@ def test_the_value_is_that_of_a_general_solver(loss, C, seed):
         assert equilibrium.upper >= value * (1 - 1e-5)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("basis", ["harmonic", "degree"])
+def test_the_value_on_the_sphere_is_that_of_a_conic_solver(loss, C, basis):
+    """To 1e-3, by way of the estimator: 150 samples of the checkerboard, 81 harmonics."""
+    X, y = make_checkerboard(150, random_state=0)
+    space, player = Sphere(basis, max_degree=8), LOSSES[loss](C)
+    settings = {"space": space, "loss": loss, "C": C, "dynamics": "primal_dual", "smoothing": 0}
+    certificate = FourierFeatures(81, **settings).fit(X, y).certificate(X, y)
+    indices = harmonic_indices(3, 8)
+    values = harmonics(X, indices)
+    groups = indices[:, -1] if basis == "degree" else np.arange(len(indices))
+    factors = [
+        values[:, groups == group] / np.sqrt((groups == group).sum()) for group in np.unique(groups)
+    ]
+    value = reference.conic_game_value(
+        factors, np.where(y == 1, 1.0, -1.0), player.upper, player.curvature
+    )
+    np.testing.assert_allclose(certificate.upper, value, rtol=1e-3)
+    np.testing.assert_allclose(certificate.lower, value, rtol=1e-3)
+    assert certificate.lower <= value * (1 + 1e-7) + 1e-9
+    assert certificate.upper >= value * (1 - 1e-7)
+
+
 def test_the_bounds_are_what_they_say():
     """The upper by an SVM on the weighted kernel, the lower by every kernel's own potential."""
     features, indices, labels = instance(0, n_samples=60, degree=5)

@@ -2,8 +2,22 @@ import numpy as np
 import pytest
 
 from notsorandom import FourierClassifier, Sphere
-from notsorandom.datasets import make_checkerboard
-from notsorandom.plots import GlobeDisplay, HistoryDisplay, SpectrumDisplay, import_pyplot
+from notsorandom.datasets import make_checkerboard, make_windmill
+from notsorandom.inspection import bounds_by_round
+from notsorandom.plots import (
+    GameDisplay,
+    GlobeDisplay,
+    HistoryDisplay,
+    PathDisplay,
+    SpectrumDisplay,
+    import_pyplot,
+)
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    import_pyplot().close("all")
 
 
 @pytest.mark.parametrize(("longitude", "latitude"), [(0, 0), (30, 30), (-100, 80)])
@@ -51,8 +65,19 @@ def test_history_display(model):
     assert display.ax_ is axis
     assert display.figure_ is axis.figure
     np.testing.assert_array_equal(axis.lines[0].get_ydata(), model.history_["potential"])
-    assert len(axis.get_legend().get_texts()) == 3
+    twin = [other for other in axis.figure.axes if other is not axis]
+    assert len(twin[0].get_legend().get_texts()) == 3
     assert HistoryDisplay(model.history_).plot().ax_ is not axis
+
+
+def test_history_display_with_bounds(model):
+    X, y = make_checkerboard(100, random_state=0)
+    display = HistoryDisplay.from_estimator(model, X, y)
+    rounds, upper, lower = bounds_by_round(model, X, y)
+    np.testing.assert_array_equal(display.axes_[1].lines[0].get_data(), (rounds, upper))
+    np.testing.assert_array_equal(display.axes_[1].lines[1].get_data(), (rounds, lower))
+    with pytest.raises(ValueError, match="ax has 1 axes, but this history takes 2"):
+        HistoryDisplay.from_estimator(model, X, y, ax=import_pyplot().subplots()[1])
 
 
 def test_spectrum_display(model):
@@ -64,3 +89,82 @@ def test_spectrum_display(model):
         np.testing.assert_allclose(sizes, np.linalg.norm(frequencies, axis=1), rtol=1e-6)
     else:
         np.testing.assert_array_equal(sizes, frequencies[:, -1])
+
+
+@pytest.fixture(scope="module")
+def windmill():
+    X, y = make_windmill(200, random_state=0)
+    return FourierClassifier(20, random_state=0).fit(X, y), X, y
+
+
+class TestOnThePlane:
+    def test_spectrum_over_the_potential(self, windmill):
+        model, X, y = windmill
+        axis = SpectrumDisplay.from_estimator(model, X, y).ax_
+        shown = axis.collections[0].get_offsets()
+        np.testing.assert_allclose(shown[:20], model.frequencies_)
+        np.testing.assert_allclose(shown[20:], -model.frequencies_)
+        image = axis.images[0].get_array()
+        np.testing.assert_allclose(image, image[::-1, ::-1], rtol=1e-6)  # a potential is even
+
+    def test_game_display(self, windmill):
+        model, X, y = windmill
+        display = GameDisplay.from_estimator(model, X, y, rounds=[1, 3])
+        assert display.axes_.shape == (3, 2)
+        assert display.axes_[0, 1].get_title() == (
+            f"round 3: {model.history_['n_frequencies'][2]} frequencies"
+        )
+        samples = display.axes_[0, 0].collections[0].get_offsets()
+        assert sorted(map(tuple, samples)) == sorted(map(tuple, X))
+        # The highest point of the potential is where a frequency was found.
+        potential = display.axes_[1, 0].images[0]
+        row, column = np.unravel_index(potential.get_array().argmax(), potential.get_array().shape)
+        left, right, bottom, top = potential.get_extent()
+        side = potential.get_array().shape[0] - 1
+        peak = np.array(
+            [left + (right - left) * column / side, bottom + (top - bottom) * row / side]
+        )
+        first = model.frequencies_[: model.history_["n_frequencies"][0]]
+        distance = np.linalg.norm(np.concatenate([first, -first]) - peak, axis=1).min()
+        assert distance < 3 * (right - left) / side
+        # Where the decision is positive, so is the model's.
+        decision = display.axes_[2, 1].images[0].get_array()
+        assert set(np.unique(np.sign(decision))) == {-1, 1}
+        again = GameDisplay(X, y, display.moments).plot(display.axes_)
+        assert again.figure_ is display.figure_
+
+    def test_path_display(self, windmill):
+        model, X, y = windmill
+        axis = import_pyplot().subplots()[1]
+        display = PathDisplay.from_estimator(model, X, y, X, y, sizes=[5, 20], ax=axis)
+        assert display.ax_ is axis
+        shown = axis.containers[0].lines[0].get_data()
+        np.testing.assert_allclose(shown[1], 100 * display.accuracies["learned"])
+        trials = PathDisplay(np.array([5, 20]), {"ours": np.array([[0.9, 1.0], [0.8, 1.0]])})
+        bars = trials.plot().ax_.containers[0]
+        np.testing.assert_allclose(bars.lines[0].get_ydata(), [85, 100])
+        assert bars.has_yerr
+
+    def test_more_than_two_dimensions_are_refused(self, model):
+        X, y = make_checkerboard(100, random_state=0)
+        with pytest.raises(ValueError, match=r"X has shape \(100, 3\) and y has 2 classes"):
+            GameDisplay.from_estimator(model, X, y)
+        with pytest.raises(ValueError, match=r"X has shape \(100, 3\), but the potential"):
+            SpectrumDisplay.from_estimator(model, X, y)
+
+
+def test_spectrum_as_images(rng):
+    X, y = rng.standard_normal((60, 12)), np.arange(60) % 2
+    model = FourierClassifier(9, random_state=0).fit(X, y)
+    canvas = SpectrumDisplay.from_estimator(model, image_shape=(4, 3), n_images=3).ax_.images[0]
+    shown = np.ma.getdata(canvas.get_array())
+    heaviest = model.frequencies_[np.argmax(model.kernel_.weights)].reshape(4, 3)
+    np.testing.assert_allclose(shown[:4, :3], heaviest / np.abs(heaviest).max())
+    assert shown.shape == (4, 3 * 3 + 2)
+    coloured = SpectrumDisplay.from_estimator(model, image_shape=(2, 2, 3), n_images=1).ax_
+    mean = model.frequencies_[np.argmax(model.kernel_.weights)].reshape(2, 2, 3).mean(axis=-1)
+    np.testing.assert_allclose(
+        np.ma.getdata(coloured.images[0].get_array())[:2, :2], mean / np.abs(mean).max()
+    )
+    with pytest.raises(ValueError, match=r"image_shape=\(5, 5\) is not allowed"):
+        SpectrumDisplay.from_estimator(model, image_shape=(5, 5))

@@ -14,6 +14,7 @@ A tour of the rooms, in the order data walks through them:
 - :mod:`notsorandom.estimators`: all of it behind scikit-learn's interface.
 - :mod:`notsorandom.datasets`: toy data, MNIST, CIFAR-10, HoG.
 - :mod:`notsorandom.baselines`: what the method is compared with.
+- :mod:`notsorandom.inspection`: a fitted model looked at once more.
 - :mod:`notsorandom.plots`, :mod:`notsorandom.experiments`, :mod:`notsorandom.cli`: to look at it.
 
 Two cupboards serve them all: :mod:`notsorandom.parameters` checks what users give, and

@@ -110,8 +110,8 @@ class _FourierEstimator(BaseEstimator):
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"y has only one class, {self.classes_[0]!r}, but {type(self).__name__} learns to "
-                "tell classes apart: give it samples of at least two."
+                f"y has only one class, {self.classes_.tolist()[0]!r}, but {type(self).__name__} "
+                "learns to tell classes apart: give it samples of at least two."
             )
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         # Two streams: the game is the same whether its smoothing was chosen or given.
@@ -162,24 +162,16 @@ class _FourierEstimator(BaseEstimator):
         -------
         Certificate
         """
-        check_is_fitted(self)
+        rows, labels = self._training_data(X, y)
         game = self._game()
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], reset=False)
-        classes, codes = np.unique(y, return_inverse=True)
-        if not np.array_equal(classes, self.classes_):
-            raise ValueError(
-                f"y has the classes {classes.tolist()!r}, but the certificate takes samples of "
-                f"just those seen at fit, {self.classes_.tolist()!r}."
-            )
         if bandwidth is not None:
             check_number("bandwidth", bandwidth, above=0)
-        labels = signs(codes, len(self.classes_), X.dtype)
-        same = len(self.dual_) == len(X)
+        same = len(self.dual_) == len(rows)
         average = getattr(self, "average_kernel_", None) if "plays" in self.history_ else None
         duals = [("the last dual", self.dual_), ("the average dual", self.average_dual_)]
         return certify(
             self.kernel_,
-            Rows(self.kernel_.space.prepare(X)),
+            rows,
             labels,
             game.loss,
             duals if same else [],
@@ -188,6 +180,18 @@ class _FourierEstimator(BaseEstimator):
             bandwidth,
             (average, self.history_) if same and average is not None else None,
         )
+
+    def _training_data(self, X: Any, y: Any) -> tuple[Rows, Array]:
+        """Samples and labels given once more after the fit, as the game takes them."""
+        check_is_fitted(self)
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], reset=False)
+        classes, codes = np.unique(y, return_inverse=True)
+        if not np.array_equal(classes, self.classes_):
+            raise ValueError(
+                f"y has the classes {classes.tolist()!r}, but it takes samples of just those seen "
+                f"at fit, {self.classes_.tolist()!r}."
+            )
+        return Rows(self.kernel_.space.prepare(X)), signs(codes, len(classes), X.dtype)
 
     def _game(self) -> Game:
         """Check every parameter, and put the game together."""

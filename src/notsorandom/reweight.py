@@ -112,6 +112,7 @@ def settle(
         "n_frequencies": len(order),
         "potential": np.nan,
         "objective": equilibrium.lower,
+        "lower": equilibrium.lower,
         "share_at_zero": share_at_zero,
         "share_at_upper": share_at_upper,
         "seconds": time.perf_counter() - began,

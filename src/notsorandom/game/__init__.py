@@ -5,6 +5,7 @@ from notsorandom.game.equilibrium import Equilibrium, find_equilibrium
 from notsorandom.game.losses import LOSSES, MarginLoss
 from notsorandom.game.play import GameResult, Round, play
 from notsorandom.game.project import PROJECTIONS, project, project_alternating
+from notsorandom.game.replay import replay
 
 __all__ = [
     "LOSSES",
@@ -18,4 +19,5 @@ __all__ = [
     "play",
     "project",
     "project_alternating",
+    "replay",
 ]

@@ -163,13 +163,14 @@ def regret_bound(
 ) -> float:
     r"""Largest average regret of projected gradient ascent, for the steps that were taken.
 
-    With steps :math:`\eta_t` a play, rounds of :math:`p_t` plays and gradients of at most `G` over
-    a set of diameter `D`, the regret of all plays is at most
+    With steps :math:`\eta_t` a play, rounds of :math:`p_t` plays, gradients of at most `G` over
+    a set of diameter `D`, and objectives of strong concavity `c`, all plays together regret at most
 
-    .. math:: \tfrac12 D^2 \sum_t \max(0, \tfrac{1}{\eta_t} - \tfrac{1}{\eta_{t-1}})
+    .. math:: \tfrac12 D^2 \sum_t \max(0, \tfrac{1}{\eta_t} - \tfrac{1}{\eta_{t-1}} - c p_t)
        + \tfrac12 G^2 \sum_t \eta_t p_t^2, \qquad \tfrac{1}{\eta_0} = 0.
 
-    At :math:`\eta_t = D / (G \sqrt t)` this is the theorem's :math:`\tfrac32 G D \sqrt T`.
+    At :math:`\eta_t = D / (G \sqrt t)` this is the theorem's :math:`\tfrac32 G D \sqrt T`, and at
+    :math:`\eta_t = 1 / (c t)` it is :math:`\tfrac{G^2}{2 c} (1 + \log T)`.
 
     Parameters
     ----------
@@ -182,7 +183,7 @@ def regret_bound(
     if not math.isfinite(bound):
         return math.inf
     diameter, gradient = loss.steepest(shape[0], shape[1], bound)
-    slower = np.maximum(np.diff(1 / steps, prepend=0.0), 0).sum()
+    slower = np.maximum(np.diff(1 / steps, prepend=0.0) - loss.curvature * plays, 0).sum()
     total = diameter**2 * float(slower) + gradient**2 * float(steps @ plays**2)
     return 0.5 * total / float(plays.sum())
 

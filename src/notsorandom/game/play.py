@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from notsorandom.game.certificate import best_multiple
 from notsorandom.game.losses import MarginLoss
 from notsorandom.game.project import PROJECTIONS
 from notsorandom.rows import Array, Rows
@@ -38,6 +39,9 @@ class Round:
         mean square one which is the measure itself. About ``1 / n_samples`` is luck.
     objective : float
         The dual objective on this round's kernel, the mean of its frequencies'.
+    lower : float
+        What the round's dual variables, at their best multiple, say the value of the game is not
+        below, if the highest peak found is the highest there is.
     share_at_zero, share_at_upper : float
         Dual variables at the two ends of the box.
     plays : int
@@ -51,6 +55,7 @@ class Round:
     n_frequencies: int
     potential: float
     objective: float
+    lower: float
     share_at_zero: float
     share_at_upper: float
     plays: int
@@ -160,8 +165,7 @@ def play(
             "learning_rate='theory' needs a bound on the kernel, but features that are scaled to "
             "the samples, as zonal ones are, have none: use 'auto', or Sphere(basis='harmonic')."
         )
-    dual = np.full(labels.shape, loss.start, dtype=rows.dtype)
-    dual = project_dual(dual, labels, loss.upper)
+    dual = first_dual(labels, loss, project_dual)
     found = Found(n_frequencies, merging=space.kind == "finite")
     history: list[dict[str, Any]] = []
     flat = True
@@ -201,6 +205,7 @@ def play(
             n_frequencies=len(found),
             potential=float(potentials[0]) / largest if largest else 0.0,
             objective=loss.objective(dual, float(potentials.mean())),
+            lower=best_multiple(loss, dual, float(potentials.max())),
             share_at_zero=share_at_zero,
             share_at_upper=share_at_upper,
             plays=plays,
@@ -215,10 +220,7 @@ def play(
         dual_total += dual.dtype.type(plays) * dual
         coefficients = alignment * scales[:, None, None] / n_peaks
         response = respond(rows, space, phase, peaks.frequencies, phases, coefficients)
-        slope = loss.gradient(dual, labels, response)
-        dual = project_dual(dual + dual.dtype.type(step) * slope, labels, loss.upper)
-        if not math.isfinite(loss.upper):
-            dual = shrink_into_ball(dual, loss.radius(len(rows)))
+        dual = next_dual(dual, labels, loss, response, step, project_dual)
 
     weights = np.array(found.weights)
     return GameResult(
@@ -302,6 +304,27 @@ def respond(
     """Gram matrix of the frequencies' kernel times the measure, by way of the features."""
     coefficients = alignment.reshape(-1, alignment.shape[-1])  # (n_columns, n_tasks)
     return rows.map(lambda X: space.features(X, frequencies, phases, phase) @ coefficients)
+
+
+def first_dual(labels: Array, loss: MarginLoss, project_dual: Callable[..., Array]) -> Array:
+    """Where the dual player starts."""
+    return project_dual(np.full_like(labels, loss.start), labels, loss.upper)
+
+
+def next_dual(
+    dual: Array,
+    labels: Array,
+    loss: MarginLoss,
+    response: Array,
+    step: float,
+    project_dual: Callable[..., Array],
+) -> Array:
+    """Where the dual player goes once a round's kernel has answered its measure."""
+    slope = loss.gradient(dual, labels, response)
+    dual = project_dual(dual + dual.dtype.type(step) * slope, labels, loss.upper)
+    if not math.isfinite(loss.upper):
+        dual = shrink_into_ball(dual, loss.radius(len(dual)))
+    return dual
 
 
 def shrink_into_ball(dual: Array, radius: float) -> Array:

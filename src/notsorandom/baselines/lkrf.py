@@ -1,0 +1,191 @@
+"""Learning kernels with random features: choose from a pool what is aligned with the labels."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from notsorandom.baselines.feature_map import TYPES, FeatureMap
+from notsorandom.kernel import LearnedKernel, normalized
+from notsorandom.learning import signs
+from notsorandom.parameters import check_choice, check_number
+from notsorandom.rows import Array, Rows
+from notsorandom.spaces import Euclidean
+
+# Probabilities below this are those of features that the optimum leaves out.
+NOTHING = float(np.finfo(np.float64).eps)
+# Halvings of the multiplier's range: enough for double precision.
+N_HALVINGS = 200
+# Frequencies scored at a time.
+CHUNK = 1024
+
+
+class LKRF(FeatureMap):
+    r"""Random features reweighted by their alignment with the labels.
+
+    From a pool of `N` random features of the RBF kernel, scored by
+    :math:`s_j = (\sum_i y_i \cos(\langle\omega_j, x_i\rangle - b_j))^2`, it takes the
+    probabilities :math:`q` that solve
+
+    .. math:: \max_q \; q^T s \quad \text{s.t.} \quad q \ge 0, \; \mathbf 1^T q = 1, \;
+       \sum_j N (q_j - 1/N)^2 \le \rho.
+
+    Parameters
+    ----------
+    n_components : int or "all", default=100
+        Features drawn from `q`; one may be drawn twice. If no more than so many have a
+        probability, those are taken once each, and there are no others. ``"all"`` takes these
+        always.
+    n_pool : int, default=20000
+        `N` above.
+    rho : float, default=100.0
+        Largest chi-square divergence of `q` from uniform. About ``n_pool / (1 + rho)`` features
+        share the probability.
+    bandwidth : "median" or float, default="median"
+        Of the RBF kernel that the pool is drawn from.
+    weighting : {"none", "sqrt_q"}, default="none"
+        Features all of the same size, or in proportion to the root of their probabilities.
+    random_state : int, RandomState instance or None, default=None
+
+    Attributes
+    ----------
+    frequencies_ : ndarray of shape (n_components, n_features_in_)
+    phases_ : ndarray of shape (n_components,)
+    kernel_ : LearnedKernel
+    probabilities_ : ndarray of shape (n_pool,)
+        `q` above.
+    classes_ : ndarray of shape (n_classes,)
+        With more than two, the scores are summed over the one-versus-rest labels.
+    bandwidth_ : float
+    n_features_in_ : int
+
+    References
+    ----------
+    A. Sinha, J. Duchi, "Learning kernels with random features", NIPS 2016.
+
+    Examples
+    --------
+    >>> from notsorandom.baselines import LKRF
+    >>> from notsorandom.datasets import make_windmill
+    >>> X, y = make_windmill(500, random_state=0)
+    >>> LKRF(20, n_pool=500, rho=2.0, random_state=0).fit_transform(X, y).shape
+    (500, 20)
+    """
+
+    def __init__(
+        self,
+        n_components: Any = 100,
+        *,
+        n_pool: int = 20_000,
+        rho: float = 100.0,
+        bandwidth: Any = "median",
+        weighting: str = "none",
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_pool = n_pool
+        self.rho = rho
+        self.bandwidth = bandwidth
+        self.weighting = weighting
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> LKRF:
+        """Score the pool, find the probabilities, draw the features."""
+        check_number("n_components", self.n_components, above=0, integer=True, or_else=["all"])
+        check_number("n_pool", self.n_pool, above=0, integer=True)
+        check_number("rho", self.rho, least=0)
+        check_number("bandwidth", self.bandwidth, above=0, or_else=["median"])
+        check_choice("weighting", self.weighting, ["none", "sqrt_q"])
+        X, y = validate_data(self, X, y, dtype=TYPES, ensure_min_samples=2)
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"y has only one class, {classes.tolist()[0]!r}, but LKRF scores features by how "
+                "they tell classes apart: give it samples of at least two."
+            )
+        rows = Rows(X)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        space = Euclidean(scale=self.bandwidth).resolve(rows, rng)
+        pool = space.draw(self.n_pool, rows.n_features, rows.dtype, rng)
+        phases = rng.uniform(0, 2 * math.pi, size=self.n_pool).astype(rows.dtype)
+        labels = signs(codes, len(classes), rows.dtype)
+        scores = alignment_scores(space, rows, labels, pool, phases)
+        probabilities = most_aligned(scores, self.rho)
+        kept = np.flatnonzero(probabilities > NOTHING)
+        if self.n_components != "all" and self.n_components < len(kept):
+            shares = normalized(probabilities[kept])
+            kept = rng.choice(kept, size=self.n_components, p=shares)
+        weights = probabilities[kept] if self.weighting == "sqrt_q" else np.ones(len(kept))
+        kernel = LearnedKernel(
+            space=space,
+            frequencies=pool[kept],
+            phases=phases[kept],
+            scales=np.ones(len(kept)),
+            weights=normalized(weights),
+            phase="aligned",
+        )
+        self.classes_, self.probabilities_ = classes, probabilities
+        self.bandwidth_ = float(space.scale)
+        self._take(kernel)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def alignment_scores(
+    space: Euclidean, rows: Rows, labels: Array, frequencies: Array, phases: Array
+) -> Array:
+    """Squared correlation of each feature with the labels, summed over the tasks, in float64."""
+    scores = []
+    for first in range(0, len(frequencies), CHUNK):
+        chunk = slice(first, first + CHUNK)
+        amplitudes = space.amplitudes(rows, labels, frequencies[chunk])
+        alignment = space.alignment(amplitudes, phases[chunk], "aligned")
+        scores.append(np.square(alignment, dtype=np.float64).sum(axis=(1, 2)))
+    return np.concatenate(scores)
+
+
+def most_aligned(scores: Array, rho: float) -> Array:
+    """Probabilities of the largest mean score within a chi-square divergence of uniform.
+
+    For a multiplier of the constraint they are the projection of ``1/N + scores / multiplier`` onto
+    the simplex, and the divergence falls as the multiplier grows.
+    """
+    n_scores = len(scores)
+    uniform = np.full(n_scores, 1 / n_scores)
+    spread = float(scores.max() - scores.min())
+    if spread == 0 or rho == 0:
+        return uniform
+
+    def solution(reach: float) -> Array:
+        return project_to_simplex(uniform + reach * (scores - scores.max()) / spread)
+
+    def divergence(reach: float) -> float:
+        return n_scores * float(np.square(solution(reach) - uniform).sum())
+
+    low, high = 0.0, 1.0
+    while divergence(high) < rho and high < 2.0**N_HALVINGS:
+        high *= 2  # stops at the best features alone, if they are within the divergence
+    for _ in range(N_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if divergence(middle) <= rho else (low, middle)
+        if high - low <= NOTHING * high:
+            break
+    return solution(low)
+
+
+def project_to_simplex(point: Array) -> Array:
+    """The nearest non-negative vector of sum 1."""
+    falling = np.sort(point)[::-1]
+    excess = (np.cumsum(falling) - 1) / np.arange(1, len(point) + 1)
+    last = np.flatnonzero(falling > excess)[-1]
+    return np.maximum(point - excess[last], 0)

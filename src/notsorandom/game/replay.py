@@ -1,0 +1,52 @@
+"""A game played again from its record: the same duals, without the searches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from notsorandom.game.losses import MarginLoss
+from notsorandom.game.play import first_dual, next_dual, respond
+from notsorandom.game.project import project
+from notsorandom.rows import Array, Rows
+
+
+def replay(
+    rows: Rows,
+    labels: Array,
+    *,
+    space: Any,
+    frequencies: Array,
+    phases: Array,
+    scales: Array,
+    phase: str,
+    loss: MarginLoss,
+    history: dict[str, Array],
+) -> Iterator[Array]:
+    """Yield the dual variables that each round started from, and at last where they ended.
+
+    Parameters
+    ----------
+    rows, labels, space, phase, loss
+        As in :func:`play`; the space resolved, the projection exact.
+    frequencies, phases, scales
+        What the game found, each frequency once: on a finite space, where one can be found again,
+        the record doesn't tell when.
+    history : dict of str to ndarray
+        The rounds' records.
+    """
+    dual = first_dual(labels, loss, project)
+    first = 0
+    for last, plays, step in zip(
+        history["n_frequencies"], history["plays"], history["step"], strict=True
+    ):
+        yield dual
+        found = slice(first, last)
+        amplitudes = space.amplitudes(rows, dual * labels, frequencies[found])
+        heights = scales[found, None, None]
+        alignment = space.alignment(amplitudes, phases[found], phase) * heights
+        coefficients = alignment * heights / (last - first)
+        response = respond(rows, space, phase, frequencies[found], phases[found], coefficients)
+        dual = next_dual(dual, labels, loss, response, float(plays * step), project)
+        first = last
+    yield dual

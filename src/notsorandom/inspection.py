@@ -1,0 +1,228 @@
+"""A fitted model looked at once more: what the pictures of it show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from notsorandom.baselines import RandomFourierFeatures
+from notsorandom.game import LOSSES, MarginLoss, replay
+from notsorandom.kernel import LearnedKernel
+from notsorandom.learning import DUALITY_GAP, predicted_codes
+from notsorandom.linear import decide, one_versus_rest
+from notsorandom.rows import Array, Rows
+
+# Sizes and rounds at which something is computed anew, if none are asked for.
+N_POINTS = 8
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One moment of a game.
+
+    Parameters
+    ----------
+    round : int
+        Counted from one.
+    measure : ndarray of shape (n_samples, n_tasks)
+        That the round's frequencies were found for: dual variables times labels.
+    kernel : LearnedKernel
+        Of the frequencies found until then, this round's included.
+    coef, intercept : ndarrays of shape (n_tasks, n_components) and (n_tasks,)
+        The SVM on their features.
+    """
+
+    round: int
+    measure: Array
+    kernel: LearnedKernel
+    coef: Array
+    intercept: Array
+
+    def decision(self, X: Array) -> Array:
+        """Decision values of shape (n_samples, n_tasks)."""
+        return decide(self.kernel.features(X), self.coef, self.intercept)
+
+
+def moments(estimator: Any, X: Any, y: Any, rounds: Sequence[int] | None = None) -> list[Moment]:
+    """Play a fitted estimator's game again, and stop at some rounds.
+
+    Parameters
+    ----------
+    estimator : FourierFeatures or FourierClassifier, fitted
+    X, y : array-likes
+        The training data.
+    rounds : sequence of int, optional
+        Counted from one; by default the first, the last, and one in between.
+    """
+    rows, labels = estimator._training_data(X, y)
+    kernel, history = whole_kernel(estimator), estimator.history_
+    n_rounds = len(history["n_frequencies"])
+    if "plays" not in history or kernel.space.kind == "finite":
+        raise ValueError(
+            "This game can't be played again: only on continuous spaces, and with "
+            "dynamics='gradient', does its record tell what was found when."
+        )
+    if rounds is None:
+        rounds = spread_out(np.arange(1, n_rounds + 1), 3).tolist()
+    if any(number not in range(1, n_rounds + 1) for number in rounds):
+        raise ValueError(
+            f"rounds={list(rounds)!r} is not allowed: the game had {n_rounds} rounds, counted "
+            "from 1."
+        )
+    loss = LOSSES[estimator.loss](float(estimator.C))
+    duals = replay(
+        rows,
+        labels,
+        space=kernel.space,
+        frequencies=kernel.frequencies,
+        phases=kernel.phases,
+        scales=kernel.scales.astype(rows.dtype),
+        phase=kernel.phase,
+        loss=loss,
+        history=history,
+    )
+    n_columns = kernel.space.n_columns(kernel.phase)
+    found = []
+    for number, dual in zip(range(1, n_rounds + 1), duals, strict=False):
+        if number in rounds:
+            part = kernel.head(int(history["n_frequencies"][number - 1]) * n_columns)
+            coef, intercept = fit_machines(part.features_of(rows), labels, loss)
+            found.append(Moment(number, dual * labels, part, coef, intercept))
+    return found
+
+
+def bounds_by_round(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, Array]:
+    """Bounds on the value of the game, as they were after some of its rounds.
+
+    Returns
+    -------
+    rounds : ndarray of shape (n_points,)
+        Counted from one.
+    upper : ndarray of shape (n_points,)
+        Objective of the SVM on the features found until then.
+    lower : ndarray of shape (n_points,)
+        The best that a dual point said until then, with the peaks found for it as the highest.
+    """
+    rows, labels = estimator._training_data(X, y)
+    kernel, history = whole_kernel(estimator), estimator.history_
+    loss = LOSSES[estimator.loss](float(estimator.C))
+    counts = history["n_frequencies"] * kernel.space.n_columns(kernel.phase)
+    possible = np.flatnonzero(np.isin(counts, possible_sizes(kernel)))
+    rounds = spread_out(possible + 1, N_POINTS)
+    upper = []
+    for size in counts[rounds - 1]:
+        features = kernel.head(int(size)).features_of(rows)
+        coef, intercept = fit_machines(features, labels, loss)
+        margins = labels * decide(features, coef, intercept)
+        upper.append(0.5 * float(np.square(coef).sum()) + loss.loss(margins))
+    lower = np.maximum.accumulate(history["lower"])[rounds - 1]
+    return rounds, np.minimum.accumulate(upper), lower
+
+
+def accuracy_by_size(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    X_test: Any,
+    y_test: Any,
+    sizes: Sequence[int] | None = None,
+    baselines: Mapping[str, Any] | None = None,
+) -> tuple[Array, dict[str, Array]]:
+    """Test accuracy by number of features, of a fitted estimator and of baselines.
+
+    Parameters
+    ----------
+    estimator : FourierFeatures or FourierClassifier, fitted
+    X, y, X_test, y_test : array-likes
+        Training and test data.
+    sizes : sequence of int, optional
+        By default a few, up to all features.
+    baselines : dict of str to transformer, optional
+        Fitted anew at the largest size; by default random features of the RBF kernel. All get the
+        same SVM, with the estimator's loss and `C`.
+
+    Returns
+    -------
+    sizes : ndarray of shape (n_sizes,)
+    accuracies : dict of str to ndarray of shape (n_sizes,)
+        The estimator's as ``"learned"``.
+    """
+    rows, labels = estimator._training_data(X, y)
+    kernel = estimator.kernel_
+    possible = possible_sizes(kernel)
+    if sizes is None:
+        sizes = spread_out(possible, N_POINTS).tolist()
+    if not set(sizes) <= set(possible.tolist()):
+        raise ValueError(
+            f"sizes={list(sizes)!r} is not allowed: this model has {kernel.n_components} features, "
+            f"and can be cut at {summary(possible)}."
+        )
+    if baselines is None:
+        baselines = {"random (RBF)": RandomFourierFeatures(random_state=0)}
+    loss = LOSSES[estimator.loss](float(estimator.C))
+    kernels = {"learned": kernel}
+    for name, baseline in baselines.items():
+        model = clone(baseline).set_params(n_components=max(sizes)).fit(X, y)
+        kernels[name] = model.kernel_
+    test_rows = Rows(kernel.space.prepare(np.asarray(X_test, dtype=rows.dtype)))
+    accuracies = {
+        name: np.array(
+            [
+                np.mean(
+                    estimator.classes_[predict(each.head(size), rows, labels, test_rows, loss)]
+                    == np.asarray(y_test)
+                )
+                if size <= each.n_components
+                else np.nan
+                for size in sizes
+            ]
+        )
+        for name, each in kernels.items()
+    }
+    return np.array(sizes), accuracies
+
+
+def predict(
+    kernel: LearnedKernel, rows: Rows, labels: Array, test_rows: Rows, loss: MarginLoss
+) -> Array:
+    """Class codes that an SVM on a kernel's features gives to the test samples."""
+    coef, intercept = fit_machines(kernel.features_of(rows), labels, loss)
+    return predicted_codes(decide(kernel.features_of(test_rows), coef, intercept))
+
+
+def fit_machines(features: Array, labels: Array, loss: MarginLoss) -> tuple[Array, Array]:
+    """Weights and intercepts of the SVMs on some features."""
+    coef, intercept, _ = one_versus_rest(features, labels, loss, DUALITY_GAP)
+    return coef, intercept
+
+
+def whole_kernel(estimator: Any) -> LearnedKernel:
+    """The kernel of all frequencies that the game found, before any were dropped."""
+    kernel: LearnedKernel = estimator.kernel_
+    return estimator.average_kernel_ if estimator.reweight else kernel
+
+
+def possible_sizes(kernel: LearnedKernel) -> Array:
+    """Numbers of features that the kernel's head can have without parting a group."""
+    groups = kernel.space.groups(kernel.frequencies, kernel.phase)
+    last = np.zeros(groups.max() + 1, dtype=int)
+    last[groups] = np.arange(len(groups))  # later ones overwrite
+    whole = np.maximum.accumulate(last[groups]) == np.arange(len(groups))
+    return (np.flatnonzero(whole) + 1) * int(kernel.space.n_columns(kernel.phase))
+
+
+def spread_out(numbers: Array, n_points: int) -> Array:
+    """At most `n_points` of some rising numbers, the first and last among them, evenly by ratio."""
+    wanted = np.geomspace(numbers[0], numbers[-1], n_points)
+    places = np.searchsorted(numbers, wanted * (1 - 1e-9))
+    return numbers[np.unique(np.minimum(places, len(numbers) - 1))]
+
+
+def summary(numbers: Array) -> str:
+    """A few of some numbers, in words."""
+    shown = [str(number) for number in numbers[:5]]
+    return ", ".join(shown) + (f", ... {numbers[-1]}" if len(numbers) > len(shown) else "")

@@ -1,0 +1,97 @@
+"""Accuracy by number of features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from notsorandom.inspection import accuracy_by_size
+from notsorandom.plots.drawing import axis_of
+from notsorandom.rows import Array
+
+# Ours first; then baselines, in colours that differ in lightness too.
+COLOURS = ("#2c6fbb", "#e0a030", "#c0392b", "#16a085", "#8e44ad")
+
+
+class PathDisplay:
+    """Accuracy by number of features, of several methods.
+
+    Parameters
+    ----------
+    sizes : ndarray of shape (n_sizes,)
+    accuracies : dict of str to ndarray of shape (n_sizes,) or (n_trials, n_sizes)
+        Of each method, as shares. Standard deviations over trials are drawn as bars.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from notsorandom import FourierClassifier
+    >>> from notsorandom.datasets import make_windmill
+    >>> from notsorandom.plots import PathDisplay
+    >>> X, y = make_windmill(500, random_state=0)
+    >>> X_test, y_test = make_windmill(500, random_state=1)
+    >>> model = FourierClassifier(40, random_state=0).fit(X, y)
+    >>> display = PathDisplay.from_estimator(model, X, y, X_test, y_test, sizes=[10, 40])
+    >>> sorted(display.accuracies)
+    ['learned', 'random (RBF)']
+    """
+
+    def __init__(self, sizes: Array, accuracies: Mapping[str, Array]) -> None:
+        self.sizes = sizes
+        self.accuracies = accuracies
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        X_test: Any,
+        y_test: Any,
+        *,
+        sizes: Sequence[int] | None = None,
+        baselines: Mapping[str, Any] | None = None,
+        ax: Any = None,
+    ) -> PathDisplay:
+        """Cut a fitted estimator to several sizes, and draw its accuracies beside baselines'.
+
+        Parameters
+        ----------
+        estimator : FourierFeatures or FourierClassifier, fitted
+        X, y, X_test, y_test : array-likes
+            The training data, and those that the accuracy is measured on.
+        sizes, baselines
+            See :func:`notsorandom.inspection.accuracy_by_size`.
+        ax : matplotlib Axes, optional
+        """
+        found = accuracy_by_size(estimator, X, y, X_test, y_test, sizes, baselines)
+        return cls(*found).plot(ax)
+
+    def plot(self, ax: Any = None) -> PathDisplay:
+        """Draw on `ax`, or on a new figure."""
+        self.ax_ = axis = axis_of(ax)
+        self.figure_ = axis.figure
+        for number, (name, values) in enumerate(self.accuracies.items()):
+            trials = 100 * np.atleast_2d(values)
+            axis.errorbar(
+                self.sizes,
+                trials.mean(axis=0),
+                trials.std(axis=0, ddof=1) if len(trials) > 1 else None,
+                color=COLOURS[number % len(COLOURS)],
+                marker="o",
+                markersize=4,
+                capsize=3,
+                label=name,
+            )
+        axis.set(xlabel="number of features", ylabel="test accuracy (%)", xscale="log")
+        axis.set_xticks(self.sizes, [f"{size:,}" for size in self.sizes], rotation=45)
+        axis.minorticks_off()
+        axis.grid(alpha=0.25)
+        axis.legend()
+        return self

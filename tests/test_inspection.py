@@ -1,0 +1,156 @@
+import numpy as np
+import pytest
+
+from notsorandom import FourierClassifier, FourierFeatures, Sphere
+from notsorandom.baselines import LKRF
+from notsorandom.datasets import make_checkerboard, make_windmill
+from notsorandom.game import LOSSES, replay
+from notsorandom.inspection import (
+    accuracy_by_size,
+    bounds_by_round,
+    moments,
+    possible_sizes,
+    spread_out,
+)
+from notsorandom.linear import solve_svm
+from notsorandom.rows import Rows
+
+
+@pytest.mark.parametrize("phase", ["aligned", "paired"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("rate", ["auto", "theory", 0.3])
+def test_a_replay_ends_where_the_game_ended(phase, loss, rate):
+    X, y = make_windmill(300, random_state=0)
+    X = X.astype(np.float32)
+    model = FourierFeatures(
+        40, phase=phase, loss=loss, learning_rate=rate, smoothing=0.05, random_state=0
+    ).fit(X, y)
+    kernel = model.kernel_
+    labels = np.where(y == 1, 1, -1).astype(np.float32)[:, None]
+    duals = list(
+        replay(
+            Rows(X),
+            labels,
+            space=kernel.space,
+            frequencies=kernel.frequencies,
+            phases=kernel.phases,
+            scales=kernel.scales.astype(np.float32),
+            phase=phase,
+            loss=LOSSES[loss](1.0),
+            history=model.history_,
+        )
+    )
+    assert len(duals) == len(model.history_["step"]) + 1
+    np.testing.assert_allclose(duals[-1], model.dual_, atol=2e-3)
+    zeros = [np.mean(dual <= 0) for dual in duals[:-1]]
+    np.testing.assert_allclose(zeros, model.history_["share_at_zero"], atol=0.01)
+
+
+class TestMoments:
+    def test_they_are_those_of_shorter_fits(self):
+        X, y = make_windmill(300, random_state=0)
+        model = FourierClassifier(40, smoothing=0.05, random_state=0).fit(X, y)
+        n_rounds = len(model.history_["step"])
+        first, middle, last = moments(model, X, y, [1, 4, n_rounds])
+        assert [moment.round for moment in (first, middle, last)] == [1, 4, n_rounds]
+        np.testing.assert_allclose(np.abs(first.measure), 0.5, atol=1e-6)  # where the dual starts
+        np.testing.assert_allclose(last.decision(X)[:, 0], model.decision_function(X), atol=1e-6)
+        size = int(model.history_["n_frequencies"][3])
+        shorter = FourierClassifier(size, smoothing=0.05, random_state=0).fit(X, y)
+        np.testing.assert_allclose(middle.kernel.frequencies, shorter.frequencies_)
+        np.testing.assert_allclose(
+            middle.decision(X)[:, 0], shorter.decision_function(X), atol=1e-6
+        )
+
+    def test_what_was_dropped_was_still_played(self):
+        X, y = make_windmill(100, random_state=0)
+        model = FourierFeatures(30, smoothing=0.05, reweight=True, random_state=0).fit(X, y)
+        last = moments(model, X, y)[-1]
+        assert len(last.kernel.frequencies) == 30 > len(model.frequencies_)
+
+    def test_many_classes(self, rng):
+        X, y = rng.standard_normal((90, 3)), np.array(list("abc"))[np.arange(90) % 3]
+        model = FourierFeatures(8, random_state=0).fit(X, y)
+        assert moments(model, X, y)[-1].decision(X).shape == (90, 3)
+
+    def test_what_cannot_be_replayed_is_refused(self):
+        X, y = make_checkerboard(80, random_state=0)
+        for settings in ({}, {"dynamics": "primal_dual", "smoothing": 0}):
+            model = FourierFeatures(10, space="sphere", **settings).fit(X, y)
+            with pytest.raises(ValueError, match="can't be played again"):
+                moments(model, X, y)
+        X, y = make_windmill(80, random_state=0)
+        model = FourierFeatures(8, random_state=0).fit(X, y)
+        for rounds in ([0], [1, 99]):
+            with pytest.raises(ValueError, match=r"rounds=\[.*\] is not allowed: the game had"):
+                moments(model, X, y, rounds)
+
+
+@pytest.mark.parametrize("space", ["euclidean", "sphere", Sphere("degree", max_degree=6)])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_bounds_by_round(space, loss):
+    X, y = make_checkerboard(150, random_state=0)
+    model = FourierFeatures(60, space=space, loss=loss, smoothing=0, random_state=0).fit(X, y)
+    rounds, upper, lower = bounds_by_round(model, X, y)
+    n_rounds = len(model.history_["lower"])
+    assert rounds[0] >= 1
+    assert (np.diff(rounds) > 0).all()
+    assert rounds[-1] == n_rounds
+    assert (np.diff(upper) <= 0).all()
+    assert (np.diff(lower) >= 0).all()
+    assert (lower <= upper).all()
+    certificate = model.certificate(X, y)
+    assert upper[-1] <= certificate.upper * (1 + 2e-3)
+    if model.kernel_.space.kind == "finite":  # the peaks found are the highest
+        labels = np.where(y == 1, 1.0, -1.0)
+        best = solve_svm(model.transform(X), labels, LOSSES[loss](1.0), 1e-6).primal_value
+        assert lower[-1] <= best
+
+
+class TestAccuracyBySize:
+    def test_it_is_that_of_shorter_fits(self):
+        X, y = make_windmill(300, random_state=0)
+        X_test, y_test = make_windmill(1000, random_state=1)
+        model = FourierClassifier(40, smoothing=0.05, random_state=0).fit(X, y)
+        sizes, found = accuracy_by_size(model, X, y, X_test, y_test, [10, 40])
+        assert sizes.tolist() == [10, 40]
+        assert list(found) == ["learned", "random (RBF)"]
+        for size, accuracy in zip(sizes, found["learned"], strict=True):
+            shorter = FourierClassifier(int(size), smoothing=0.05, random_state=0).fit(X, y)
+            assert abs(accuracy - shorter.score(X_test, y_test)) < 2e-3
+        assert (found["learned"] > found["random (RBF)"]).all()
+
+    def test_classes_of_any_name_and_baselines_of_any_kind(self, rng):
+        X, y = rng.standard_normal((90, 3)), np.array(list("abc"))[np.arange(90) % 3]
+        X[:, 0] += 3 * (y == "b")
+        model = FourierFeatures(8, random_state=0).fit(X, y)
+        baselines = {"pool": LKRF(n_pool=50, rho=10.0, random_state=0)}
+        sizes, found = accuracy_by_size(model, X, y, X, y, baselines=baselines)
+        assert sizes[-1] == 8
+        assert list(found) == ["learned", "pool"]
+        assert found["learned"][-1] > 0.5
+        assert accuracy_by_size(model, X, y, X, ["z"] * 90, [8], {})[1]["learned"] == 0
+
+    def test_sizes_that_do_not_exist_are_refused(self):
+        X, y = make_windmill(80, random_state=0)
+        model = FourierFeatures(8, phase="paired", random_state=0).fit(X, y)
+        with pytest.raises(ValueError, match=r"sizes=\[3\] is not allowed: this model has 8"):
+            accuracy_by_size(model, X, y, X, y, [3])
+
+
+def test_whole_degrees_are_not_parted():
+    X, y = make_checkerboard(100, random_state=0)
+    model = FourierFeatures(60, space=Sphere("degree", max_degree=6), random_state=0).fit(X, y)
+    sizes = possible_sizes(model.kernel_)
+    for size in range(1, model.kernel_.n_components + 1):
+        if size in sizes:
+            model.head(size)
+        else:
+            with pytest.raises(ValueError, match="would part features"):
+                model.head(size)
+
+
+def test_numbers_are_spread_out_by_ratio():
+    assert spread_out(np.arange(1, 101), 3).tolist() == [1, 10, 100]
+    assert spread_out(np.array([4]), 8).tolist() == [4]
+    assert spread_out(np.arange(1, 4), 8).tolist() == [1, 2, 3]
