@@ -163,6 +163,7 @@ def test_history(windmill):
         "n_frequencies",
         "potential",
         "objective",
+        "lower",
         "share_at_zero",
         "share_at_upper",
         "plays",
@@ -174,6 +175,7 @@ def test_history(windmill):
     assert (np.diff(history["seconds"]) > 0).all()
     assert ((history["potential"] > 0) & (history["potential"] <= 1)).all()
     assert history["potential"][-1] < history["potential"][0]
+    assert (history["lower"] >= history["objective"] - 1e-9).all()  # at its best multiple
     np.testing.assert_allclose(result.weights.sum(), 1)
     assert result.status == "complete"
 
