@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from notsorandom import __version__
@@ -22,6 +23,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"notsorandom {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
+    add_demo(commands)
+    add_reproduce(commands)
+    options = parser.parse_args(arguments)
+    try:
+        return int(options.run(options, commands.choices[options.command]))
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except (OSError, ImportError) as error:  # no data, no disk, no extra: the message says it all
+        print(f"notsorandom {options.command}: {error}", file=sys.stderr)
+        return 1
+
+
+def add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe ``notsorandom demo``."""
     demo = commands.add_parser(
         "demo",
         help="learn the windmill: a table against random features, and a picture of the game",
@@ -36,20 +52,113 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="where the picture goes (default: %(default)s)",
     )
     demo.add_argument("--seed", type=int, default=0, help="random seed (default: %(default)s)")
-    options = parser.parse_args(arguments)
-    folder = options.output.resolve().parent
-    if not folder.is_dir():
-        parser.error(f"--output {options.output}: the folder {folder} doesn't exist; make it first")
-    if options.output.suffix not in PICTURES or options.output.is_dir():
-        parser.error(f"--output {options.output}: name a file that ends in {', '.join(PICTURES)}")
+    demo.set_defaults(run=run_demo)
+
+
+def run_demo(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Check the arguments, then run the demo."""
+    check_file(parser, options.output, PICTURES)
     if not 0 <= options.seed < 2**31:
         parser.error(f"--seed {options.seed}: it must be from 0 to {2**31 - 1}")
 
-    from notsorandom.experiments.demo import run_demo
+    from notsorandom.experiments import demo
 
-    try:
-        run_demo(options.output, print, options.seed)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
+    demo.run_demo(options.output, print, options.seed)
     return 0
+
+
+def add_reproduce(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe ``notsorandom reproduce``."""
+    reproduce = commands.add_parser(
+        "reproduce",
+        help="run the paper's experiments: tables and figures, ours and the paper's",
+        description="Run an experiment of the paper and show it beside the paper's figures. Every "
+        "fit is recorded as soon as it ends; a run that was interrupted goes on where it "
+        "stopped, and one that is complete is only shown.",
+        epilog="example: notsorandom reproduce table1 --tasks auto-truck --features 100 --seeds 1",
+    )
+    reproduce.add_argument(
+        "what",
+        metavar="experiment",
+        help="table1, figure1, figure2, windmill, checkerboard or peers",
+    )
+    reproduce.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("notsorandom-runs"),
+        help="folder of records, tables and pictures (default: %(default)s)",
+    )
+    reproduce.add_argument("--tasks", help="comma-separated, such as mnist-4-9,auto-truck")
+    reproduce.add_argument("--methods", help="comma-separated, such as rbf,lkrf,ours")
+    reproduce.add_argument("--features", help="comma-separated numbers, such as 100,500")
+    reproduce.add_argument("--seeds", type=int, help="trials, with seeds 0, 1, ...")
+    reproduce.add_argument(
+        "--jobs", type=int, default=1, help="fits at a time (default: %(default)s)"
+    )
+    reproduce.add_argument(
+        "--data",
+        help="folder of MNIST and CIFAR-10 (default: $NOTSORANDOM_DATA, else a cache folder)",
+    )
+    reproduce.set_defaults(run=run_reproduce)
+
+
+def run_reproduce(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Check the arguments, then run the experiment."""
+    from notsorandom.experiments.pairs import METHODS
+    from notsorandom.experiments.peers import PEERS
+    from notsorandom.experiments.reproduce import EXPERIMENTS, Options, reproduce
+    from notsorandom.experiments.tasks import TASKS
+
+    if options.what not in EXPERIMENTS:
+        parser.error(f"unknown experiment {options.what!r}: choose from {', '.join(EXPERIMENTS)}")
+    known = PEERS if options.what == "peers" else METHODS
+    narrowed = Options(
+        tasks=names(parser, "--tasks", options.tasks, TASKS),
+        methods=names(parser, "--methods", options.methods, known),
+        features=numbers(parser, "--features", options.features),
+        seeds=options.seeds,
+    )
+    for flag, value in (("--seeds", options.seeds), ("--jobs", options.jobs)):
+        if value is not None and value < 1:
+            parser.error(f"{flag} {value}: it must be at least 1")
+    if options.output.exists() and not options.output.is_dir():
+        parser.error(f"--output {options.output}: it must be a folder, but is a file")
+    reproduce(options.what, options.output, narrowed, print, options.jobs, options.data)
+    return 0
+
+
+def names(
+    parser: argparse.ArgumentParser, flag: str, text: str | None, known: Collection[str]
+) -> tuple[str, ...] | None:
+    """The names of a comma-separated list, each of which must be known."""
+    if text is None:
+        return None
+    found = tuple(name.strip() for name in text.split(","))
+    unknown = [name for name in found if name not in known]
+    if unknown:
+        parser.error(f"{flag}: unknown {', '.join(unknown)}; choose from {', '.join(known)}")
+    return found
+
+
+def numbers(parser: argparse.ArgumentParser, flag: str, text: str | None) -> tuple[int, ...] | None:
+    """The even positive numbers of a comma-separated list."""
+    if text is None:
+        return None
+    found = tuple(text.split(","))
+    if not all(
+        number.strip().isdecimal() and int(number) % 2 == 0 < int(number) for number in found
+    ):
+        parser.error(f"{flag} {text}: give even numbers of features, such as 100,500")
+    return tuple(int(number) for number in found)
+
+
+def check_file(parser: argparse.ArgumentParser, path: Path, endings: Sequence[str]) -> None:
+    """Refuse a file that can't be written, before any work is done for it."""
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        parser.error(f"--output {path}: the folder {folder} doesn't exist; make it first")
+    if path.suffix not in endings or path.is_dir():
+        parser.error(f"--output {path}: name a file that ends in {', '.join(endings)}")
+    if not os.access(folder, os.W_OK):
+        parser.error(f"--output {path}: the folder {folder} can't be written to")

@@ -85,8 +85,8 @@ def solve_svm(features: Array, labels: Array, loss: MarginLoss, tol: float) -> L
             dual = rounded.dual_of(margins)
             signed = labels * dual
             gradient = np.append(coef - features.T @ signed.astype(features.dtype), -signed.sum())
-            corner = features[(dual > 0) & (dual < rounded.upper)]
-            direction = -newton_solve(corner, curvature, n_samples, gradient)
+            inside = (dual > 0) & (dual < rounded.upper)
+            direction = -newton_solve(features[inside], curvature, n_samples, gradient)
             move = features @ direction[:-1].astype(features.dtype) + direction[-1]
             change = labels * move.astype(np.float64)
             step = line_search(rounded, coef, direction[:-1], margins, change)
@@ -99,7 +99,10 @@ def solve_svm(features: Array, labels: Array, loss: MarginLoss, tol: float) -> L
                 float(gradient[:-1] @ gradient[:-1]),
                 abs(gradient[-1] * intercept),
             )
-            if left <= SLACK * tol * (0.5 * coef @ coef + loss.loss(margins)):
+            # A corner that is still too round costs more than the last steps on it would gain.
+            rounding = 0.5 * (curvature - loss.curvature) * float(dual[inside] @ dual[inside])
+            allowed = max(SLACK * tol * (0.5 * coef @ coef + loss.loss(margins)), rounding)
+            if left <= allowed:
                 break
         # Margins anew, free of what the updates rounded; then the gap of the loss itself.
         margins = labels * (features @ coef.astype(features.dtype) + intercept).astype(np.float64)
@@ -123,25 +126,48 @@ def solve_svm(features: Array, labels: Array, loss: MarginLoss, tol: float) -> L
 
 
 def newton_solve(corner: Array, curvature: float, n_samples: int, gradient: Array) -> Array:
-    """Solve with the Hessian: the identity on the coefficients plus the corner's Gram matrix."""
+    r"""Solve with the Hessian: a ridge plus the corner's Gram matrix over the curvature.
+
+    It is as large as there are features, :math:`D + \Phi^T \Phi / c`, or, by Woodbury's identity,
+    as there are rows in the corner, :math:`c I + \Phi D^{-1} \Phi^T`: whichever is less.
+    """
     n_features = corner.shape[1]
-    hessian = np.empty((n_features + 1, n_features + 1))
-    hessian[:-1, :-1] = corner.T @ corner
-    hessian[-1, :-1] = hessian[:-1, -1] = corner.sum(axis=0, dtype=np.float64)
     # The intercept isn't regularised: with nobody in the corner it would have no curvature at all.
-    hessian[-1, -1] = len(corner) + 1e-6 * n_samples
-    hessian /= curvature
-    hessian[np.diag_indices(n_features)] += 1
-    # A sharp corner leaves the identity below the Gram matrix's rounding; then as little is added
-    # as makes it positive definite again. That bends the direction, not the solution.
-    rounding = np.finfo(corner.dtype).eps * np.trace(hessian)
+    intercept_ridge = 1e-6 * n_samples / curvature
+    if len(corner) >= n_features:
+        hessian = np.empty((n_features + 1, n_features + 1))
+        hessian[:-1, :-1] = corner.T @ corner
+        hessian[-1, :-1] = hessian[:-1, -1] = corner.sum(axis=0, dtype=np.float64)
+        hessian[-1, -1] = len(corner)
+        hessian /= curvature
+        hessian[np.diag_indices(n_features)] += 1
+        hessian[-1, -1] += intercept_ridge
+        return solve_positive(hessian, gradient, corner.dtype)
+    scaled = np.append(gradient[:-1], gradient[-1] / intercept_ridge)
+    gram = (corner @ corner.T).astype(np.float64)  # (n_corner, n_corner)
+    gram += 1 / intercept_ridge
+    gram[np.diag_indices(len(corner))] += curvature
+    right = corner @ scaled[:-1].astype(corner.dtype) + scaled[-1]
+    pull = solve_positive(gram, right, corner.dtype)
+    return scaled - np.append(corner.T @ pull.astype(corner.dtype), pull.sum() / intercept_ridge)
+
+
+def solve_positive(matrix: Array, right: Array, precision: Any) -> Array:
+    """Solve with a matrix that is positive definite but for the rounding of its Gram part.
+
+    A sharp corner leaves the identity below that rounding; then as little is added as makes the
+    matrix positive definite again. That bends Newton's direction, not the solution.
+    """
+    diagonal = np.diag(matrix).copy()
+    rounding = float(np.finfo(precision).eps * diagonal.sum())
     for jitter in (0.0, 1e-2, 1.0, 1e2, 1e4):
+        matrix[np.diag_indices(len(diagonal))] = diagonal + jitter * rounding
         try:
-            factor = linalg.cho_factor(hessian + jitter * rounding * np.eye(n_features + 1))
+            factor = linalg.cho_factor(matrix, check_finite=False)
         except linalg.LinAlgError:
             continue
-        return linalg.cho_solve(factor, gradient)
-    return gradient / np.trace(hessian)
+        return linalg.cho_solve(factor, right, check_finite=False)
+    return right / diagonal.sum()
 
 
 def line_search(

@@ -1,0 +1,129 @@
+"""Table 1 of the paper: methods by number of features on eight tasks, ours and theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from notsorandom.experiments import paper
+from notsorandom.experiments.pairs import METHODS, pair_config
+from notsorandom.experiments.paper import SIZES
+from notsorandom.experiments.records import Config, Record
+from notsorandom.experiments.tasks import TASKS
+
+__all__ = ["DEFAULT_METHODS", "SIZES", "TASKS", "table1_configs", "table1_markdown"]
+
+DEFAULT_METHODS = ("rbf", "lkrf", "ours", "paper")
+# Points of accuracy within which a baseline counts as reproduced.
+NEAR = 2.0
+# Sizes at which ours should win every cell.
+SMALL = 500
+
+
+def table1_configs(
+    tasks: Sequence[str], methods: Sequence[str], sizes: Sequence[int], n_seeds: int
+) -> list[Config]:
+    """All fits of a table: task by task, so that data are loaded once, small ones first."""
+    return [
+        pair_config(task, method, size, seed)
+        for task in tasks
+        for size in sizes
+        for method in methods
+        for seed in range(n_seeds)
+        if size <= (METHODS[method].most_features or size)
+    ]
+
+
+class Cells:
+    """Mean accuracies in percent, by task, method and size."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        values: dict[tuple[str, str, int], list[float]] = {}
+        for record in records:
+            config = record["config"]
+            cell = config["task"], config["method"], config["n_features"]
+            values.setdefault(cell, []).append(100 * record["outcome"]["test_accuracy"])
+        self.means = {cell: float(np.mean(each)) for cell, each in values.items()}
+        self.spreads = {
+            cell: float(np.std(each, ddof=1)) for cell, each in values.items() if len(each) > 1
+        }
+        self.n_seeds = max((len(each) for each in values.values()), default=0)
+        self.tasks = list(dict.fromkeys(task for task, _, _ in values))
+        self.methods = [name for name in METHODS if any(name == method for _, method, _ in values)]
+        self.sizes = sorted({size for _, _, size in values})
+
+    def best(self, task: str, size: int) -> str | None:
+        """The method with the highest mean in a column of a task."""
+        means = {
+            method: self.means[task, method, size]
+            for method in self.methods
+            if (task, method, size) in self.means
+        }
+        return max(means, key=lambda method: means[method]) if len(means) > 1 else None
+
+
+def papers(task: str, method: str, size: int) -> float | None:
+    """The paper's figure for a cell, if it has one."""
+    if task not in paper.TABLE1 or size not in paper.SIZES:
+        return None
+    return paper.TABLE1[task][METHODS[method].paper][paper.SIZES.index(size)]
+
+
+def table1_markdown(records: Sequence[Record]) -> str:
+    """The table with the paper's figures in brackets and the winners in bold, and its score."""
+    cells = Cells(records)
+    lines = [
+        f"Test accuracy in percent, mean over seeds ({cells.n_seeds}), the paper's in brackets; "
+        "bold: the best of a task at that m.",
+        "",
+        "| task | method | " + " | ".join(f"m = {size}" for size in cells.sizes) + " |",
+        "|---|---|" + "---|" * len(cells.sizes),
+    ]
+    for task in cells.tasks:
+        for method in cells.methods:
+            row = [
+                cell_text(cells, task, method, size) if (task, method, size) in cells.means else "-"
+                for size in cells.sizes
+            ]
+            lines.append(f"| {task} | {METHODS[method].title} | " + " | ".join(row) + " |")
+    lines += ["", *(f"- {METHODS[name].title}: {METHODS[name].note}." for name in cells.methods)]
+    lines += ["", *score(cells)]
+    return "\n".join(lines)
+
+
+def cell_text(cells: Cells, task: str, method: str, size: int) -> str:
+    """One cell: our figure, bold if it wins, and the paper's."""
+    text = f"{cells.means[task, method, size]:.2f}"
+    if cells.best(task, size) == method:
+        text = f"**{text}**"
+    theirs = papers(task, method, size)
+    return text if theirs is None else f"{text} ({theirs:.2f})"
+
+
+def score(cells: Cells) -> list[str]:
+    """In how many cells baselines are near the paper's, and ours above it."""
+    lines = []
+    for method in cells.methods:
+        pairs = [
+            (size, mean, theirs)
+            for (task, name, size), mean in cells.means.items()
+            if name == method and (theirs := papers(task, name, size)) is not None
+        ]
+        if not pairs:
+            continue
+        title = METHODS[method].title
+        if METHODS[method].paper == "ours":
+            above = sum(mean > theirs for _, mean, theirs in pairs)
+            small = [mean > theirs for size, mean, theirs in pairs if size <= SMALL]
+            lines.append(
+                f"- {title}: above the paper's in {above} of {len(pairs)} cells, and in "
+                f"{sum(small)} of the {len(small)} with m <= {SMALL}."
+            )
+        else:
+            near = sum(abs(mean - theirs) <= NEAR for _, mean, theirs in pairs)
+            lines.append(
+                f"- {title}: within {NEAR:.0f} points of the paper's in {near} of {len(pairs)} "
+                "cells."
+            )
+    return lines
