@@ -18,10 +18,12 @@ ORDER = [
     ["estimators"],
     ["datasets", "baselines"],
     ["inspection"],
-    ["plots"],
+    ["plots", "report"],
     ["experiments"],
     ["cli"],
 ]
+# A model writes its own report, which is made of everything.
+BACK = ("estimators", "report")
 NEVER = {("game", "search"), ("search", "game")}
 ROOT = Path(notsorandom.__file__).parent
 
@@ -37,6 +39,7 @@ def imports():
 def test_imports_go_one_way():
     level = {room: row for row, rooms in enumerate(ORDER) for room in rooms}
     seen = [(room, other) for room, other in imports() if room not in ("__init__", other)]
+    seen = [pair for pair in seen if pair != BACK]
     assert len(seen) > 20
     for room, other in seen:
         assert level[other] <= level[room], f"{room} imports {other}"

@@ -25,6 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
     add_demo(commands)
     add_reproduce(commands)
+    add_report(commands)
     options = parser.parse_args(arguments)
     try:
         return int(options.run(options, commands.choices[options.command]))
@@ -125,6 +126,35 @@ def run_reproduce(options: argparse.Namespace, parser: argparse.ArgumentParser) 
     if options.output.exists() and not options.output.is_dir():
         parser.error(f"--output {options.output}: it must be a folder, but is a file")
     reproduce(options.what, options.output, narrowed, print, options.jobs, options.data)
+    return 0
+
+
+def add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe ``notsorandom report``."""
+    report = commands.add_parser(
+        "report",
+        help="make one page of a run: its tables, charts and games",
+        description="Make a page of the records of a run, in one file that opens in any browser.",
+        epilog="example: notsorandom report notsorandom-runs -o report.html",
+    )
+    report.add_argument("folder", type=Path, metavar="run", help="folder of the run's records")
+    report.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("report.html"),
+        help="where the page goes (default: %(default)s)",
+    )
+    report.set_defaults(run=run_report)
+
+
+def run_report(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Check the arguments, then write the page."""
+    check_file(parser, options.output, (".html", ".htm"))
+
+    from notsorandom.experiments.report import write_run_report
+
+    print(write_run_report(options.folder, options.output).resolve())
     return 0
 
 

@@ -181,6 +181,44 @@ class _FourierEstimator(BaseEstimator):
             (average, self.history_) if same and average is not None else None,
         )
 
+    def report(
+        self,
+        path: Any,
+        X: Any,
+        y: Any,
+        *,
+        X_test: Any = None,
+        y_test: Any = None,
+        image_shape: Any = None,
+        title: str | None = None,
+    ) -> Any:
+        """Write a page about the model that opens in any browser: one file, no network.
+
+        It shows the spectrum, how the game went with its bounds, accuracy by number of features,
+        the confusion matrix; for two features and two classes, a slider through the rounds.
+
+        Parameters
+        ----------
+        path : str or Path
+            The HTML file to write.
+        X, y : array-likes
+            The training data.
+        X_test, y_test : array-likes, optional
+            Accuracies are measured on these; otherwise on the training data, and it says so.
+        image_shape : (height, width) or (height, width, n_channels), optional
+            If the columns are pixels: the heaviest frequencies are shown as images.
+        title : str, optional
+
+        Returns
+        -------
+        Path
+        """
+        from notsorandom.report import write_report  # the one way back through the house
+
+        return write_report(
+            self, path, X, y, X_test=X_test, y_test=y_test, image_shape=image_shape, title=title
+        )
+
     def _training_data(self, X: Any, y: Any) -> tuple[Rows, Array]:
         """Samples and labels given once more after the fit, as the game takes them."""
         check_is_fitted(self)

@@ -200,6 +200,28 @@ def fit_machines(features: Array, labels: Array, loss: MarginLoss) -> tuple[Arra
     return coef, intercept
 
 
+def heaviest_as_images(kernel: LearnedKernel, image_shape: Sequence[int], n_images: int) -> Array:
+    """The heaviest frequencies of a model on images, (n_images, height, width), channels averaged.
+
+    Parameters
+    ----------
+    kernel : LearnedKernel
+    image_shape : (height, width) or (height, width, n_channels)
+        Of the images whose pixels are the columns of `X`.
+    n_images : int
+        At most.
+    """
+    n_pixels = kernel.frequencies.shape[1]
+    if len(image_shape) not in (2, 3) or np.prod(image_shape) != n_pixels:
+        raise ValueError(
+            f"image_shape={tuple(image_shape)!r} is not allowed: it must be (height, width) or "
+            f"(height, width, n_channels), of {n_pixels} numbers together."
+        )
+    heaviest = np.argsort(-kernel.weights, kind="stable")[:n_images]
+    images = kernel.frequencies[heaviest].reshape(len(heaviest), *image_shape)
+    return images if images.ndim == 3 else images.mean(axis=-1)
+
+
 def whole_kernel(estimator: Any) -> LearnedKernel:
     """The kernel of all frequencies that the game found, before any were dropped."""
     kernel: LearnedKernel = estimator.kernel_

@@ -12,6 +12,7 @@ from notsorandom.datasets import make_checkerboard, make_windmill
 from notsorandom.estimators import FourierClassifier
 from notsorandom.experiments.records import Config, Record
 from notsorandom.experiments.synthetic import N_TEST, N_TRAIN, single_harmonics
+from notsorandom.experiments.tables import Table
 from notsorandom.inspection import Moment, moments, spread_out
 from notsorandom.kernel import LearnedKernel
 from notsorandom.plots import GameDisplay, GlobeDisplay, import_pyplot
@@ -117,24 +118,24 @@ def recorded_moments(record: Record) -> tuple[Array, Array, list[Moment]]:
     )
 
 
-def figure1_markdown(records: Sequence[Record]) -> str:
+def figure1_tables(records: Sequence[Record]) -> list[Table]:
     """What the pictures show, in a line each."""
-    lines = []
+    notes = []
     for record in records:
         outcome = record["outcome"]
         accuracy = f"{100 * outcome['test_accuracy']:.2f} % of {N_TEST:,} test samples"
         if record["config"]["kind"] == "evolution":
-            lines.append(f"- Windmill, {LAST_ROUND} rounds of one frequency, C = 1: {accuracy}.")
+            notes.append(f"Windmill, {LAST_ROUND} rounds of one frequency, C = 1: {accuracy}.")
         else:
             heaviest = ", ".join(
                 f"degree {degree} order {order} ({weight:.0%})"
                 for weight, (order, degree) in heaviest_harmonics(outcome)
             )
-            lines.append(
-                f"- Checkerboard, C = {SPHERE_C:.0f}: {accuracy} on {len(outcome['indices'])} "
+            notes.append(
+                f"Checkerboard, C = {SPHERE_C:.0f}: {accuracy} on {len(outcome['indices'])} "
                 f"harmonics; the heaviest: {heaviest}."
             )
-    return "\n".join(lines)
+    return [Table("The toy problems, seen", notes=tuple(notes))]
 
 
 def heaviest_harmonics(outcome: dict[str, Any]) -> list[tuple[float, list[int]]]:

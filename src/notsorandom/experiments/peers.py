@@ -21,6 +21,7 @@ from sklearn.svm import SVC, LinearSVC
 from notsorandom.baselines import median_gamma
 from notsorandom.estimators import FourierClassifier
 from notsorandom.experiments.records import Config, Record
+from notsorandom.experiments.tables import Table
 from notsorandom.experiments.tasks import load_task
 
 TASKS = ("auto-truck", "mnist-4-9")
@@ -136,33 +137,40 @@ def perform_peer(config: Config, data_home: str | None) -> dict[str, Any]:
     }
 
 
-def peers_markdown(records: Sequence[Record]) -> str:
+def peers_tables(records: Sequence[Record]) -> list[Table]:
     """A table a task."""
-    lines = [
-        "Size chosen on a held-out fifth of the training samples; for the exact SVM it is the "
-        "multiple of the median bandwidth's gamma, and C. Bytes: the pickled model."
-    ]
-    for task in dict.fromkeys(record["config"]["task"] for record in records):
-        lines += [
-            "",
-            f"| {task} | size | test % | seconds to fit | µs a row to predict | kilobytes |",
-            "|---|---|---|---|---|---|",
-        ]
-        rows: dict[tuple[str, str], list[dict[str, Any]]] = {}
-        for record in records:
-            config = record["config"]
-            if config["task"] == task:
-                row = config["method"], config["size"]
-                rows.setdefault(row, []).append(record["outcome"])
-        for (method, size), outcomes in rows.items():
-            accuracy, seconds, microseconds, n_bytes = (
-                np.mean([outcome[column] for outcome in outcomes])
-                for column in ("test_accuracy", "fit_seconds", "predict_microseconds", "bytes")
+    by_task: dict[str, list[Record]] = {}
+    for record in records:
+        by_task.setdefault(record["config"]["task"], []).append(record)
+    return [peers_table(task, each) for task, each in by_task.items()]
+
+
+def peers_table(task: str, records: Sequence[Record]) -> Table:
+    """Means over the seeds, a line a method and size."""
+    by_row: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for record in records:
+        row = record["config"]["method"], record["config"]["size"]
+        by_row.setdefault(row, []).append(record["outcome"])
+    rows = []
+    for (method, size), outcomes in by_row.items():
+        accuracy, seconds, microseconds, n_bytes = (
+            np.mean([outcome[column] for outcome in outcomes])
+            for column in ("test_accuracy", "fit_seconds", "predict_microseconds", "bytes")
+        )
+        rows.append(
+            (
+                f"{PEERS[method].title}, {'best' if size == BEST else 'small'}",
+                " or ".join(dict.fromkeys(str(outcome["chosen"]) for outcome in outcomes)),
+                f"{100 * accuracy:.2f}",
+                f"{seconds:.2f}",
+                f"{microseconds:.1f}",
+                f"{n_bytes / 1000:,.0f}",
             )
-            chosen = ", ".join(dict.fromkeys(str(outcome["chosen"]) for outcome in outcomes))
-            title = f"{PEERS[method].title}, {'best' if size == BEST else 'small'}"
-            lines.append(
-                f"| {title} | {chosen} | {100 * accuracy:.2f} | {seconds:.2f} | "
-                f"{microseconds:.1f} | {n_bytes / 1000:,.0f} |"
-            )
-    return "\n".join(lines)
+        )
+    return Table(
+        f"Peers on {task}",
+        "Best: the size chosen on a held-out fifth of the training samples. For the exact SVM it "
+        "is the multiple of the median bandwidth's gamma, and C.",
+        ("method", "size", "test %", "seconds to fit", "µs a row", "kilobytes pickled"),
+        tuple(rows),
+    )

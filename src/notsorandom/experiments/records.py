@@ -85,8 +85,13 @@ def key(config: Config) -> str:
     return json.dumps(config, sort_keys=True)
 
 
+def latest(records: Sequence[Record]) -> list[Record]:
+    """The records without those that were run again later."""
+    return list({key(record["config"]): record for record in records}.values())
+
+
 def matching(records: Sequence[Record], configs: Sequence[Config]) -> list[Record]:
-    """The records of some configurations; the last, where one was run twice."""
+    """The records of some configurations, in their order."""
     found = {key(record["config"]): record for record in records}
     return [found[key(config)] for config in configs if key(config) in found]
 

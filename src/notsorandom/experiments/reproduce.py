@@ -12,6 +12,7 @@ from notsorandom.experiments import figure1, figure2, peers, synthetic, table1
 from notsorandom.experiments.pairs import perform_pair
 from notsorandom.experiments.records import Config, Record, Records, matching
 from notsorandom.experiments.runner import run_missing
+from notsorandom.experiments.tables import Table
 from notsorandom.experiments.tasks import load_task
 
 # What a run computes, by the kind that its configuration names.
@@ -44,15 +45,15 @@ class Experiment:
     help : str
     configs : callable
         From options to all runs.
-    text : callable
-        From their records to a table in Markdown; draws nothing.
+    tables : callable
+        From their records to tables.
     draw : callable, optional
         From records to matplotlib figures, by name.
     """
 
     help: str
     configs: Callable[[Options], list[Config]]
-    text: Callable[[Sequence[Record]], str]
+    tables: Callable[[Sequence[Record]], list[Table]]
     draw: Callable[[Sequence[Record]], dict[str, Any]] | None = None
 
 
@@ -65,12 +66,12 @@ EXPERIMENTS: dict[str, Experiment] = {
             options.features or table1.SIZES,
             options.seeds or 3,
         ),
-        table1.table1_markdown,
+        table1.table1_tables,
     ),
     "figure1": Experiment(
         "the windmill's game, its potential at the start and at round 300, and the sphere",
         lambda options: figure1.figure1_configs(),
-        figure1.figure1_markdown,
+        figure1.figure1_tables,
         figure1.draw_figure1,
     ),
     "figure2": Experiment(
@@ -81,25 +82,25 @@ EXPERIMENTS: dict[str, Experiment] = {
             options.features or table1.SIZES,
             options.seeds or 10,
         ),
-        table1.table1_markdown,
+        table1.table1_tables,
         figure2.draw_figure2,
     ),
     "windmill": Experiment(
         "the windmill's figures in the text",
         lambda options: synthetic.windmill_configs(options.seeds or 3),
-        synthetic.windmill_markdown,
+        synthetic.windmill_tables,
     ),
     "checkerboard": Experiment(
         "the checkerboard's figures in the text",
         lambda options: synthetic.checkerboard_configs(options.seeds or 5),
-        synthetic.checkerboard_markdown,
+        synthetic.checkerboard_tables,
     ),
     "peers": Experiment(
         "other methods at 100 features and at their best size: accuracy, time and bytes",
         lambda options: peers.peers_configs(
             options.tasks or peers.TASKS, options.methods or tuple(peers.PEERS), options.seeds or 1
         ),
-        peers.peers_markdown,
+        peers.peers_tables,
     ),
 }
 
@@ -142,7 +143,9 @@ def reproduce(
         size=lambda config: config.get("n_features", 1),
     )
     shown = matching(records.read(), configs)
-    text = experiment.text(shown) + "\n\n" + provenance(shown)
+    text = "\n\n".join(
+        [*(table.markdown() for table in experiment.tables(shown)), provenance(shown)]
+    )
     (folder / f"{name}.md").write_text(text + "\n", encoding="utf-8")
     say(text)
     if experiment.draw is None:

@@ -16,6 +16,7 @@ from notsorandom.datasets import make_checkerboard, make_windmill
 from notsorandom.estimators import FourierClassifier
 from notsorandom.experiments import paper
 from notsorandom.experiments.records import Config, Record
+from notsorandom.experiments.tables import Table
 from notsorandom.search import Enumerate
 
 N_TRAIN, N_TEST = 2000, 50_000
@@ -131,47 +132,53 @@ def perform_synthetic(
     }
 
 
-def windmill_markdown(records: Sequence[Record]) -> str:
-    """The windmill's table."""
+def windmill_tables(records: Sequence[Record]) -> list[Table]:
+    """The windmill's figures."""
     theirs = paper.WINDMILL
     note = (
         f"The paper: {theirs['rbf']} % with the RBF kernel, {theirs['ours']} % with its method at "
-        "T = 1000. Size: features, or support vectors of the exact SVMs."
+        "T = 1000."
     )
-    return synthetic_markdown(records, note)
+    return [synthetic_table("The windmill", records, note)]
 
 
-def checkerboard_markdown(records: Sequence[Record]) -> str:
-    """The checkerboard's table."""
+def checkerboard_tables(records: Sequence[Record]) -> list[Table]:
+    """The checkerboard's figures."""
     theirs = paper.CHECKERBOARD
     note = (
         f"The paper: {theirs['usual kernels']} % with RBF and arc-cosine kernels, "
-        f"{theirs['ours']} % with its method on {theirs['n_harmonics']} harmonics. Size: "
-        "harmonics, or support vectors of the exact SVMs."
+        f"{theirs['ours']} % with its method on {theirs['n_harmonics']} harmonics."
     )
-    return synthetic_markdown(records, note)
+    return [synthetic_table("The checkerboard", records, note)]
 
 
-def synthetic_markdown(records: Sequence[Record], note: str) -> str:
+def synthetic_table(title: str, records: Sequence[Record], note: str) -> Table:
     """Means over the seeds, a line a model."""
     by_method: dict[str, list[dict[str, Any]]] = {}
     for record in records:
         by_method.setdefault(record["config"]["method"], []).append(record["outcome"])
-    n_seeds = max(len(outcomes) for outcomes in by_method.values())
-    lines = [
-        f"{N_TRAIN} training and {N_TEST:,} test samples, mean of {n_seeds} seeds; tuned: by "
-        "five-fold cross-validation on the training samples.",
-        "",
-        "| | test % | std | train % | size | seconds to fit |",
-        "|---|---|---|---|---|---|",
-    ]
+    rows = []
     for name, outcomes in by_method.items():
         test, train, size, seconds = (
             np.array([outcome[column] for outcome in outcomes])
             for column in ("test_accuracy", "train_accuracy", "size", "fit_seconds")
         )
-        lines.append(
-            f"| {name} | {100 * test.mean():.2f} | {100 * test.std():.2f} | "
-            f"{100 * train.mean():.2f} | {size.mean():.1f} | {seconds.mean():.2f} |"
+        rows.append(
+            (
+                name,
+                f"{100 * test.mean():.2f}",
+                f"{100 * test.std():.2f}",
+                f"{100 * train.mean():.2f}",
+                f"{size.mean():.1f}",
+                f"{seconds.mean():.2f}",
+            )
         )
-    return "\n".join([*lines, "", note])
+    n_seeds = max(len(outcomes) for outcomes in by_method.values())
+    return Table(
+        title,
+        f"{N_TRAIN} training and {N_TEST:,} test samples, mean over seeds ({n_seeds}); tuned: by "
+        "five-fold cross-validation on the training samples.",
+        ("model", "test %", "std", "train %", "size", "seconds to fit"),
+        tuple(rows),
+        (note, "Size: features, or support vectors of the exact SVMs."),
+    )

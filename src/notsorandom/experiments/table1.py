@@ -10,9 +10,10 @@ from notsorandom.experiments import paper
 from notsorandom.experiments.pairs import METHODS, pair_config
 from notsorandom.experiments.paper import SIZES
 from notsorandom.experiments.records import Config, Record
+from notsorandom.experiments.tables import Table
 from notsorandom.experiments.tasks import TASKS
 
-__all__ = ["DEFAULT_METHODS", "SIZES", "TASKS", "table1_configs", "table1_markdown"]
+__all__ = ["DEFAULT_METHODS", "SIZES", "TASKS", "table1_configs", "table1_tables"]
 
 DEFAULT_METHODS = ("rbf", "lkrf", "ours", "paper")
 # Points of accuracy within which a baseline counts as reproduced.
@@ -70,26 +71,32 @@ def papers(task: str, method: str, size: int) -> float | None:
     return paper.TABLE1[task][METHODS[method].paper][paper.SIZES.index(size)]
 
 
-def table1_markdown(records: Sequence[Record]) -> str:
-    """The table with the paper's figures in brackets and the winners in bold, and its score."""
+def table1_tables(records: Sequence[Record]) -> list[Table]:
+    """The table with the paper's figures in brackets, and its score."""
     cells = Cells(records)
-    lines = [
-        f"Test accuracy in percent, mean over seeds ({cells.n_seeds}), the paper's in brackets; "
-        "bold: the best of a task at that m.",
-        "",
-        "| task | method | " + " | ".join(f"m = {size}" for size in cells.sizes) + " |",
-        "|---|---|" + "---|" * len(cells.sizes),
-    ]
-    for task in cells.tasks:
-        for method in cells.methods:
-            row = [
+    rows = tuple(
+        (
+            task,
+            METHODS[method].title,
+            *(
                 cell_text(cells, task, method, size) if (task, method, size) in cells.means else "-"
                 for size in cells.sizes
-            ]
-            lines.append(f"| {task} | {METHODS[method].title} | " + " | ".join(row) + " |")
-    lines += ["", *(f"- {METHODS[name].title}: {METHODS[name].note}." for name in cells.methods)]
-    lines += ["", *score(cells)]
-    return "\n".join(lines)
+            ),
+        )
+        for task in cells.tasks
+        for method in cells.methods
+    )
+    settings = [f"{METHODS[name].title}: {METHODS[name].note}." for name in cells.methods]
+    return [
+        Table(
+            "Test accuracy by number of features",
+            f"In percent, mean over seeds ({cells.n_seeds}), the paper's in brackets; bold: the "
+            "best of a task at that m.",
+            ("task", "method", *(f"m = {size}" for size in cells.sizes)),
+            rows,
+            (*settings, *score(cells)),
+        )
+    ]
 
 
 def cell_text(cells: Cells, task: str, method: str, size: int) -> str:
@@ -117,13 +124,12 @@ def score(cells: Cells) -> list[str]:
             above = sum(mean > theirs for _, mean, theirs in pairs)
             small = [mean > theirs for size, mean, theirs in pairs if size <= SMALL]
             lines.append(
-                f"- {title}: above the paper's in {above} of {len(pairs)} cells, and in "
+                f"{title}: above the paper's in {above} of {len(pairs)} cells, and in "
                 f"{sum(small)} of the {len(small)} with m <= {SMALL}."
             )
         else:
             near = sum(abs(mean - theirs) <= NEAR for _, mean, theirs in pairs)
             lines.append(
-                f"- {title}: within {NEAR:.0f} points of the paper's in {near} of {len(pairs)} "
-                "cells."
+                f"{title}: within {NEAR:.0f} points of the paper's in {near} of {len(pairs)} cells."
             )
     return lines

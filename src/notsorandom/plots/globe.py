@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.plots.drawing import BLUE, RED, RESOLUTION, import_pyplot, mesh
+from notsorandom.plots.drawing import BLUE, RED, RESOLUTION, import_pyplot
 from notsorandom.rows import Array
 
 
@@ -56,28 +56,16 @@ class GlobeDisplay:
             axis.set_axis_off()
         return figure
 
-    def _axes(self) -> Array:
-        """Directions to the right, up, and towards the eye, as rows."""
-        turn, tilt = np.radians([self.longitude, self.latitude])
-        right = [-np.sin(turn), np.cos(turn), 0]
-        towards = [np.cos(tilt) * np.cos(turn), np.cos(tilt) * np.sin(turn), np.sin(tilt)]
-        return np.array([right, np.cross(towards, right), towards])
-
     def _draw_samples(self, axis: Any, X: Array, y: Array) -> None:
-        right, up, towards = self._axes() @ X.T
+        right, up, towards = view(self.longitude, self.latitude) @ X.T
         front = towards > 0
         colors = np.where(y == y.max(), RED, BLUE)
         axis.set_title("samples", fontsize=10)
         axis.scatter(right[front], up[front], c=colors[front], s=4, linewidths=0)
 
     def _draw_function(self, axis: Any, function: Callable[[Array], Array]) -> None:
-        flat, extent = mesh(np.array([-1.0, -1.0]), np.array([1.0, 1.0]))
-        squared = (flat**2).sum(axis=1)
-        front = squared < 1
-        seen = np.column_stack([flat[front], np.sqrt(1 - squared[front])]) @ self._axes()
-        values = np.full((RESOLUTION, RESOLUTION), np.nan)
-        values.ravel()[front] = function(seen)
-        limit = np.nanmax(np.abs(values))
+        values = front_of_globe(function, RESOLUTION, self.longitude, self.latitude)
+        limit, extent = np.nanmax(np.abs(values)), [-1, 1, -1, 1]
         axis.imshow(
             values,
             extent=extent,
@@ -88,3 +76,25 @@ class GlobeDisplay:
             interpolation="bilinear",
         )
         axis.contour(values, levels=[0], extent=extent, colors="k", linewidths=0.6)
+
+
+def view(longitude: float, latitude: float) -> Array:
+    """Directions to the right, up, and towards the eye, as rows."""
+    turn, tilt = np.radians([longitude, latitude])
+    right = [-np.sin(turn), np.cos(turn), 0]
+    towards = [np.cos(tilt) * np.cos(turn), np.cos(tilt) * np.sin(turn), np.sin(tilt)]
+    return np.array([right, np.cross(towards, right), towards])
+
+
+def front_of_globe(
+    function: Callable[[Array], Array], side: int, longitude: float = 30, latitude: float = 30
+) -> Array:
+    """Values over the half of the sphere that is seen, on a grid from the bottom; NaN around it."""
+    steps = np.linspace(-1, 1, side)
+    flat = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
+    squared = (flat**2).sum(axis=1)
+    front = squared < 1
+    seen = np.column_stack([flat[front], np.sqrt(1 - squared[front])]) @ view(longitude, latitude)
+    values = np.full(side**2, np.nan)
+    values[front] = function(seen)
+    return values.reshape(side, side)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.inspection import Moment, moments
+from notsorandom.inspection import Moment, heaviest_as_images, moments
 from notsorandom.kernel import LearnedKernel
 from notsorandom.plots.drawing import BLUE, axis_of
 from notsorandom.plots.game import draw_potential, reach_of
@@ -87,12 +87,6 @@ class SpectrumDisplay:
         """
         kernel: LearnedKernel = estimator.kernel_
         if image_shape is not None:
-            n_pixels = kernel.frequencies.shape[1]
-            if len(image_shape) not in (2, 3) or np.prod(image_shape) != n_pixels:
-                raise ValueError(
-                    f"image_shape={tuple(image_shape)!r} is not allowed: it must be (height, "
-                    f"width) or (height, width, n_channels), of {n_pixels} numbers together."
-                )
             return cls(kernel, image_shape=image_shape, n_images=n_images).plot(ax)
         if X is None:
             return cls(kernel).plot(ax)
@@ -110,7 +104,9 @@ class SpectrumDisplay:
         self.ax_ = axis = axis_of(ax)
         self.figure_ = axis.figure
         if self.image_shape is not None:
-            self._draw_images(axis, self.image_shape)
+            images = heaviest_as_images(self.kernel, self.image_shape, self.n_images)
+            axis.imshow(mosaic(images), cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
+            axis.set_axis_off()
         elif self.landscape is not None:
             X, moment = self.landscape
             draw_potential(axis, moment, reach_of(moment), Rows(X))
@@ -121,14 +117,6 @@ class SpectrumDisplay:
             axis.plot(sizes, self.kernel.weights, "o", color=BLUE, markersize=3)
             axis.set(xlabel="length or degree of the frequency", ylabel="weight", ylim=(0, None))
         return self
-
-    def _draw_images(self, axis: Any, image_shape: Sequence[int]) -> None:
-        heaviest = np.argsort(-self.kernel.weights, kind="stable")[: self.n_images]
-        images = self.kernel.frequencies[heaviest].reshape(len(heaviest), *image_shape)
-        if images.ndim == 4:
-            images = images.mean(axis=-1)
-        axis.imshow(mosaic(images), cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
-        axis.set_axis_off()
 
 
 def mosaic(images: Array) -> Array:

@@ -1,0 +1,38 @@
+"""A table of results: for the terminal, for a document, for a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells with a caption above and notes below.
+
+    Parameters
+    ----------
+    title, caption : str
+    headers : tuple of str
+        May be empty: then there are only notes.
+    rows : tuple of tuples of str
+        What is best is in double asterisks.
+    notes : tuple of str
+    """
+
+    title: str
+    caption: str = ""
+    headers: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def markdown(self) -> str:
+        """The table as a document has it."""
+        parts = [f"## {self.title}"]
+        if self.caption:
+            parts.append(self.caption)
+        if self.headers:
+            lines = [self.headers, ("---",) * len(self.headers), *self.rows]
+            parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
+        if self.notes:
+            parts.append("\n".join(f"- {note}" for note in self.notes))
+        return "\n\n".join(parts)
