@@ -15,10 +15,10 @@ import time
 from typing import Any
 
 import numpy as np
-from pairs import load
 
 from notsorandom import Ascent, FourierClassifier
 from notsorandom.datasets import make_checkerboard
+from notsorandom.experiments.tasks import load_task
 
 
 def timed(function: Any, *args: Any) -> tuple[Any, float]:
@@ -53,7 +53,7 @@ def run_sphere() -> None:
 
 def run_truck() -> None:
     """Print what certificates and new weights cost and give."""
-    X, y, X_test, y_test = load("auto-truck", None)
+    X, y, X_test, y_test = load_task("auto-truck", None)
     model = FourierClassifier(100, random_state=0)
     _, seconds = timed(model.fit, X, y)
     certificate, more = timed(model.certificate, X, y)

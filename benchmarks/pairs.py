@@ -26,28 +26,12 @@ from sklearn.svm import LinearSVC
 
 from notsorandom import FourierClassifier
 from notsorandom.baselines import median_gamma
-from notsorandom.datasets import fetch_cifar10, fetch_mnist, hog
+from notsorandom.experiments.tasks import TASKS, load_task
 
-SHORT = "plane auto bird cat deer dog frog horse ship truck".split()
-TASKS = "mnist-1-7 mnist-4-9 mnist-5-6 plane-bird auto-truck dog-frog auto-ship auto-deer".split()
 LARGE = 5000
 
 
-def load(task: str, data_home: str | None) -> tuple[Any, Any, Any, Any]:
-    """Training and test samples of a task, in float32, with labels of 0 and 1."""
-    if task.startswith("mnist-"):
-        X, y, X_test, y_test = fetch_mnist(data_home)
-        first, second = (int(digit) for digit in task.split("-")[1:])
-        X, X_test = (part.astype(np.float32) / 255 for part in (X, X_test))
-    else:
-        images, y, test_images, y_test = fetch_cifar10(data_home)
-        first, second = (SHORT.index(name) for name in task.split("-"))
-        X, X_test = (hog(part, data_home) for part in (images, test_images))
-    train, test = (np.isin(labels, (first, second)) for labels in (y, y_test))
-    return X[train], (y[train] == second) * 1, X_test[test], (y_test[test] == second) * 1
-
-
-def measure(model: Any, data: tuple[Any, Any, Any, Any]) -> tuple[float, float, float]:
+def measure(model: Any, data: Any) -> tuple[float, float, float]:
     """Test accuracy in percent, seconds to fit, seconds to predict."""
     X, y, X_test, y_test = data
     began = time.perf_counter()
@@ -93,7 +77,7 @@ def main() -> None:
         parser.error(f"unknown tasks {', '.join(unknown)}: choose from {', '.join(TASKS)}")
     sizes = [options.features] if options.skip_large else [options.features, LARGE]
     for task in tasks:
-        data = load(task, options.data_home)
+        data = load_task(task, options.data_home)
         print(f"{task}: {len(data[0])} training and {len(data[2])} test samples", flush=True)
         makers: dict[str, Callable[[int], Any]] = {
             f"ours, m = {options.features}": partial(ours, options.features),

@@ -2,7 +2,7 @@
 
     python benchmarks/search.py
 
-On auto-truck of `benchmarks/pairs.py` (n = 10,000, d = 512). Both searches look at the same
+On the pair auto-truck (n = 10,000, d = 512). Both searches look at the same
 landscapes, of the first round of a game and of the one after 40 frequencies, at the default
 smoothing and without; a height is the square root of the potential's share of its largest value.
 `Ascent` is also shown with more steps, all of them on all rows.
@@ -15,9 +15,9 @@ import time
 from typing import Any
 
 import numpy as np
-from pairs import TASKS, load
 
 from notsorandom import Ascent, Euclidean, Langevin
+from notsorandom.experiments.tasks import TASKS, load_task
 from notsorandom.game import LOSSES, play
 from notsorandom.rows import Rows
 from notsorandom.spaces import Landscape
@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--task", default="auto-truck", choices=TASKS)
     parser.add_argument("--data-home", default=None)
     options = parser.parse_args()
-    X, y, _, _ = load(options.task, options.data_home)
+    X, y, _, _ = load_task(options.task, options.data_home)
     labels = np.where(y == 1, 1, -1)[:, None].astype(np.float32)
     rows, loss = Rows(X), LOSSES["hinge"](1.0)
     result = play(

@@ -1,4 +1,4 @@
-"""How far the chosen smoothing is from the best fixed one, on the pairs of `benchmarks/pairs.py`.
+"""How far the chosen smoothing is from the best fixed one, on the paper's eight pairs of classes.
 
     python benchmarks/smoothing.py --seeds 3
 
@@ -11,9 +11,9 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-from pairs import TASKS, load
 
 from notsorandom import FourierClassifier
+from notsorandom.experiments.tasks import TASKS, load_task
 
 FIXED = (0.0, 0.02, 0.04, 0.06, 0.09, 0.13)
 
@@ -30,7 +30,7 @@ def main() -> None:
     options = parser.parse_args()
     print(f"{'':<12}" + "".join(f"{value:>8}" for value in (*FIXED, "auto", "- best")))
     for task in options.tasks.split(","):
-        X, y, X_test, y_test = load(task, options.data_home)
+        X, y, X_test, y_test = load_task(task, options.data_home)
         scores = []
         for smoothing in (*FIXED, "auto"):
             runs = [

@@ -19,9 +19,9 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from pairs import load
 
 from notsorandom import FourierClassifier, FourierFeatures, Sphere
+from notsorandom.experiments.tasks import load_task
 from notsorandom.rows import Array, Rows
 from notsorandom.spaces.gegenbauer import zonal
 
@@ -98,7 +98,7 @@ def run_wide() -> None:
 
 def run_mnist() -> None:
     """Print accuracies on unit-norm images."""
-    X, y, X_test, y_test = load("mnist-4-9", None)
+    X, y, X_test, y_test = load_task("mnist-4-9", None)
     X, X_test = (part / np.linalg.norm(part, axis=1, keepdims=True) for part in (X, X_test))
     for space in ("sphere", "euclidean"):
         scores, began = [], time.perf_counter()
