@@ -5,6 +5,11 @@ import numpy as np
 from scipy import optimize, sparse, special
 
 
+def unit(X):
+    """Rows of norm one."""
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
 def potential(X, measure, frequency):
     """Sum over the tasks of the squared magnitude of the measure's Fourier transform."""
     total = 0.0

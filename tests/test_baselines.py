@@ -3,6 +3,7 @@ import pytest
 import reference
 from scipy import optimize
 from scipy.spatial.distance import pdist
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
@@ -215,3 +216,24 @@ class TestLKRF:
             LKRF(**settings).fit(np.eye(4), [0, 1, 0, 1])
         with pytest.raises(ValueError, match="y has only one class, "):
             LKRF().fit(np.eye(4), [1, 1, 1, 1])
+
+
+def test_a_failed_fit_leaves_everything_as_it_was(rng):
+    X, y = rng.standard_normal((30, 3)), np.arange(30) % 2
+    fresh = LKRF(5, n_pool=20)
+    with pytest.raises(ValueError, match="only one class"):
+        fresh.fit(X, 0 * y)
+    with pytest.raises(NotFittedError):
+        fresh.transform(X)
+    model = LKRF(5, n_pool=20, random_state=0).fit(X, y)
+    before = model.transform(X)
+    with pytest.raises(ValueError, match="only one class"):
+        model.fit(X[:, :2], 0 * y)
+    np.testing.assert_array_equal(model.transform(X), before)
+
+
+def test_sobol_sequences_end_somewhere():
+    wide = RandomFourierFeatures(2, draw="quasi")
+    with pytest.raises(ValueError, match="draw='quasi' is not possible with 21202 columns"):
+        wide.fit(np.eye(2, 21202))
+    assert median_gamma([[0, 0], [3, 4]]) == 0.5 / 25

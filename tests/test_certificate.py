@@ -218,7 +218,7 @@ class TestEstimators:
         assert math.isnan(whole.generalization)
         assert "unknown" in repr(whole)
         for labels in (["d"] * 90, ["a"] * 90, ["a", "b"] * 45, ["a", "b", "c", "d", "c"] * 18):
-            with pytest.raises(ValueError, match="samples of just those seen at fit"):
+            with pytest.raises(ValueError, match="samples of just the classes seen at fit"):
                 model.certificate(X, labels)
 
 

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
+import reference
 
 from notsorandom import FourierClassifier, FourierFeatures, Sphere
-from notsorandom.baselines import LKRF
+from notsorandom.baselines import LKRF, RandomFourierFeatures
 from notsorandom.datasets import make_checkerboard, make_windmill
 from notsorandom.game import LOSSES, replay
 from notsorandom.inspection import (
@@ -81,9 +82,14 @@ class TestMoments:
                 moments(model, X, y)
         X, y = make_windmill(80, random_state=0)
         model = FourierFeatures(8, random_state=0).fit(X, y)
-        for rounds in ([0], [1, 99]):
-            with pytest.raises(ValueError, match=r"rounds=\[.*\] is not allowed: the game had"):
+        for rounds in ([0], [1, 99], []):
+            with pytest.raises(ValueError, match=r"rounds=\[.*\] is not allowed: give some from 1"):
                 moments(model, X, y, rounds)
+        with pytest.raises(ValueError, match="X has 40 samples, but the game was played on 80"):
+            moments(model, X[:40], y[:40])
+        reweighted = FourierFeatures(30, smoothing=0.05, reweight=True, random_state=0).fit(X, y)
+        with pytest.raises(ValueError, match="look at the whole model"):
+            moments(reweighted.head(2), X, y)
 
 
 @pytest.mark.parametrize("space", ["euclidean", "sphere", Sphere("degree", max_degree=6)])
@@ -136,6 +142,60 @@ class TestAccuracyBySize:
         model = FourierFeatures(8, phase="paired", random_state=0).fit(X, y)
         with pytest.raises(ValueError, match=r"sizes=\[3\] is not allowed: this model has 8"):
             accuracy_by_size(model, X, y, X, y, [3])
+
+    def test_bad_test_data_are_refused(self):
+        X, y = make_windmill(80, random_state=0)
+        model = FourierFeatures(8, random_state=0).fit(X, y)
+        for X_test, y_test in (
+            (X[:, :1], y),
+            (X * np.nan, y),
+            (X, y[:1]),
+            (X, y[:, None] + [0, 1]),
+        ):
+            with pytest.raises(ValueError, match=r".+"):
+                accuracy_by_size(model, X, y, X_test, y_test)
+        with pytest.raises(ValueError, match=r"sizes=\[\] is not allowed"):
+            accuracy_by_size(model, X, y, X, y, [])
+
+    def test_baselines_see_the_same_samples(self, rng):
+        """Samples of any length, where the space takes their directions."""
+        Z = rng.standard_normal((200, 5))
+        y = Z[:, 0] * Z[:, 1] > 0
+        space = Sphere("zonal", normalize=True)
+        accuracies = []
+        for X in (reference.unit(Z), 1000 * reference.unit(Z)):
+            model = FourierFeatures(30, space=space, smoothing=0.05, random_state=0).fit(X, y)
+            accuracies.append(accuracy_by_size(model, X, y, X, y, [30])[1]["random (RBF)"])
+        np.testing.assert_allclose(*accuracies, atol=0.03)
+
+    def test_baselines_of_pairs_have_even_sizes(self):
+        X, y = make_windmill(80, random_state=0)
+        model = FourierFeatures(8, random_state=0).fit(X, y)
+        pairs = {"pairs": RandomFourierFeatures(phase="paired", random_state=0)}
+        _, found = accuracy_by_size(model, X, y, X, y, [3, 8], pairs)
+        assert np.isnan(found["pairs"]).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("n_components", [24, 30, 60])
+def test_the_lower_bound_by_round_is_one(n_components):
+    """Whether or not there was room for the highest peaks."""
+    X, y = make_checkerboard(100, random_state=0)
+    space = Sphere("degree", max_degree=6)
+    best = FourierFeatures(49, space=space, smoothing=0, dynamics="primal_dual").fit(X, y)
+    value = best.certificate(X, y).upper
+    model = FourierFeatures(n_components, space=space, smoothing=0, n_rounds=60, random_state=0)
+    assert model.fit(X, y).history_["lower"].max() <= value
+
+
+@pytest.mark.parametrize("settings", [{}, {"smoothing": 0.3}, {"smoothing": 0, "n_components": 10}])
+def test_the_lower_bound_at_the_equilibrium_is_one(settings):
+    X, y = make_checkerboard(80, random_state=0)
+    space = Sphere("harmonic", max_degree=6)
+    whole = FourierFeatures(60, space=space, dynamics="primal_dual", smoothing=0).fit(X, y)
+    settings = {"n_components": 40, **settings}
+    model = FourierFeatures(space=space, dynamics="primal_dual", **settings).fit(X, y)
+    _, upper, lower = bounds_by_round(model, X, y)
+    assert lower[-1] <= min(upper[-1], whole.certificate(X, y).upper)
 
 
 def test_whole_degrees_are_not_parted():

@@ -1,9 +1,12 @@
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
+from notsorandom import FourierClassifier
+from notsorandom.datasets import make_windmill
 from notsorandom.game import LOSSES
-from notsorandom.linear import solve_svm
+from notsorandom.linear import newton_solve, solve_svm
 
 
 def problem(rng, n_samples=300, n_features=12, share=0.5, dtype=np.float64):
@@ -78,3 +81,35 @@ def test_useless_features_give_the_majority(rng):
     machine = solve_svm(np.zeros((7, 2)), labels, LOSSES["hinge"](1.0), 1e-6)
     assert machine.intercept > 0
     np.testing.assert_allclose(machine.primal_value, 4.0, rtol=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("C", [1.0, 100.0, 1e4])
+@pytest.mark.parametrize("shape", [(300, 150), (60, 200), (200, 60)])
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_few_positives_and_large_c(rng, loss, C, shape, noise):
+    X, labels = rng.standard_normal(shape), -np.ones(shape[0])
+    labels[: max(2, shape[0] // 33)] = 1
+    X[:, 0] += 3 * labels
+    labels[rng.uniform(size=len(labels)) < noise] *= -1
+    machine = solve_svm(X, labels, LOSSES[loss](C), 1e-3)
+    assert machine.gap <= 1e-3
+
+
+def test_rows_and_columns_solve_the_same(rng):
+    """Newton's system by the features' Gram matrix and by the rows' own."""
+    for n_rows, n_features in ((5, 9), (9, 5), (0, 4), (6, 6)):
+        corner, gradient = (
+            rng.standard_normal((n_rows, n_features)),
+            rng.standard_normal(n_features + 1),
+        )
+        wide = np.column_stack([corner, np.ones(n_rows)])
+        ridge = np.diag([1.0] * n_features + [1e-6 * 50 / 0.3])
+        expected = np.linalg.solve(ridge + wide.T @ wide / 0.3, gradient)
+        np.testing.assert_allclose(newton_solve(corner, 0.3, 50, gradient), expected, rtol=1e-6)
+
+
+def test_what_cannot_be_solved_is_said():
+    X, y = make_windmill(60, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="try a smaller C"):
+        FourierClassifier(80, loss="squared_hinge", C=1e39, smoothing=0.05).fit(X, y)

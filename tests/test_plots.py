@@ -1,5 +1,10 @@
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
+import reference
+from sklearn.exceptions import NotFittedError
 
 from notsorandom import FourierClassifier, Sphere
 from notsorandom.datasets import make_checkerboard, make_windmill
@@ -147,10 +152,49 @@ class TestOnThePlane:
 
     def test_more_than_two_dimensions_are_refused(self, model):
         X, y = make_checkerboard(100, random_state=0)
-        with pytest.raises(ValueError, match=r"X has shape \(100, 3\) and y has 2 classes"):
+        for display in (GameDisplay, SpectrumDisplay):
+            with pytest.raises(ValueError, match=r"X has 3 columns, on .* but only games of two"):
+                display.from_estimator(model, X, y)
+
+    @pytest.mark.parametrize("normalize", [False, True])
+    def test_a_circle_is_not_a_plane(self, normalize, rng):
+        X = reference.sphere_points(rng, 80, 2)
+        y = X[:, 0] > 0
+        model = FourierClassifier(6, space=Sphere("zonal", normalize=normalize)).fit(X, y)
+        for display in (GameDisplay, SpectrumDisplay):
+            with pytest.raises(ValueError, match="X has 2 columns, on ZonalSphere, but only"):
+                display.from_estimator(model, X, y)
+
+    def test_three_classes_have_no_border_to_draw(self, rng):
+        X, y = rng.standard_normal((60, 2)), np.arange(60) % 3
+        model = FourierClassifier(6, random_state=0).fit(X, y)
+        with pytest.raises(ValueError, match="The model has 3 classes, but a game is drawn for"):
             GameDisplay.from_estimator(model, X, y)
-        with pytest.raises(ValueError, match=r"X has shape \(100, 3\), but the potential"):
+
+    def test_integers_names_and_words(self, rng):
+        """Columns with names, of integers, and classes that are words."""
+        X = pd.DataFrame(rng.integers(0, 9, size=(60, 2)), columns=["a", "b"])
+        y = np.array(["no", "yes"])[(X["a"] > X["b"]).to_numpy().astype(int)]
+        model = FourierClassifier(6, random_state=0).fit(X, y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            GameDisplay.from_estimator(model, X, y)
             SpectrumDisplay.from_estimator(model, X, y)
+            HistoryDisplay.from_estimator(model, X, y)
+            PathDisplay.from_estimator(model, X, y, X, y)
+
+    def test_heads_are_models_too(self, windmill):
+        model, X, y = windmill
+        for size in (1, 6, 20):
+            head = model.features_.head(size)
+            display = GameDisplay.from_estimator(head, X, y)
+            assert len(display.moments[-1].kernel.weights) == size
+            HistoryDisplay.from_estimator(head, X, y)
+
+    def test_unfitted_models_are_refused(self):
+        for display in (HistoryDisplay, SpectrumDisplay):
+            with pytest.raises(NotFittedError):
+                display.from_estimator(FourierClassifier())
 
 
 def test_spectrum_as_images(rng):
@@ -168,3 +212,5 @@ def test_spectrum_as_images(rng):
     )
     with pytest.raises(ValueError, match=r"image_shape=\(5, 5\) is not allowed"):
         SpectrumDisplay.from_estimator(model, image_shape=(5, 5))
+    with pytest.raises(ValueError, match="n_images=0 is not allowed"):
+        SpectrumDisplay.from_estimator(model, image_shape=(4, 3), n_images=0)

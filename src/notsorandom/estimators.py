@@ -226,8 +226,8 @@ class _FourierEstimator(BaseEstimator):
         classes, codes = np.unique(y, return_inverse=True)
         if not np.array_equal(classes, self.classes_):
             raise ValueError(
-                f"y has the classes {classes.tolist()!r}, but it takes samples of just those seen "
-                f"at fit, {self.classes_.tolist()!r}."
+                f"y has {shortened(classes)}, but this {type(self).__name__} takes samples of just "
+                f"the classes seen at fit, {shortened(self.classes_)}."
             )
         return Rows(self.kernel_.space.prepare(X)), signs(codes, len(classes), X.dtype)
 
@@ -272,6 +272,12 @@ class _FourierEstimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
+
+
+def shortened(classes: Array) -> str:
+    """The first few of some classes, for a message."""
+    names = [repr(name) for name in classes.tolist()]
+    return ", ".join(names[:10]) + (f", ... ({len(names)} in all)" if len(names) > 10 else "")
 
 
 class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _FourierEstimator):
@@ -386,7 +392,8 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fourie
 
         They are the features that a fit with that `n_components` and the same smoothing finds,
         so one fit gives every smaller size. On the sphere's harmonics, those found again later
-        have the weight of the longer game.
+        have the weight of the longer game; with ``reweight=True`` they are the first of those
+        that were kept.
         """
         check_is_fitted(self)
         kernel = self.kernel_.head(n_components)
@@ -395,8 +402,11 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fourie
         shorter.__dict__.pop("average_kernel_", None)  # that of the whole game
         shorter.kernel_ = kernel
         shorter.frequencies_, shorter.phases_ = kernel.frequencies, kernel.phases
-        n_rounds = 1 + int(np.searchsorted(self.history_["n_frequencies"], len(kernel.weights)))
-        shorter.history_ = {name: column[:n_rounds] for name, column in self.history_.items()}
+        if not self.reweight:
+            count = len(kernel.weights)
+            n_rounds = 1 + int(np.searchsorted(self.history_["n_frequencies"], count))
+            shorter.history_ = {name: column[:n_rounds] for name, column in self.history_.items()}
+            shorter.history_["n_frequencies"] = np.minimum(shorter.history_["n_frequencies"], count)
         return shorter
 
     @property
@@ -450,7 +460,7 @@ class FourierClassifier(ClassifierMixin, _FourierEstimator):
             )
         self.features_ = FourierFeatures(**self.get_params(deep=False))
         self.features_.__dict__ |= self._learned()
-        if self.duality_gap_ > DUALITY_GAP:
+        if not self.duality_gap_ <= DUALITY_GAP:
             warnings.warn(
                 f"The final SVM was solved to a relative duality gap of {self.duality_gap_:.1e}, "
                 f"not to {DUALITY_GAP:.0e}: try a smaller C.",

@@ -8,14 +8,18 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from notsorandom.baselines import RandomFourierFeatures
 from notsorandom.game import LOSSES, MarginLoss, replay
 from notsorandom.kernel import LearnedKernel
 from notsorandom.learning import DUALITY_GAP, predicted_codes
 from notsorandom.linear import decide, one_versus_rest
+from notsorandom.parameters import check_number
 from notsorandom.rows import Array, Rows
 
+# Frequencies whose potential is computed at a time.
+STRIP = 1024
 # Sizes and rounds at which something is computed anew, if none are asked for.
 N_POINTS = 8
 
@@ -57,8 +61,14 @@ def moments(estimator: Any, X: Any, y: Any, rounds: Sequence[int] | None = None)
         The training data.
     rounds : sequence of int, optional
         Counted from one; by default the first, the last, and one in between.
+
+    Returns
+    -------
+    list of Moment
+        In the order of the rounds. With ``reweight=True`` they are of all frequencies that were
+        found, in the weights of the play, before any were dropped.
     """
-    rows, labels = estimator._training_data(X, y)
+    rows, labels = played_data(estimator, X, y)
     kernel, history = whole_kernel(estimator), estimator.history_
     n_rounds = len(history["n_frequencies"])
     if "plays" not in history or kernel.space.kind == "finite":
@@ -68,10 +78,10 @@ def moments(estimator: Any, X: Any, y: Any, rounds: Sequence[int] | None = None)
         )
     if rounds is None:
         rounds = spread_out(np.arange(1, n_rounds + 1), 3).tolist()
-    if any(number not in range(1, n_rounds + 1) for number in rounds):
+    if not len(rounds) or any(number not in range(1, n_rounds + 1) for number in rounds):
         raise ValueError(
-            f"rounds={list(rounds)!r} is not allowed: the game had {n_rounds} rounds, counted "
-            "from 1."
+            f"rounds={list(rounds)!r} is not allowed: give some from 1 to {n_rounds}, as many as "
+            "the game had."
         )
     loss = LOSSES[estimator.loss](float(estimator.C))
     duals = replay(
@@ -87,7 +97,7 @@ def moments(estimator: Any, X: Any, y: Any, rounds: Sequence[int] | None = None)
     )
     n_columns = kernel.space.n_columns(kernel.phase)
     found = []
-    for number, dual in zip(range(1, n_rounds + 1), duals, strict=False):
+    for number, dual in zip(range(1, max(rounds) + 1), duals, strict=False):
         if number in rounds:
             part = kernel.head(int(history["n_frequencies"][number - 1]) * n_columns)
             coef, intercept = fit_machines(part.features_of(rows), labels, loss)
@@ -103,11 +113,11 @@ def bounds_by_round(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, Array
     rounds : ndarray of shape (n_points,)
         Counted from one.
     upper : ndarray of shape (n_points,)
-        Objective of the SVM on the features found until then.
+        The least objective of an SVM on the features found by then, or at a point before.
     lower : ndarray of shape (n_points,)
         The best that a dual point said until then, with the peaks found for it as the highest.
     """
-    rows, labels = estimator._training_data(X, y)
+    rows, labels = played_data(estimator, X, y)
     kernel, history = whole_kernel(estimator), estimator.history_
     loss = LOSSES[estimator.loss](float(estimator.C))
     counts = history["n_frequencies"] * kernel.space.n_columns(kernel.phase)
@@ -142,41 +152,44 @@ def accuracy_by_size(
     sizes : sequence of int, optional
         By default a few, up to all features.
     baselines : dict of str to transformer, optional
-        Fitted anew at the largest size; by default random features of the RBF kernel. All get the
-        same SVM, with the estimator's loss and `C`.
+        Of :mod:`notsorandom.baselines`, fitted anew at the largest size; by default random
+        features of the RBF kernel. All get the same SVM, with the estimator's loss and `C`.
 
     Returns
     -------
     sizes : ndarray of shape (n_sizes,)
     accuracies : dict of str to ndarray of shape (n_sizes,)
-        The estimator's as ``"learned"``.
+        The estimator's as ``"learned"``; NaN where a baseline has no such size.
     """
     rows, labels = estimator._training_data(X, y)
     kernel = estimator.kernel_
     possible = possible_sizes(kernel)
     if sizes is None:
         sizes = spread_out(possible, N_POINTS).tolist()
-    if not set(sizes) <= set(possible.tolist()):
+    if not len(sizes) or not set(sizes) <= set(possible.tolist()):
         raise ValueError(
             f"sizes={list(sizes)!r} is not allowed: this model has {kernel.n_components} features, "
             f"and can be cut at {summary(possible)}."
         )
     if baselines is None:
         baselines = {"random (RBF)": RandomFourierFeatures(random_state=0)}
+    X_test = validate_data(estimator, X_test, dtype=rows.dtype, reset=False)
+    y_test = column_or_1d(y_test)
+    check_consistent_length(X_test, y_test)
     loss = LOSSES[estimator.loss](float(estimator.C))
     kernels = {"learned": kernel}
     for name, baseline in baselines.items():
-        model = clone(baseline).set_params(n_components=max(sizes)).fit(X, y)
+        model = clone(baseline).set_params(n_components=max(sizes)).fit(rows.array, y)
         kernels[name] = model.kernel_
-    test_rows = Rows(kernel.space.prepare(np.asarray(X_test, dtype=rows.dtype)))
+    test_rows = Rows(kernel.space.prepare(X_test))
     accuracies = {
         name: np.array(
             [
                 np.mean(
                     estimator.classes_[predict(each.head(size), rows, labels, test_rows, loss)]
-                    == np.asarray(y_test)
+                    == y_test
                 )
-                if size <= each.n_components
+                if size in possible_sizes(each)
                 else np.nan
                 for size in sizes
             ]
@@ -211,6 +224,7 @@ def heaviest_as_images(kernel: LearnedKernel, image_shape: Sequence[int], n_imag
     n_images : int
         At most.
     """
+    check_number("n_images", n_images, above=0, integer=True)
     n_pixels = kernel.frequencies.shape[1]
     if len(image_shape) not in (2, 3) or np.prod(image_shape) != n_pixels:
         raise ValueError(
@@ -222,10 +236,51 @@ def heaviest_as_images(kernel: LearnedKernel, image_shape: Sequence[int], n_imag
     return images if images.ndim == 3 else images.mean(axis=-1)
 
 
+def potential_over(kernel: LearnedKernel, rows: Rows, measure: Array, frequencies: Array) -> Array:
+    """Potential of many frequencies, a strip of them at a time."""
+    return np.concatenate(
+        [
+            kernel.space.potential(rows, measure.astype(rows.dtype), strip.astype(rows.dtype))
+            for strip in np.array_split(frequencies, -(-len(frequencies) // STRIP))
+        ]
+    )
+
+
+def played_data(estimator: Any, X: Any, y: Any) -> tuple[Rows, Array]:
+    """The data of a fit, given once more."""
+    rows, labels = estimator._training_data(X, y)
+    if len(rows) != len(estimator.dual_):
+        raise ValueError(
+            f"X has {len(rows)} samples, but the game was played on {len(estimator.dual_)}: give "
+            "the training data."
+        )
+    return rows, labels
+
+
 def whole_kernel(estimator: Any) -> LearnedKernel:
     """The kernel of all frequencies that the game found, before any were dropped."""
     kernel: LearnedKernel = estimator.kernel_
-    return estimator.average_kernel_ if estimator.reweight else kernel
+    if not estimator.reweight:
+        return kernel
+    if not hasattr(estimator, "average_kernel_"):
+        raise ValueError(
+            "The head of a model with reweight=True doesn't know the game that it comes from: "
+            "look at the whole model."
+        )
+    return estimator.average_kernel_
+
+
+def plane_of(estimator: Any, X: Any, y: Any) -> Array:
+    """The training samples as the game had them, if they can be drawn on a plane."""
+    rows, _ = estimator._training_data(X, y)
+    space = estimator.kernel_.space
+    if rows.n_features != 2 or not space.is_flat:
+        raise ValueError(
+            f"X has {rows.n_features} columns, on {type(space).__name__}, but only games of two "
+            "columns on the Euclidean plane can be drawn as maps: leave X and y out, or use "
+            "HistoryDisplay."
+        )
+    return rows.array
 
 
 def possible_sizes(kernel: LearnedKernel) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +18,7 @@ from notsorandom.rows import Array
 # the first, every margin starts inside the corner, so the first step is a least squares fit.
 WIDTHS = tuple(2.0 * 0.3**k for k in range(16))
 # Newton's method on a piecewise quadratic function needs about ten steps a width.
-MAX_NEWTON = 50
+MAX_NEWTON = 100
 # A width is left when what Newton's method has yet to gain is this share of the gap allowed.
 SLACK = 0.1
 # Halvings of the line search: steps are found to any precision that float64 has a use for.
@@ -78,8 +79,7 @@ def solve_svm(features: Array, labels: Array, loss: MarginLoss, tol: float) -> L
     intercept = 0.0
     margins = np.zeros(n_samples)
     best: LinearSVM | None = None
-    curvatures = [loss.curvature] if loss.curvature else [width / loss.upper for width in WIDTHS]
-    for curvature in curvatures:
+    for curvature in corners(loss):
         rounded = replace(loss, curvature=curvature)
         for _ in range(MAX_NEWTON):
             dual = rounded.dual_of(margins)
@@ -115,14 +115,25 @@ def solve_svm(features: Array, labels: Array, loss: MarginLoss, tol: float) -> L
             primal_value=0.5 * float(coef @ coef) + loss.loss(margins),
             dual_value=loss.objective(dual, float(np.square(alignment, dtype=np.float64).sum())),
         )
-        if best is None or solution.gap < best.gap:
+        if best is None or not best.gap <= solution.gap:
             best = solution
         if best.gap <= tol:
             break
     assert best is not None
-    if best.gap > tol and features.dtype != np.float64:
+    if not best.gap <= tol and features.dtype != np.float64:
         return solve_svm(features.astype(np.float64), labels.astype(np.float64), loss, tol)
     return best
+
+
+def corners(loss: MarginLoss) -> list[float]:
+    """Curvatures to go through, from one that Newton's method solves from afar to the loss's own.
+
+    The hinge's are as many as it takes. The squared hinge's own is its last.
+    """
+    if not loss.curvature:
+        return [width / loss.upper for width in WIDTHS]
+    n_before = max(0, math.ceil(-math.log10(loss.curvature)))
+    return [loss.curvature * 10.0**power for power in range(n_before, -1, -1)]
 
 
 def newton_solve(corner: Array, curvature: float, n_samples: int, gradient: Array) -> Array:
@@ -134,7 +145,9 @@ def newton_solve(corner: Array, curvature: float, n_samples: int, gradient: Arra
     n_features = corner.shape[1]
     # The intercept isn't regularised: with nobody in the corner it would have no curvature at all.
     intercept_ridge = 1e-6 * n_samples / curvature
-    if len(corner) >= n_features:
+    squares = float(np.square(corner, dtype=np.float64).sum())
+    # By rows the curvature stands beside the Gram matrix, and mustn't be lost in its rounding.
+    if len(corner) >= n_features or curvature < np.finfo(corner.dtype).eps * squares:
         hessian = np.empty((n_features + 1, n_features + 1))
         hessian[:-1, :-1] = corner.T @ corner
         hessian[-1, :-1] = hessian[:-1, -1] = corner.sum(axis=0, dtype=np.float64)
@@ -147,7 +160,7 @@ def newton_solve(corner: Array, curvature: float, n_samples: int, gradient: Arra
     gram = (corner @ corner.T).astype(np.float64)  # (n_corner, n_corner)
     gram += 1 / intercept_ridge
     gram[np.diag_indices(len(corner))] += curvature
-    right = corner @ scaled[:-1].astype(corner.dtype) + scaled[-1]
+    right = (corner @ scaled[:-1].astype(corner.dtype)).astype(np.float64) + scaled[-1]
     pull = solve_positive(gram, right, corner.dtype)
     return scaled - np.append(corner.T @ pull.astype(corner.dtype), pull.sum() / intercept_ridge)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from notsorandom.game import Equilibrium, GameResult, MarginLoss, find_equilibrium
+from notsorandom.game.certificate import best_multiple
 from notsorandom.kernel import LearnedKernel, normalized
 from notsorandom.rows import Array, Rows
 
@@ -108,16 +110,19 @@ def settle(
     order = np.argsort(-weights, kind="stable")
     kernel = subset(kernel, weights, order)
     share_at_zero, share_at_upper = loss.shares(equilibrium.dual)
+    dual = equilibrium.dual.astype(rows.dtype)
+    # Of all kernels as they are, not of those that smoothing or want of room left.
+    highest = space.supremum(rows, dual * labels, phase, math.inf, 0.0, 0.0, 0).bound
+    lower = best_multiple(loss, dual, highest)
     record = {
         "n_frequencies": len(order),
         "potential": np.nan,
         "objective": equilibrium.lower,
-        "lower": equilibrium.lower,
+        "lower": lower,
         "share_at_zero": share_at_zero,
         "share_at_upper": share_at_upper,
         "seconds": time.perf_counter() - began,
     }
-    dual = equilibrium.dual.astype(rows.dtype)
     result = GameResult(
         space=space,
         frequencies=kernel.frequencies,

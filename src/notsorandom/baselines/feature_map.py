@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,27 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     """A transformer whose fit ends with a kernel of a few waves."""
 
     kernel_: LearnedKernel
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Find the frequencies.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), optional
+            Class labels, for who learns from them.
+
+        Returns
+        -------
+        self
+        """
+        fitted = copy.copy(self)  # a fit that fails leaves the estimator as it was
+        fitted._fit(X, y)
+        self.__dict__ = fitted.__dict__
+        return self
+
+    def _fit(self, X: Any, y: Any) -> None:
+        raise NotImplementedError
 
     def _take(self, kernel: LearnedKernel) -> None:
         self.kernel_ = kernel

@@ -94,7 +94,7 @@ class LKRF(FeatureMap):
         self.weighting = weighting
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> LKRF:
+    def _fit(self, X: Any, y: Any) -> None:
         """Score the pool, find the probabilities, draw the features."""
         check_number("n_components", self.n_components, above=0, integer=True, or_else=["all"])
         check_number("n_pool", self.n_pool, above=0, integer=True)
@@ -133,7 +133,6 @@ class LKRF(FeatureMap):
         self.classes_, self.probabilities_ = classes, probabilities
         self.bandwidth_ = float(space.scale)
         self._take(kernel)
-        return self
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

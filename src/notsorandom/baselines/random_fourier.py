@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import special, stats
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 from notsorandom.baselines.feature_map import TYPES, FeatureMap
@@ -76,7 +76,7 @@ class RandomFourierFeatures(FeatureMap):
         self.draw = draw
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> RandomFourierFeatures:
+    def _fit(self, X: Any, y: Any) -> None:
         """Draw the frequencies; of the samples only their median distance matters."""
         check_number("n_components", self.n_components, above=0, integer=True)
         check_number("bandwidth", self.bandwidth, above=0, or_else=["median"])
@@ -104,12 +104,12 @@ class RandomFourierFeatures(FeatureMap):
             phase="paired" if n_columns == 2 else "aligned",
         )
         self._take(kernel)
-        return self
 
 
-def median_gamma(X: Array, random_state: int = 0) -> float:
+def median_gamma(X: Any, random_state: int = 0) -> float:
     """Return scikit-learn's `gamma` of the RBF kernel whose bandwidth is the median distance."""
-    return 0.5 / median_distance(Rows(X), np.random.default_rng(random_state)) ** 2
+    rows = Rows(check_array(X, dtype=TYPES))
+    return 0.5 / median_distance(rows, np.random.default_rng(random_state)) ** 2
 
 
 def draw_plain(n_draws: int, n_features: int, rng: np.random.Generator) -> Array:
@@ -131,6 +131,12 @@ def draw_orthogonal(n_draws: int, n_features: int, rng: np.random.Generator) -> 
 
 def draw_quasi(n_draws: int, n_features: int, rng: np.random.Generator) -> Array:
     """Normal quantiles of a scrambled Sobol sequence, whose first points are even by themselves."""
+    most = stats.qmc.Sobol.MAXDIM
+    if n_features > most:
+        raise ValueError(
+            f"draw='quasi' is not possible with {n_features} columns: Sobol sequences have at most "
+            f"{most}; use 'plain' or 'orthogonal'."
+        )
     sequence = stats.qmc.Sobol(n_features, scramble=True, seed=rng)
     points = sequence.random_base2(math.ceil(math.log2(n_draws)))[:n_draws]
     cell = 0.5**sequence.bits

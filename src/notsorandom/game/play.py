@@ -15,6 +15,7 @@ from notsorandom.game.losses import MarginLoss
 from notsorandom.game.project import PROJECTIONS
 from notsorandom.rows import Array, Rows
 from notsorandom.spaces import Landscape, mean_in_groups
+from notsorandom.spaces.landscape import kernel_potentials
 
 # The share of a feature's correlation with the measure that one round takes away: a round is a
 # step of boosting, and this its shrinkage. Small enough that the measure keeps its variety over
@@ -174,12 +175,17 @@ def play(
         measure = dual * labels
         landscape = Landscape(space, rows, measure, smoothing, phase)
         peaks = search.find(landscape, n_frequencies - len(found), rng)
-        fitting = found.fitting(peaks.frequencies, space.groups(peaks.frequencies, phase))
+        groups = space.groups(peaks.frequencies, phase)
+        scales = space.scales(rows, peaks.frequencies)
+        # Of all peaks, whether or not there is room for them.
+        seen = kernel_potentials(space, peaks.amplitudes, phase) * scales.astype(np.float64) ** 2
+        highest = float(mean_in_groups(seen, groups).max())
+        fitting = found.fitting(peaks.frequencies, groups)
         if not fitting:
             break
         peaks = peaks.take(fitting)
         phases = space.phases(peaks.amplitudes)
-        scales = space.scales(rows, peaks.frequencies)
+        scales = scales[fitting]
         alignment = space.alignment(peaks.amplitudes, phases, phase) * scales[:, None, None]
         potentials = mean_in_groups(
             np.square(alignment, dtype=np.float64).sum(axis=(1, 2)),
@@ -205,7 +211,7 @@ def play(
             n_frequencies=len(found),
             potential=float(potentials[0]) / largest if largest else 0.0,
             objective=loss.objective(dual, float(potentials.mean())),
-            lower=best_multiple(loss, dual, float(potentials.max())),
+            lower=best_multiple(loss, dual, highest),
             share_at_zero=share_at_zero,
             share_at_upper=share_at_upper,
             plays=plays,

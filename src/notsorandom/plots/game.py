@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.inspection import Moment, moments
+from notsorandom.inspection import Moment, moments, plane_of, potential_over
 from notsorandom.plots.drawing import BLUE, RED, RESOLUTION, import_pyplot, mesh
 from notsorandom.rows import Array, Rows
 
@@ -60,13 +60,13 @@ class GameDisplay:
             Counted from one; by default the first, the last, and one in between.
         ax : array of matplotlib Axes of shape (3, n_rounds), optional
         """
-        X, y = np.asarray(X), np.asarray(y)
-        if X.ndim != 2 or X.shape[1] != 2 or len(np.unique(y)) != 2:
+        plane = plane_of(estimator, X, y)
+        if len(estimator.classes_) != 2:
             raise ValueError(
-                f"X has shape {X.shape} and y has {len(np.unique(y))} classes, but a game is drawn "
-                "on the plane and for two classes: use HistoryDisplay and SpectrumDisplay."
+                f"The model has {len(estimator.classes_)} classes, but a game is drawn for two: "
+                "use HistoryDisplay and SpectrumDisplay."
             )
-        return cls(X, y, moments(estimator, X, y, rounds)).plot(ax)
+        return cls(plane, np.asarray(y), moments(estimator, X, y, rounds)).plot(ax)
 
     def plot(self, ax: Any = None) -> GameDisplay:
         """Draw a column for each moment on `ax`, or on a new figure."""
@@ -97,7 +97,7 @@ class GameDisplay:
         order = np.argsort(share)
         axis.scatter(
             *self.X[order].T,
-            c=np.where(self.y == self.y.max(), RED, BLUE)[order],
+            c=np.where(self.y == np.unique(self.y)[-1], RED, BLUE)[order],
             s=1 + 9 * share[order] ** 2,
             alpha=0.15 + 0.85 * share[order] ** 2,
             linewidths=0,
@@ -127,7 +127,7 @@ def draw_potential(axis: Any, moment: Moment, reach: float, rows: Rows) -> None:
     """Draw the amplitude over the plane of frequencies, and those found, with their mirrors."""
     kernel = moment.kernel
     grid, extent = mesh(np.array([-reach, -reach]), np.array([reach, reach]))
-    potential = kernel.space.potential(rows, moment.measure, grid.astype(rows.dtype))
+    potential = potential_over(kernel, rows, moment.measure, grid)
     values = np.sqrt(potential).reshape(RESOLUTION, RESOLUTION)
     axis.imshow(values, extent=extent, origin="lower", cmap="magma")
     both = np.concatenate([kernel.frequencies, -kernel.frequencies])

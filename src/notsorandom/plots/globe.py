@@ -59,7 +59,7 @@ class GlobeDisplay:
     def _draw_samples(self, axis: Any, X: Array, y: Array) -> None:
         right, up, towards = view(self.longitude, self.latitude) @ X.T
         front = towards > 0
-        colors = np.where(y == y.max(), RED, BLUE)
+        colors = np.where(y == np.unique(y)[-1], RED, BLUE)
         axis.set_title("samples", fontsize=10)
         axis.scatter(right[front], up[front], c=colors[front], s=4, linewidths=0)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from notsorandom.inspection import bounds_by_round
 from notsorandom.plots.drawing import BLUE, GREY, RED, import_pyplot
@@ -50,6 +51,7 @@ class HistoryDisplay:
         ax : matplotlib Axes or sequence of two, optional
             Two with the bounds.
         """
+        check_is_fitted(estimator)
         bounds = None if X is None else bounds_by_round(estimator, X, y)
         return cls(estimator.history_, bounds).plot(ax)
 
@@ -59,7 +61,7 @@ class HistoryDisplay:
         if ax is None:
             size = (6.4 * n_panels, 4.2)
             _, ax = import_pyplot().subplots(1, n_panels, figsize=size, layout="constrained")
-        self.axes_ = np.atleast_1d(np.asarray(ax, dtype=object))
+        self.axes_ = np.asarray(ax, dtype=object).reshape(-1)
         if len(self.axes_) != n_panels:
             raise ValueError(f"ax has {len(self.axes_)} axes, but this history takes {n_panels}.")
         self.ax_ = self.axes_[0]
@@ -71,8 +73,11 @@ class HistoryDisplay:
 
     def _draw_game(self, axis: Any) -> None:
         rounds = np.arange(1, len(self.history["potential"]) + 1)
-        axis.plot(rounds, self.history["potential"], color=RED, label="potential")
-        axis.set(xlabel="round", ylabel="highest potential, of the largest possible", yscale="log")
+        potential = self.history["potential"]
+        axis.plot(rounds, potential, ".-", color=RED, label="potential")
+        axis.set(xlabel="round", ylabel="highest potential, of the largest possible")
+        if np.any(potential > 0):
+            axis.set_yscale("log")
         shares = axis.twinx()
         shares.plot(rounds, self.history["share_at_zero"], color=BLUE, label="dual at 0")
         shares.plot(rounds, self.history["share_at_upper"], color=BLUE, ls="--", label="dual at C")
@@ -95,4 +100,5 @@ def draw_bounds(axis: Any, rounds: Array, upper: Array, lower: Array) -> None:
 def add_legend(*axes: Any) -> None:
     """One legend for all lines of axes that share a panel."""
     lines = [line for axis in axes for line in axis.lines]
-    axes[-1].legend(lines, [line.get_label() for line in lines], fontsize="small")
+    names = [line.get_label() for line in lines]
+    axes[-1].legend(lines, names, fontsize="small", loc="center right")

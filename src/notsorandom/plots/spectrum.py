@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from notsorandom.inspection import Moment, heaviest_as_images, moments
+from notsorandom.inspection import Moment, heaviest_as_images, moments, plane_of
 from notsorandom.kernel import LearnedKernel
 from notsorandom.plots.drawing import BLUE, axis_of
 from notsorandom.plots.game import draw_potential, reach_of
@@ -85,19 +86,15 @@ class SpectrumDisplay:
         n_images : int, default=12
         ax : matplotlib Axes, optional
         """
+        check_is_fitted(estimator)
         kernel: LearnedKernel = estimator.kernel_
         if image_shape is not None:
             return cls(kernel, image_shape=image_shape, n_images=n_images).plot(ax)
         if X is None:
             return cls(kernel).plot(ax)
-        X = np.asarray(X)
-        if X.ndim != 2 or X.shape[1] != 2:
-            raise ValueError(
-                f"X has shape {X.shape}, but the potential can be drawn for two features only: "
-                "leave X and y out."
-            )
+        plane = plane_of(estimator, X, y)
         last = len(estimator.history_["potential"])
-        return cls(kernel, (X, moments(estimator, X, y, [last])[0])).plot(ax)
+        return cls(kernel, (plane, moments(estimator, X, y, [last])[0])).plot(ax)
 
     def plot(self, ax: Any = None) -> SpectrumDisplay:
         """Draw on `ax`, or on a new figure."""

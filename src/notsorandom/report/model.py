@@ -100,10 +100,9 @@ def write_report(
 
 def is_plane_game(estimator: Any, X: Array) -> bool:
     """Whether the game can be replayed, and drawn."""
-    space = estimator.kernel_.space
     return bool(
         X.shape[1] == 2
         and len(estimator.classes_) == 2
-        and space.kind == "continuous"
+        and estimator.kernel_.space.is_flat
         and "plays" in estimator.history_
     )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import confusion_matrix
 
-from notsorandom.inspection import Moment
+from notsorandom.inspection import Moment, potential_over
 from notsorandom.report.page import Section, shades
 from notsorandom.rows import Array, Rows
 
@@ -43,8 +43,8 @@ def game_section(X: Array, y: Array, game: Sequence[Moment]) -> Section:
     frames = []
     for moment in game:
         dual = np.abs(moment.measure[:, 0])
-        potential = moment.kernel.space.potential(
-            Rows(X), moment.measure.astype(X.dtype), square(0 * middle, reach).astype(X.dtype)
+        potential = potential_over(
+            moment.kernel, Rows(X), moment.measure, square(0 * middle, reach)
         )
         amplitude = np.sqrt(potential)
         frames.append(

@@ -37,6 +37,7 @@ class Euclidean(BaseEstimator):
     """
 
     kind = "continuous"
+    is_flat = True
 
     def __init__(self, scale: Any = "median", center: Any = "mean") -> None:
         self.scale = scale

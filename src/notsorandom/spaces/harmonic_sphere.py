@@ -47,6 +47,7 @@ class HarmonicSphere(Spherical):
     """
 
     kind = "finite"
+    is_flat = False
 
     def __init__(
         self,

@@ -45,6 +45,7 @@ class ZonalSphere(Spherical):
     """
 
     kind = "continuous"
+    is_flat = False
 
     def resolve(self, rows: Rows, rng: np.random.Generator) -> ZonalSphere:
         """Return the same space with its degree settled and its scale measured."""
