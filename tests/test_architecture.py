@@ -9,7 +9,7 @@ import notsorandom
 
 # A room may import those in its own row and in the rows above.
 ORDER = [
-    ["rows", "progress", "parameters"],
+    ["rows", "progress", "parameters", "files"],
     ["spaces"],
     ["search", "game"],
     ["kernel", "linear", "smoothing"],

@@ -23,7 +23,7 @@ from notsorandom.experiments import (
     table1,
     tasks,
 )
-from notsorandom.experiments.records import Records, latest, matching
+from notsorandom.experiments.records import RecordError, Records, latest, matching
 from notsorandom.experiments.runner import limited_threads, run_missing
 from notsorandom.plots import import_pyplot
 
@@ -66,11 +66,27 @@ class TestRecords:
         second = records.append(CONFIGS[1], {}, 0.0)
         assert records.read() == [first, second]
 
+    def test_a_whole_line_without_its_end_is_kept(self, tmp_path):
+        """As editors leave it; and so are lines that are empty."""
+        records = Records(tmp_path)
+        written = [records.append(config, {}, 0.0) for config in CONFIGS[:2]]
+        records.path.write_bytes(b"\n\n" + records.path.read_bytes().rstrip(b"\n"))
+        assert records.read() == written
+        written.append(records.append(CONFIGS[2], {}, 0.0))
+        assert records.read() == written
+
+    def test_two_runs_do_not_share_a_folder(self, tmp_path):
+        pytest.importorskip("fcntl")
+        busy = pytest.raises(OSError, match="is being written to by another run")
+        with Records(tmp_path).held(), busy:
+            run_missing(CONFIGS, Records(tmp_path), double)
+        run_missing(CONFIGS, Records(tmp_path), double, shown=False)
+
     def test_a_broken_line_is_named(self, tmp_path):
         records = Records(tmp_path)
         records.append(CONFIGS[0], {}, 0.0)
         records.path.write_bytes(b"garbage\n" + records.path.read_bytes())
-        with pytest.raises(ValueError, match=r"records.jsonl, line 1 is not a record"):
+        with pytest.raises(RecordError, match=r"records.jsonl, line 1 is not a record"):
             records.read()
 
     def test_the_latest_counts(self, tmp_path):
@@ -103,10 +119,35 @@ class TestRunner:
     def test_a_failure_is_raised_and_what_was_done_is_kept(self, tmp_path, n_jobs):
         records = Records(tmp_path)
         configs = [*CONFIGS, {"kind": "test", "number": -1}, {"kind": "test", "number": 7}]
-        with pytest.raises(RuntimeError, match="no"):
+        with pytest.raises(RuntimeError, match="no") as raised:
             run_missing(configs, records, double, n_jobs, shown=False)
+        assert "'number': -1" in raised.value.__notes__[0]
         if n_jobs == 1:
             assert records.missing(configs) == configs[5:]
+
+    @pytest.mark.parametrize("n_jobs", [1, 2])
+    @pytest.mark.skipif(sys.platform == "win32", reason="Windows has other interrupts")
+    def test_an_interrupt_stops_at_once_and_keeps_what_is_done(self, tmp_path, n_jobs):
+        process = subprocess.Popen(
+            slow_command(tmp_path, n_jobs, seconds=1.0),
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        records, deadline = Records(tmp_path), time.monotonic() + 60
+        while len(records.read()) < 1 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        began = time.monotonic()
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        process.wait(timeout=30)
+        assert time.monotonic() - began < 5
+        assert process.returncode != 0
+        assert 1 <= len(records.read()) < 4
+        workers = [int(path.name.removeprefix("pid-")) for path in tmp_path.glob("pid-*")]
+        assert not any(map(running, workers))
+
+    def test_a_worker_that_is_killed_is_said(self, tmp_path):
+        with pytest.raises(ChildProcessError, match="give fewer --jobs"):
+            run_missing(CONFIGS, Records(tmp_path), die, 2, shown=False)
 
     def test_the_environment_is_left_as_it_was(self, monkeypatch):
         monkeypatch.setenv("OMP_NUM_THREADS", "7")
@@ -119,25 +160,7 @@ class TestRunner:
     @pytest.mark.parametrize("n_jobs", [1, 2])
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
     def test_a_kill_loses_only_what_is_under_way(self, tmp_path, n_jobs):
-        script = tmp_path / "script.py"
-        script.write_text(
-            textwrap.dedent("""
-            import os, sys, time
-            from pathlib import Path
-            from notsorandom.experiments.records import Records
-            from notsorandom.experiments.runner import run_missing
-
-            def perform(config):
-                (Path(sys.argv[1]) / f"pid-{os.getpid()}").touch()
-                time.sleep(0.3)
-                return {}
-
-            if __name__ == "__main__":
-                configs = [{"number": number} for number in range(6)]
-                run_missing(configs, Records(Path(sys.argv[1])), perform, int(sys.argv[2]))
-            """)
-        )
-        command = [sys.executable, str(script), str(tmp_path), str(n_jobs)]
+        command = slow_command(tmp_path, n_jobs, seconds=0.3)
         records = Records(tmp_path)
         process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + 60
@@ -157,6 +180,33 @@ class TestRunner:
         after = records.read()
         assert after[: len(before)] == before
         assert sorted(record["config"]["number"] for record in after) == list(range(6))
+
+
+def die(config):
+    os._exit(9)
+
+
+def slow_command(folder, n_jobs, seconds):
+    """The command of a program that works off six slow runs."""
+    script = folder / "script.py"
+    script.write_text(
+        textwrap.dedent(f"""
+        import os, sys, time
+        from pathlib import Path
+        from notsorandom.experiments.records import Records
+        from notsorandom.experiments.runner import run_missing
+
+        def perform(config):
+            (Path(sys.argv[1]) / f"pid-{{os.getpid()}}").touch()
+            time.sleep({seconds})
+            return {{}}
+
+        if __name__ == "__main__":
+            configs = [{{"number": number}} for number in range(6)]
+            run_missing(configs, Records(Path(sys.argv[1])), perform, int(sys.argv[2]))
+        """)
+    )
+    return [sys.executable, str(script), str(folder), str(n_jobs)]
 
 
 def running(pid):
@@ -286,9 +336,11 @@ class TestCommand:
         monkeypatch.setitem(reproduce.KINDS, "pair", partial(pytest.fail, "fitted again"))
         assert cli.main(command) == 0
         assert capsys.readouterr().out == shown.out
-        # Less of it is shown from the same records.
-        assert cli.main([*command[:4], "--features", "10", *command[6:]]) == 0
-        assert "m = 20" not in capsys.readouterr().out
+        # Less of it is shown from the same records, once each.
+        assert cli.main([*command[:4], "--features", "10,10", *command[6:]]) == 0
+        less = capsys.readouterr().out
+        assert "m = 20" not in less
+        assert "mean over seeds (2)" in less
 
     def test_figure2(self, small_tasks, tmp_path, capsys):
         command = ["reproduce", "figure2", "--features", "10,20", "--seeds", "2"]
@@ -337,9 +389,13 @@ class TestCommand:
         ("arguments", "message"),
         [
             (["table9"], "unknown experiment 'table9': choose from table1"),
-            (["table1", "--tasks", "cat-dog"], "--tasks: unknown cat-dog; choose from mnist-1-7"),
-            (["table1", "--methods", "svc"], "--methods: unknown svc; choose from rbf"),
-            (["peers", "--methods", "rbf"], "--methods: unknown rbf; choose from ours, svc"),
+            (["table1", "--tasks", "cat-dog"], "--tasks: unknown 'cat-dog'; choose from mnist"),
+            (["table1", "--methods", "svc"], "--methods: unknown 'svc'; choose from rbf"),
+            (["peers", "--methods", "rbf"], "--methods: unknown 'rbf'; choose from ours, svc"),
+            (["windmill", "--tasks", "auto-truck"], "--tasks doesn't narrow windmill, which takes"),
+            (["figure1", "--seeds", "3"], "--seeds doesn't narrow figure1, which takes none"),
+            (["peers", "--features", "10"], "--features doesn't narrow peers"),
+            (["table1", "--methods", "paper", "--features", "1000"], "has nothing to run"),
             (["table1", "--features", "100,5"], "give even numbers of features"),
             (["table1", "--features", "many"], "give even numbers of features"),
             (["table1", "--seeds", "0"], "--seeds 0: it must be at least 1"),

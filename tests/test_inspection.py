@@ -9,8 +9,10 @@ from notsorandom.game import LOSSES, replay
 from notsorandom.inspection import (
     accuracy_by_size,
     bounds_by_round,
+    mean_and_spread,
     moments,
     possible_sizes,
+    potential_on_grid,
     spread_out,
 )
 from notsorandom.linear import solve_svm
@@ -208,6 +210,25 @@ def test_whole_degrees_are_not_parted():
         else:
             with pytest.raises(ValueError, match="would part features"):
                 model.head(size)
+
+
+@pytest.mark.parametrize("n_tasks", [1, 3])
+def test_the_potential_on_a_grid_is_the_potential(rng, n_tasks):
+    X, measure = rng.standard_normal((50, 2)) + 4, rng.standard_normal((50, n_tasks))
+    kernel = RandomFourierFeatures(4, random_state=0).fit(X).kernel_
+    across, up = np.linspace(-3, 3, 5), np.linspace(-2, 1, 4)
+    grid = potential_on_grid(kernel, Rows(X), measure, across, up)
+    for i, v in enumerate(up):
+        for j, u in enumerate(across):
+            expected = reference.potential(X, measure, np.array([u, v]))
+            np.testing.assert_allclose(grid[i, j], expected)
+
+
+def test_means_of_what_is_known():
+    trials = np.array([[1.0, np.nan, np.nan], [3.0, 5.0, np.nan]])
+    mean, spread = mean_and_spread(trials)
+    np.testing.assert_array_equal(mean, [2, 5, np.nan])
+    np.testing.assert_allclose(spread[:2], [np.std([1, 3], ddof=1), 0])
 
 
 def test_numbers_are_spread_out_by_ratio():

@@ -15,10 +15,11 @@ A tour of the rooms, in the order data walks through them:
 - :mod:`notsorandom.datasets`: toy data, MNIST, CIFAR-10, HoG.
 - :mod:`notsorandom.baselines`: what the method is compared with.
 - :mod:`notsorandom.inspection`: a fitted model looked at once more.
-- :mod:`notsorandom.plots`, :mod:`notsorandom.experiments`, :mod:`notsorandom.cli`: to look at it.
+- :mod:`notsorandom.plots`, :mod:`notsorandom.report`: pictures, and a page of them.
+- :mod:`notsorandom.experiments`, :mod:`notsorandom.cli`: the paper's figures, run again.
 
-Two cupboards serve them all: :mod:`notsorandom.parameters` checks what users give, and
-:mod:`notsorandom.progress` draws bars.
+Three cupboards serve them all: :mod:`notsorandom.parameters` checks what users give,
+:mod:`notsorandom.progress` draws bars, and :mod:`notsorandom.files` writes files whole.
 """
 
 from notsorandom.estimators import FourierClassifier, FourierFeatures

@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from notsorandom import __version__
+from notsorandom.experiments.records import RecordError
 
 # Kinds of picture that every installation of matplotlib can write.
 PICTURES = (".png", ".pdf", ".svg")
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
-    except (OSError, ImportError) as error:  # no data, no disk, no extra: the message says it all
+    except (OSError, ImportError, RecordError) as error:  # the message says it all
         print(f"notsorandom {options.command}: {error}", file=sys.stderr)
         return 1
 
@@ -113,6 +114,11 @@ def run_reproduce(options: argparse.Namespace, parser: argparse.ArgumentParser) 
 
     if options.what not in EXPERIMENTS:
         parser.error(f"unknown experiment {options.what!r}: choose from {', '.join(EXPERIMENTS)}")
+    takes = EXPERIMENTS[options.what].takes
+    for name in ("tasks", "methods", "features", "seeds", "data"):
+        if getattr(options, name) is not None and name not in takes:
+            allowed = ", ".join(f"--{each}" for each in sorted(takes)) or "none of these"
+            parser.error(f"--{name} doesn't narrow {options.what}, which takes {allowed}")
     known = PEERS if options.what == "peers" else METHODS
     narrowed = Options(
         tasks=names(parser, "--tasks", options.tasks, TASKS),
@@ -125,6 +131,11 @@ def run_reproduce(options: argparse.Namespace, parser: argparse.ArgumentParser) 
             parser.error(f"{flag} {value}: it must be at least 1")
     if options.output.exists() and not options.output.is_dir():
         parser.error(f"--output {options.output}: it must be a folder, but is a file")
+    if not EXPERIMENTS[options.what].configs(narrowed):
+        parser.error(
+            f"--methods {options.methods} has nothing to run at --features {options.features}: the "
+            "paper's own setting takes hours beyond 500; give fewer"
+        )
     reproduce(options.what, options.output, narrowed, print, options.jobs, options.data)
     return 0
 
@@ -164,10 +175,12 @@ def names(
     """The names of a comma-separated list, each of which must be known."""
     if text is None:
         return None
-    found = tuple(name.strip() for name in text.split(","))
+    found = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
     unknown = [name for name in found if name not in known]
     if unknown:
-        parser.error(f"{flag}: unknown {', '.join(unknown)}; choose from {', '.join(known)}")
+        parser.error(
+            f"{flag}: unknown {', '.join(map(repr, unknown))}; choose from {', '.join(known)}"
+        )
     return found
 
 
@@ -179,8 +192,8 @@ def numbers(parser: argparse.ArgumentParser, flag: str, text: str | None) -> tup
     if not all(
         number.strip().isdecimal() and int(number) % 2 == 0 < int(number) for number in found
     ):
-        parser.error(f"{flag} {text}: give even numbers of features, such as 100,500")
-    return tuple(int(number) for number in found)
+        parser.error(f"{flag} {text}: give even numbers of features above 0, such as 100,500")
+    return tuple(dict.fromkeys(int(number) for number in found))
 
 
 def check_file(parser: argparse.ArgumentParser, path: Path, endings: Sequence[str]) -> None:

@@ -18,8 +18,6 @@ from notsorandom.linear import decide, one_versus_rest
 from notsorandom.parameters import check_number
 from notsorandom.rows import Array, Rows
 
-# Frequencies whose potential is computed at a time.
-STRIP = 1024
 # Sizes and rounds at which something is computed anew, if none are asked for.
 N_POINTS = 8
 
@@ -207,6 +205,15 @@ def predict(
     return predicted_codes(decide(kernel.features_of(test_rows), coef, intercept))
 
 
+def mean_and_spread(trials: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation over trials, (n_trials, n_sizes), of which some may be NaN."""
+    known = np.isfinite(trials)
+    counts = known.sum(axis=0)
+    mean = np.where(known, trials, 0).sum(axis=0) / np.where(counts > 0, counts, np.nan)
+    square = np.where(known, (trials - mean) ** 2, 0).sum(axis=0)
+    return mean, np.sqrt(square / np.maximum(counts - 1, 1))
+
+
 def fit_machines(features: Array, labels: Array, loss: MarginLoss) -> tuple[Array, Array]:
     """Weights and intercepts of the SVMs on some features."""
     coef, intercept, _ = one_versus_rest(features, labels, loss, DUALITY_GAP)
@@ -226,9 +233,16 @@ def heaviest_as_images(kernel: LearnedKernel, image_shape: Sequence[int], n_imag
     """
     check_number("n_images", n_images, above=0, integer=True)
     n_pixels = kernel.frequencies.shape[1]
-    if len(image_shape) not in (2, 3) or np.prod(image_shape) != n_pixels:
+    if kernel.space.kind == "finite":
         raise ValueError(
-            f"image_shape={tuple(image_shape)!r} is not allowed: it must be (height, width) or "
+            "image_shape is not allowed on the sphere's harmonics: their frequencies are indices, "
+            "not images."
+        )
+    shape = np.asarray(image_shape)
+    fits = shape.dtype.kind in "iu" and shape.shape in ((2,), (3,)) and (shape > 0).all()
+    if not fits or shape.prod() != n_pixels:
+        raise ValueError(
+            f"image_shape={image_shape!r} is not allowed: it must be (height, width) or "
             f"(height, width, n_channels), of {n_pixels} numbers together."
         )
     heaviest = np.argsort(-kernel.weights, kind="stable")[:n_images]
@@ -236,14 +250,26 @@ def heaviest_as_images(kernel: LearnedKernel, image_shape: Sequence[int], n_imag
     return images if images.ndim == 3 else images.mean(axis=-1)
 
 
-def potential_over(kernel: LearnedKernel, rows: Rows, measure: Array, frequencies: Array) -> Array:
-    """Potential of many frequencies, a strip of them at a time."""
-    return np.concatenate(
-        [
-            kernel.space.potential(rows, measure.astype(rows.dtype), strip.astype(rows.dtype))
-            for strip in np.array_split(frequencies, -(-len(frequencies) // STRIP))
-        ]
-    )
+def potential_on_grid(
+    kernel: LearnedKernel, rows: Rows, measure: Array, across: Array, up: Array
+) -> Array:
+    """Potential on a grid of frequencies of the plane, of shape (len(up), len(across)).
+
+    A wave on the plane is the product of one along each axis, so that the grid's are products of
+    few.
+    """
+    tasks = range(measure.shape[1])
+
+    def sums(X: Array, a: Array) -> tuple[Array, ...]:
+        places = X - kernel.space.center
+        first, second = (
+            np.exp(1j * places[:, [axis]] * side) for axis, side in ((0, across), (1, up))
+        )
+        transforms = [second.T @ (a[:, [task]] * first) for task in tasks]  # (n_up, n_across)
+        return tuple(part for each in transforms for part in (each.real, each.imag))
+
+    parts = rows.add(sums, measure, width=4 * (len(across) + len(up)))
+    return np.square(parts, dtype=np.float64).sum(axis=0)
 
 
 def played_data(estimator: Any, X: Any, y: Any) -> tuple[Rows, Array]:

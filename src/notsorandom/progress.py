@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from types import TracebackType
@@ -47,8 +48,20 @@ class Progress:
         self._drawn = seconds
         share = min(1.0, done / max(1, self.total))
         bar = ("#" * round(share * BAR_WIDTH)).ljust(BAR_WIDTH, ".")
-        left = seconds / share - seconds if share > 0 else 0.0
-        line = f"{self.title} [{bar}] {done}/{self.total} {seconds:.1f}s, {left:.0f}s left {detail}"
-        self.stream.write("\r" + line.rstrip().ljust(self._width))
+        left = f", {duration(seconds / share - seconds)} left" if share > 0 else ""
+        line = f"{self.title} [{bar}] {done}/{self.total} {duration(seconds)}{left} {detail}"
+        # A line that wraps can't be rewritten.
+        line = line.rstrip()[: shutil.get_terminal_size().columns - 1]
+        self.stream.write("\r" + line.ljust(self._width))
         self.stream.flush()
         self._width = len(line)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person says them."""
+    if seconds < 10:
+        return f"{seconds:.1f}s"
+    if seconds < 100:
+        return f"{seconds:.0f}s"
+    minutes = round(seconds / 60)
+    return f"{minutes}min" if minutes < 100 else f"{minutes // 60}h{minutes % 60:02}"

@@ -16,6 +16,7 @@ from notsorandom.game import LOSSES
 from notsorandom.learning import signs
 from notsorandom.linear import solve_svm
 from notsorandom.plots import GameDisplay, import_pyplot
+from notsorandom.plots.drawing import save_figure
 
 SIZES = (20, 100, 500)
 N_TRAIN, N_TEST = 2000, 50_000
@@ -53,5 +54,5 @@ def run_demo(picture: Path, say: Callable[[str], Any], seed: int = 0) -> None:
         say(f"\n{error}")
         return
     display = GameDisplay.from_estimator(models[PICTURED], X, y)
-    display.figure_.savefig(picture, dpi=110)
+    save_figure(display.figure_, picture)
     say(f"\nThe game in pictures: {picture.resolve()}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -167,11 +167,18 @@ def draw_landscapes(X: Array, first: Moment, last: Moment) -> Any:
 
 def draw_globe(record: Record) -> Any:
     """The samples, the three heaviest harmonics, and the decision function."""
-    outcome = record["outcome"]
-    X, y = make_checkerboard(N_TRAIN, random_state=record["config"]["seed"])
-    panels = [
-        (f"degree {degree}, order {order}", partial(combined, indices=[[order, degree]], coef=[1]))
-        for _, (order, degree) in heaviest_harmonics(outcome)
+    samples = make_checkerboard(N_TRAIN, random_state=record["config"]["seed"])
+    return GlobeDisplay(globe_panels(record["outcome"]), samples=samples).plot()
+
+
+def globe_panels(outcome: dict[str, Any]) -> list[tuple[str, Callable[[Array], Array]]]:
+    """Titles and functions of the three heaviest harmonics, and of the decision."""
+    panels: list[tuple[str, Callable[[Array], Array]]] = [
+        (
+            f"degree {degree}, order {order}: {weight:.0%}",
+            partial(combined, indices=[[order, degree]], coef=[1.0]),
+        )
+        for weight, (order, degree) in heaviest_harmonics(outcome)
     ]
     decision = partial(
         combined,
@@ -179,7 +186,7 @@ def draw_globe(record: Record) -> Any:
         coef=outcome["coef"],
         intercept=outcome["intercept"],
     )
-    return GlobeDisplay([*panels, ("decision function", decision)], samples=(X, y)).plot()
+    return [*panels, ("decision function", decision)]
 
 
 def combined(points: Array, indices: Any, coef: Any, intercept: float = 0.0) -> Array:

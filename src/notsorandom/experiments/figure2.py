@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.experiments.pairs import METHODS as ALL_METHODS
+from notsorandom.experiments.pairs import METHODS
 from notsorandom.experiments.records import Record
 from notsorandom.plots import PathDisplay
 from notsorandom.rows import Array
 
-METHODS = ("ours", "rbf", "lkrf")
+DEFAULT_METHODS = ("ours", "rbf", "lkrf")
 
 
 def draw_figure2(records: Sequence[Record]) -> dict[str, Any]:
@@ -36,9 +36,9 @@ def accuracies_by_size(records: Sequence[Record], task: str) -> tuple[Array, dic
     sizes = sorted({size for _, _, size in cells})
     seeds = sorted({seed for _, seed, _ in cells})
     return np.array(sizes), {
-        ALL_METHODS[method].title: np.array(
+        METHODS[method].title: np.array(
             [[cells.get((method, seed, size), np.nan) for size in sizes] for seed in seeds]
         )
-        for method in ALL_METHODS
+        for method in METHODS
         if any(method == name for name, _, _ in cells)
     }

@@ -24,8 +24,8 @@ from notsorandom.experiments.records import Config, Record
 from notsorandom.experiments.tables import Table
 from notsorandom.experiments.tasks import load_task
 
-TASKS = ("auto-truck", "mnist-4-9")
-SMALL = "100 features"
+DEFAULT_TASKS = ("auto-truck", "mnist-4-9")
+SMALLEST = "100 features"
 BEST = "best size"
 # Share of the training samples on which sizes are compared.
 HELD_OUT = 0.2
@@ -100,7 +100,7 @@ def peers_configs(tasks: Sequence[str], methods: Sequence[str], n_seeds: int) ->
         {"kind": "peer", "task": task, "method": method, "size": size, "seed": seed}
         for task in tasks
         for method in methods
-        for size in (SMALL, BEST)
+        for size in (SMALLEST, BEST)
         for seed in range(n_seeds)
     ]
 

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from notsorandom.experiments.figure1 import (
-    combined,
-    figure1_tables,
-    heaviest_harmonics,
-    recorded_moments,
-)
+from notsorandom.experiments.figure1 import figure1_tables, globe_panels, recorded_moments
 from notsorandom.experiments.figure2 import accuracies_by_size
 from notsorandom.experiments.peers import peers_tables
-from notsorandom.experiments.records import Record, Records, latest
+from notsorandom.experiments.records import Record, RecordError, Records, latest
 from notsorandom.experiments.reproduce import provenance
 from notsorandom.experiments.synthetic import checkerboard_tables, windmill_tables
 from notsorandom.experiments.table1 import table1_tables
@@ -43,12 +36,26 @@ def write_run_report(folder: Path, path: Path) -> Path:
         chosen = [record for record in records if record["config"]["kind"] == kind]
         if chosen:
             sections += make(chosen)
+    if not sections:
+        raise RecordError(
+            f"{folder} has records of no kind that is known: they are of another version."
+        )
     return write_page(path, "The paper, reproduced", provenance(records), sections)
 
 
 def as_sections(tables: Sequence[Table]) -> list[Section]:
     """Tables as the page has them."""
-    return [{"kind": "table", "note": table.caption, **asdict(table)} for table in tables]
+    return [
+        {
+            "kind": "table",
+            "title": table.title,
+            "note": table.caption,
+            "headers": table.headers,
+            "rows": table.rows,
+            "notes": table.notes,
+        }
+        for table in tables
+    ]
 
 
 def pair_sections(records: Sequence[Record]) -> list[Section]:
@@ -74,26 +81,13 @@ def globe_sections(records: Sequence[Record]) -> list[Section]:
     sections = []
     for record in records:
         outcome = record["outcome"]
-        heaviest = heaviest_harmonics(outcome)
-        functions = [partial(combined, indices=[index], coef=[1.0]) for _, index in heaviest]
-        functions.append(
-            partial(
-                combined,
-                indices=outcome["indices"],
-                coef=outcome["coef"],
-                intercept=outcome["intercept"],
-            )
-        )
-        names = [
-            f"degree {degree}, order {order}: {weight:.0%} of the kernel"
-            for weight, (order, degree) in heaviest
-        ]
-        images = np.array([front_of_globe(function, GLOBE_SIDE) for function in functions])
+        panels = globe_panels(outcome)
+        images = np.array([front_of_globe(function, GLOBE_SIDE) for _, function in panels])
         sections.append(
             images_section(
                 "The checkerboard on the sphere",
                 images[:, ::-1],
-                [*names, "decision function"],
+                [name for name, _ in panels],
                 figure1_tables([record])[0].notes[0],
                 smooth=True,
                 width_rem=11,

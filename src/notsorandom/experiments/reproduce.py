@@ -14,6 +14,8 @@ from notsorandom.experiments.records import Config, Record, Records, matching
 from notsorandom.experiments.runner import run_missing
 from notsorandom.experiments.tables import Table
 from notsorandom.experiments.tasks import load_task
+from notsorandom.files import write_whole
+from notsorandom.plots.drawing import save_figure
 
 # What a run computes, by the kind that its configuration names.
 KINDS: dict[str, Callable[[Config, str | None], dict[str, Any]]] = {
@@ -42,7 +44,8 @@ class Experiment:
 
     Parameters
     ----------
-    help : str
+    takes : set of str
+        Options that it has.
     configs : callable
         From options to all runs.
     tables : callable
@@ -51,15 +54,17 @@ class Experiment:
         From records to matplotlib figures, by name.
     """
 
-    help: str
+    takes: frozenset[str]
     configs: Callable[[Options], list[Config]]
     tables: Callable[[Sequence[Record]], list[Table]]
     draw: Callable[[Sequence[Record]], dict[str, Any]] | None = None
 
 
+PAIR_OPTIONS = frozenset({"tasks", "methods", "features", "seeds", "data"})
+
 EXPERIMENTS: dict[str, Experiment] = {
     "table1": Experiment(
-        "eight tasks by method and number of features, with the paper's figures",
+        PAIR_OPTIONS,
         lambda options: table1.table1_configs(
             options.tasks or table1.TASKS,
             options.methods or table1.DEFAULT_METHODS,
@@ -69,16 +74,16 @@ EXPERIMENTS: dict[str, Experiment] = {
         table1.table1_tables,
     ),
     "figure1": Experiment(
-        "the windmill's game, its potential at the start and at round 300, and the sphere",
+        frozenset(),
         lambda options: figure1.figure1_configs(),
         figure1.figure1_tables,
         figure1.draw_figure1,
     ),
     "figure2": Experiment(
-        "accuracy by number of features, with standard deviations over 10 trials",
+        PAIR_OPTIONS,
         lambda options: table1.table1_configs(
             options.tasks or ("auto-truck",),
-            options.methods or figure2.METHODS,
+            options.methods or figure2.DEFAULT_METHODS,
             options.features or table1.SIZES,
             options.seeds or 10,
         ),
@@ -86,19 +91,21 @@ EXPERIMENTS: dict[str, Experiment] = {
         figure2.draw_figure2,
     ),
     "windmill": Experiment(
-        "the windmill's figures in the text",
+        frozenset({"seeds"}),
         lambda options: synthetic.windmill_configs(options.seeds or 3),
         synthetic.windmill_tables,
     ),
     "checkerboard": Experiment(
-        "the checkerboard's figures in the text",
+        frozenset({"seeds"}),
         lambda options: synthetic.checkerboard_configs(options.seeds or 5),
         synthetic.checkerboard_tables,
     ),
     "peers": Experiment(
-        "other methods at 100 features and at their best size: accuracy, time and bytes",
+        frozenset({"tasks", "methods", "seeds", "data"}),
         lambda options: peers.peers_configs(
-            options.tasks or peers.TASKS, options.methods or tuple(peers.PEERS), options.seeds or 1
+            options.tasks or peers.DEFAULT_TASKS,
+            options.methods or tuple(peers.PEERS),
+            options.seeds or 1,
         ),
         peers.peers_tables,
     ),
@@ -133,7 +140,7 @@ def reproduce(
     data_home : str, optional
     """
     experiment, records = EXPERIMENTS[name], Records(folder)
-    configs = experiment.configs(options)
+    configs = list(experiment.configs(options))
     load_early(records.missing(configs), data_home)
     run_missing(
         configs,
@@ -146,7 +153,7 @@ def reproduce(
     text = "\n\n".join(
         [*(table.markdown() for table in experiment.tables(shown)), provenance(shown)]
     )
-    (folder / f"{name}.md").write_text(text + "\n", encoding="utf-8")
+    write_whole(folder / f"{name}.md", f"{text}\n".encode())
     say(text)
     if experiment.draw is None:
         return
@@ -156,8 +163,9 @@ def reproduce(
         say(f"\n{error}")
         return
     for title, figure in figures.items():
-        figure.savefig(folder / f"{title}.png", dpi=120)
-        say(f"\n{title}: {(folder / title).resolve()}.png")
+        picture = folder / f"{title}.png"
+        save_figure(figure, picture)
+        say(f"\n{title}: {picture.resolve()}")
 
 
 def load_early(configs: Sequence[Config], data_home: str | None) -> None:
@@ -173,10 +181,13 @@ def provenance(records: Sequence[Record]) -> str:
     """When, with what and on what the records were made, in a line."""
     days = sorted({record["finished"][:10] for record in records})
     when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    versions = {key: value for record in records for key, value in record["versions"].items()}
-    names = ", ".join(f"{name} {version}" for name, version in versions.items())
+    versions: dict[str, dict[str, None]] = {}
+    for record in records:
+        for name, version in record["versions"].items():
+            versions.setdefault(name, {})[version] = None
+    names = ", ".join(f"{name} {' or '.join(found)}" for name, found in versions.items())
+    cores = " or ".join(str(cores) for cores in sorted({record["cores"] for record in records}))
     seconds = sum(record["seconds"] for record in records)
     return (
-        f"{len(records)} runs, {seconds / 60:.0f} minutes in all, {when}; "
-        f"{records[-1]['cores']} cores; {names}."
+        f"{len(records)} runs, {seconds / 60:.0f} minutes in all, {when}; {cores} cores; {names}."
     )

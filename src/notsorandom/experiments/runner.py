@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any
 
@@ -45,8 +47,10 @@ def run_missing(
     shown : bool
     """
     missing = records.missing(configs)
+    if not missing:
+        return
     done = 0
-    with Progress(sum(map(size, missing)), "running", shown=shown and bool(missing)) as bar:
+    with records.held(), Progress(sum(map(size, missing)), "running", shown) as bar:
         bar.update(0)
         finished = in_turn(missing, perform) if n_jobs == 1 else at_once(missing, perform, n_jobs)
         for number, (config, outcome, seconds) in enumerate(finished, start=1):
@@ -69,22 +73,33 @@ def at_once(configs: Sequence[Config], perform: Perform, n_jobs: int) -> Finishe
     """Several runs at a time, yielded as they end."""
     # New processes, not forks: threads of linear algebra don't survive a fork.
     context = multiprocessing.get_context("spawn")
-    with (
-        limited_threads(max(1, (os.cpu_count() or 1) // n_jobs)),
-        ProcessPoolExecutor(n_jobs, context, end_with_parent) as pool,
-    ):
-        futures = [pool.submit(timed, perform, config) for config in configs]
-        try:
-            for future in as_completed(futures):
-                yield future.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    with limited_threads(max(1, (os.cpu_count() or 1) // n_jobs)):
+        pool = ProcessPoolExecutor(n_jobs, context, prepare_worker)
+        futures = {pool.submit(timed, perform, config): config for config in configs}
+    try:
+        for future in as_completed(futures):
+            yield future.result()
+    except BrokenProcessPool as error:
+        raise ChildProcessError(
+            "A process that was fitting was killed, for want of memory perhaps. The same command "
+            "goes on where this one stopped; give fewer --jobs."
+        ) from error
+    finally:
+        # Whoever stops this wants it to stop now, not when the fits under way have ended.
+        workers = list((pool._processes or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for worker in workers:
+            worker.kill()
 
 
 def timed(perform: Perform, config: Config) -> tuple[Config, dict[str, Any], float]:
     """Run one, and say how long it took."""
     began = time.perf_counter()
-    outcome = perform(config)
+    try:
+        outcome = perform(config)
+    except Exception as error:
+        error.add_note(f"This was in the run {config}.")
+        raise
     return config, outcome, time.perf_counter() - began
 
 
@@ -103,8 +118,9 @@ def limited_threads(n_threads: int) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def end_with_parent() -> None:
-    """End this process when its parent does, even if that is killed."""
+def prepare_worker() -> None:
+    """Leave interrupts to the parent, and end when it does, even if it is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
 
     def watch() -> None:

@@ -46,10 +46,8 @@ class Cells:
             cell = config["task"], config["method"], config["n_features"]
             values.setdefault(cell, []).append(100 * record["outcome"]["test_accuracy"])
         self.means = {cell: float(np.mean(each)) for cell, each in values.items()}
-        self.spreads = {
-            cell: float(np.std(each, ddof=1)) for cell, each in values.items() if len(each) > 1
-        }
-        self.n_seeds = max((len(each) for each in values.values()), default=0)
+        counts = sorted({len(each) for each in values.values()})
+        self.n_seeds = " to ".join(str(count) for count in dict.fromkeys(counts[:1] + counts[-1:]))
         self.tasks = list(dict.fromkeys(task for task, _, _ in values))
         self.methods = [name for name in METHODS if any(name == method for _, method, _ in values)]
         self.sizes = sorted({size for _, _, size in values})

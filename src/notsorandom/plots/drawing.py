@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from notsorandom.files import write_whole
 from notsorandom.rows import Array
 
 # Points along each side of the maps.
 RESOLUTION = 160
+# Dots an inch of pictures that are saved.
+DOTS = 110
 # Of the two classes, and of the two players.
 RED, BLUE, GREY = "#c0392b", "#2c6fbb", "#7f8c8d"
 
@@ -17,6 +22,13 @@ RED, BLUE, GREY = "#c0392b", "#2c6fbb", "#7f8c8d"
 def axis_of(ax: Any) -> Any:
     """The axes given, or new ones on a figure of their own."""
     return ax if ax is not None else import_pyplot().subplots(layout="constrained")[1]
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Save a figure, in the kind that its name says, whole or not at all."""
+    content = io.BytesIO()
+    figure.savefig(content, format=path.suffix[1:], dpi=DOTS)
+    write_whole(path, content.getvalue())
 
 
 def mesh(low: Array, high: Array) -> tuple[Array, list[float]]:

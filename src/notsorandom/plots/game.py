@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.inspection import Moment, moments, plane_of, potential_over
+from notsorandom.inspection import Moment, moments, plane_of, potential_on_grid
 from notsorandom.plots.drawing import BLUE, RED, RESOLUTION, import_pyplot, mesh
 from notsorandom.rows import Array, Rows
 
@@ -126,9 +126,8 @@ def reach_of(moment: Moment) -> float:
 def draw_potential(axis: Any, moment: Moment, reach: float, rows: Rows) -> None:
     """Draw the amplitude over the plane of frequencies, and those found, with their mirrors."""
     kernel = moment.kernel
-    grid, extent = mesh(np.array([-reach, -reach]), np.array([reach, reach]))
-    potential = potential_over(kernel, rows, moment.measure, grid)
-    values = np.sqrt(potential).reshape(RESOLUTION, RESOLUTION)
+    side, extent = np.linspace(-reach, reach, RESOLUTION), [-reach, reach, -reach, reach]
+    values = np.sqrt(potential_on_grid(kernel, rows, moment.measure, side, side))
     axis.imshow(values, extent=extent, origin="lower", cmap="magma")
     both = np.concatenate([kernel.frequencies, -kernel.frequencies])
     axis.scatter(*both.T, s=7, c="#2ee6d6", linewidths=0)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.inspection import accuracy_by_size
+from notsorandom.inspection import accuracy_by_size, mean_and_spread
 from notsorandom.plots.drawing import axis_of
 from notsorandom.rows import Array
 
@@ -78,11 +78,11 @@ class PathDisplay:
         self.ax_ = axis = axis_of(ax)
         self.figure_ = axis.figure
         for number, (name, values) in enumerate(self.accuracies.items()):
-            trials = 100 * np.atleast_2d(values)
+            mean, spread = mean_and_spread(100 * np.atleast_2d(values))
             axis.errorbar(
                 self.sizes,
-                trials.mean(axis=0),
-                trials.std(axis=0, ddof=1) if len(trials) > 1 else None,
+                mean,
+                spread if np.ndim(values) == 2 else None,
                 color=COLOURS[number % len(COLOURS)],
                 marker="o",
                 markersize=4,

@@ -7,17 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils.validation import column_or_1d
 
 from notsorandom.game import LOSSES
 from notsorandom.inspection import (
     accuracy_by_size,
     bounds_by_round,
+    fit_machines,
     heaviest_as_images,
     moments,
-    predict,
+    played_data,
     spread_out,
 )
-from notsorandom.report.page import Section, write_page
+from notsorandom.learning import predicted_codes
+from notsorandom.linear import decide
+from notsorandom.report.page import Section, checked_path, write_page
 from notsorandom.report.sections import (
     confusion_section,
     facts_section,
@@ -48,17 +53,21 @@ def write_report(
     title: str | None = None,
 ) -> Path:
     """Write a page about a fitted estimator; see :meth:`notsorandom.FourierFeatures.report`."""
-    rows, labels = estimator._training_data(X, y)
+    path = checked_path(path)
+    if title is not None and not isinstance(title, str):
+        raise TypeError(f"title={title!r} is not allowed: it must be a str.")
+    rows, labels = played_data(estimator, X, y)
+    kernel, history = estimator.kernel_, estimator.history_
+    images = None
+    if image_shape is not None:
+        images = heaviest_as_images(kernel, image_shape, N_IMAGES)
     if (X_test is None) != (y_test is None):
         raise ValueError("Give both X_test and y_test, or neither.")
-    X, y = rows.array, np.asarray(y)
-    tested = X_test is not None
-    where = "test" if tested else "training"
-    X_seen, y_seen = (np.asarray(X_test, dtype=X.dtype), np.asarray(y_test)) if tested else (X, y)
-    kernel, history = estimator.kernel_, estimator.history_
-    loss = LOSSES[estimator.loss](float(estimator.C))
-    seen = Rows(kernel.space.prepare(X_seen))
-    predictions = estimator.classes_[predict(kernel, rows, labels, seen, loss)]
+    where = "training" if X_test is None else "test"
+    X_seen, y_seen = (X, y) if X_test is None else (X_test, y_test)
+    sizes, accuracies = accuracy_by_size(estimator, X, y, X_seen, y_seen)
+    y_seen = column_or_1d(y_seen)
+    predictions = predicted_classes(estimator, rows, labels, X_seen)
     sections: list[Section] = [
         facts_section(
             "The model",
@@ -76,19 +85,16 @@ def write_report(
             ],
         )
     ]
-    if is_plane_game(estimator, X):
+    if is_plane_game(estimator, rows):
         rounds = spread_out(np.arange(1, len(history["plays"]) + 1), N_FRAMES).tolist()
-        codes = np.searchsorted(estimator.classes_, y)
-        sections.append(game_section(X, codes, moments(estimator, X, y, rounds)))
+        codes = predicted_codes(labels)
+        sections.append(game_section(rows.array, codes, moments(estimator, X, y, rounds)))
     sections.append(spectrum_section(kernel))
-    if image_shape is not None:
-        images = heaviest_as_images(kernel, image_shape, N_IMAGES)
+    if images is not None:
         names = [f"{number}." for number in range(1, len(images) + 1)]
         note = "Red and blue pixels turn the wave opposite ways; each image has its own scale."
         sections.append(images_section("The heaviest frequencies, as images", images, names, note))
-    bounds = bounds_by_round(estimator, X, y)
-    sections.append(history_section(history, bounds))
-    sizes, accuracies = accuracy_by_size(estimator, X, y, X_seen, y_seen)
+    sections.append(history_section(history, bounds_by_round(estimator, X, y)))
     caption = f"{where} accuracy of the same SVM on the first features learned, and on random ones"
     sections.append(path_section(sizes, accuracies, caption))
     if len(estimator.classes_) <= MOST_CLASSES:
@@ -98,10 +104,20 @@ def write_report(
     return write_page(path, title or "What was learned", subtitle, sections)
 
 
-def is_plane_game(estimator: Any, X: Array) -> bool:
+def predicted_classes(estimator: Any, rows: Rows, labels: Array, X: Any) -> Array:
+    """What a classifier says of samples, or an SVM on a transformer's features."""
+    if is_classifier(estimator):
+        return estimator.predict(X)
+    loss = LOSSES[estimator.loss](float(estimator.C))
+    coef, intercept = fit_machines(estimator.kernel_.features_of(rows), labels, loss)
+    scores = decide(estimator.transform(X), coef, intercept)
+    return estimator.classes_[predicted_codes(scores)]
+
+
+def is_plane_game(estimator: Any, rows: Rows) -> bool:
     """Whether the game can be replayed, and drawn."""
     return bool(
-        X.shape[1] == 2
+        rows.n_features == 2
         and len(estimator.classes_) == 2
         and estimator.kernel_.space.is_flat
         and "plays" in estimator.history_

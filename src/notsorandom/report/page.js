@@ -21,11 +21,14 @@ function bytes(text) {
   return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 }
 
-function short(value) {
+// A number to the digits that a step between two of its kind has.
+function short(value, step = Math.abs(value) / 100) {
   if (value === 0) return "0";
-  const size = Math.abs(value);
-  if (size >= 1e5 || size < 1e-3) return value.toExponential(0).replace("e+", "e");
-  return String(Number(value.toPrecision(3)));
+  if (Number.isInteger(value) && Math.abs(value) < 1e6) return value.toLocaleString("en");
+  const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  const power = Math.floor(Math.log10(Math.abs(value)));
+  if (power < -3 || power > 5) return value.toExponential(Math.max(0, digits + power)).replace("e+", "e");
+  return String(Number(value.toFixed(digits)));
 }
 
 // Colours of numbers from 0 to 255: dark to bright, and blue over white to red.
@@ -79,7 +82,8 @@ const kinds = {
     }
     function show() {
       const frame = data.frames[Number(slider.value)];
-      words.textContent = `round ${frame.round}: ${frame.count} frequencies`;
+      words.textContent = `round ${frame.round}: ${frame.count} ${frame.count === 1 ? "frequency" : "frequencies"}`;
+      slider.setAttribute("aria-valuetext", words.textContent);
       const [samples, potential, decision] = canvases;
       samples.width = samples.height = side;
       const context = samples.getContext("2d");
@@ -163,7 +167,8 @@ const kinds = {
   table(section, data) {
     if (data.headers.length) {
       const table = make("table");
-      table.append(make("tr", {}, ...data.headers.map((header) => make("th", {}, header))));
+      const words = data.headers.map((_, k) => data.rows.every((row) => /[a-z]/i.test(row[k])));
+      table.append(make("tr", {}, ...data.headers.map((header, k) => make("th", words[k] ? { class: "words" } : {}, header))));
       for (const row of data.rows) {
         table.append(make("tr", {}, ...row.map((cell) => tableCell(cell))));
       }
@@ -184,47 +189,51 @@ function tableCell(text) {
 }
 
 function plot(chart) {
-  const [width, height, left, right, top, bottom] = [440, 270, 52, 12, 10, 42];
+  const [width, height, left, right, top, bottom] = [440, 280, 64, 14, 12, 48];
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": chart.title });
-  const finite = (values) => values.filter((value) => value !== null && Number.isFinite(value));
-  const xs = finite(chart.series.flatMap((series) => series.x));
-  const ys = finite(chart.series.flatMap((series) => series.y)).filter((value) => !chart.log_y || value > 0);
+  const xs = chart.series.flatMap((series) => series.x).filter(Number.isFinite);
+  const ys = chart.series
+    .flatMap(({ y, spread }) => y.flatMap((value, i) => (spread && spread[i] ? [value - spread[i], value + spread[i]] : [value])))
+    .filter((value) => Number.isFinite(value) && (!chart.log_y || value > 0));
   const scale = (values, log, from, to, floor) => {
     let [low, high] = [Math.min(...values), Math.max(...values)];
     if (floor !== undefined && floor !== null) low = Math.min(low, floor);
-    if (low === high) [low, high] = log ? [low / 2, high * 2] : [low - 1, high + 1];
+    if (low === high) [low, high] = log ? [low / 2, high * 2] : low === floor ? [low, low + 1] : [low - 1, high + 1];
     const move = log ? Math.log : (value) => value;
     return { low, high, log, at: (value) => from + ((move(value) - move(low)) / (move(high) - move(low))) * (to - from) };
   };
   const x = scale(xs, chart.log_x, left, width - right);
   const y = scale(ys, chart.log_y, height - bottom, top, chart.floor);
-  const ticks = ({ low, high, log }) => {
+  const ticks = ({ low, high, log }, least = 0) => {
+    const found = [];
     if (log && high / low >= 10) {
-      const found = [];
       const step = Math.max(1, Math.round(Math.log10(high / low) / 4));
-      for (let power = Math.ceil(Math.log10(low) - 1e-9); power <= Math.log10(high) + 1e-9; power += step) found.push(10 ** power);
+      for (let power = Math.ceil(Math.log10(low) - 1e-9); power <= Math.log10(high) + 1e-9; power += step) found.push([10 ** power, 10 ** power]);
       return found;
     }
     const unit = 10 ** Math.floor(Math.log10((high - low) / 4));
-    const step = [1, 2, 5, 10].map((factor) => factor * unit).find((size) => (high - low) / size <= 6);
-    const found = [];
-    for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k += 1) found.push(k * step);
+    const step = Math.max(least, [1, 2, 5, 10].map((factor) => factor * unit).find((size) => (high - low) / size <= 6));
+    for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k += 1) found.push([k * step, step]);
     return found;
   };
-  for (const value of ticks(y)) {
+  for (const [value, step] of ticks(y)) {
     svg.append(draw("line", { class: "grid", x1: left, x2: width - right, y1: y.at(value), y2: y.at(value) }));
-    svg.append(draw("text", { x: left - 6, y: y.at(value) + 4, "text-anchor": "end" }, short(value)));
+    svg.append(draw("text", { x: left - 6, y: y.at(value) + 4, "text-anchor": "end" }, short(value, step)));
   }
-  for (const value of chart.ticks || ticks(x)) {
+  let end = -Infinity; // of the last label: the next must not run into it
+  for (const [value, step] of chart.ticks ? chart.ticks.map((tick) => [tick, 1]) : ticks(x, chart.x_label === "round" ? 1 : 0)) {
+    const words = short(value, step);
     svg.append(draw("line", { class: "grid", x1: x.at(value), x2: x.at(value), y1: top, y2: height - bottom }));
-    svg.append(draw("text", { x: x.at(value), y: height - bottom + 15, "text-anchor": "middle" }, short(value)));
+    if (x.at(value) - 4 * words.length < end) continue;
+    svg.append(draw("text", { x: x.at(value), y: height - bottom + 17, "text-anchor": "middle" }, words));
+    end = x.at(value) + 4 * words.length + 4;
   }
   svg.append(draw("text", { x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" }, chart.x_label));
   svg.append(draw("text", { x: 12, y: (top + height - bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 12 ${(top + height - bottom) / 2})` }, chart.y_label));
   const legend = make("div", { class: "legend" });
   chart.series.forEach((series, number) => {
     const colour = `var(${colours[number % colours.length]})`;
-    const seen = series.x.map((value, i) => [value, series.y[i], i]).filter(([, value]) => value !== null && Number.isFinite(value) && (!chart.log_y || value > 0));
+    const seen = series.x.map((value, i) => [value, series.y[i], i]).filter(([, value]) => Number.isFinite(value) && (!chart.log_y || value > 0));
     if (chart.stems) {
       for (const [place, value] of seen) {
         svg.append(draw("line", { x1: x.at(place), x2: x.at(place), y1: height - bottom, y2: y.at(value), stroke: colour, "stroke-opacity": 0.6 }));
@@ -233,7 +242,7 @@ function plot(chart) {
     } else {
       const path = seen.map(([place, value]) => `${x.at(place)},${y.at(value)}`).join(" ");
       svg.append(draw("polyline", { points: path, fill: "none", stroke: colour, "stroke-width": 2, "stroke-dasharray": series.dashed ? "6 4" : "none" }));
-      for (const [place, value, i] of series.marked ? seen : []) {
+      for (const [place, value, i] of series.marked || seen.length === 1 ? seen : []) {
         const spread = series.spread ? series.spread[i] : 0;
         if (spread) svg.append(draw("line", { x1: x.at(place), x2: x.at(place), y1: y.at(value - spread), y2: y.at(value + spread), stroke: colour }));
         const mark = draw("circle", { cx: x.at(place), cy: y.at(value), r: 3, fill: colour });

@@ -7,7 +7,6 @@ import html
 import json
 import os
 import string
-import tempfile
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import notsorandom
+from notsorandom.files import write_whole
 from notsorandom.rows import Array
 
 Section = dict[str, Any]
@@ -23,20 +23,21 @@ Section = dict[str, Any]
 
 def write_page(path: str | Path, title: str, subtitle: str, sections: Sequence[Section]) -> Path:
     """Write the page, whole or not at all; return where it is."""
+    path = checked_path(path)
+    write_whole(path, page(title, subtitle, sections).encode())
+    return path
+
+
+def checked_path(path: Any) -> Path:
+    """The path, if a page can be written there."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path={path!r} is not allowed: it must be a str or a Path.")
     path = Path(path)
+    if path.suffix not in (".html", ".htm") or path.is_dir():
+        raise ValueError(f"path={str(path)!r} is not allowed: name a file that ends in .html.")
     folder = path.resolve().parent
     if not folder.is_dir():
         raise FileNotFoundError(f"The folder {folder} doesn't exist: make it first.")
-    text = page(title, subtitle, sections)
-    handle, temporary = tempfile.mkstemp(dir=folder, suffix=".html")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).chmod(0o644)  # temporary files are for their owner alone
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
     return path
 
 

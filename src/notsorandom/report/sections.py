@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import confusion_matrix
 
-from notsorandom.inspection import Moment, potential_over
+from notsorandom.inspection import Moment, mean_and_spread, potential_on_grid
 from notsorandom.report.page import Section, shades
 from notsorandom.rows import Array, Rows
 
 # Cells along each side of a map: smooth to the eye once the browser has blown it up.
 SIDE = 72
+# Room around the samples, so that none is cut.
+FRAME = 1.04
 # Samples drawn at most; more are a blur.
 MOST_POINTS = 3000
 # The decision function's colours end here; the margin is at one.
@@ -36,17 +38,17 @@ def game_section(X: Array, y: Array, game: Sequence[Moment]) -> Section:
     game : sequence of Moment
     """
     middle = (X.max(axis=0) + X.min(axis=0)) / 2
-    half = float((X.max(axis=0) - X.min(axis=0)).max()) / 2 or 1.0
+    half = FRAME * float((X.max(axis=0) - X.min(axis=0)).max()) / 2 or 1.0
     last = game[-1].kernel
     reach = 1.15 * float(np.abs(last.frequencies).max()) or 1.0
     shown = np.unique(np.linspace(0, len(X) - 1, min(len(X), MOST_POINTS)).astype(int))
     frames = []
     for moment in game:
         dual = np.abs(moment.measure[:, 0])
-        potential = potential_over(
-            moment.kernel, Rows(X), moment.measure, square(0 * middle, reach)
+        side = np.linspace(-reach, reach, SIDE)
+        amplitude = np.sqrt(
+            potential_on_grid(moment.kernel, Rows(X), moment.measure, side, side[::-1])
         )
-        amplitude = np.sqrt(potential)
         frames.append(
             {
                 "round": moment.round,
@@ -83,9 +85,7 @@ def square(middle: Array, half: float) -> Array:
     return np.column_stack([horizontal.ravel(), vertical.ravel()])
 
 
-def history_section(
-    history: Mapping[str, Array], bounds: tuple[Array, Array, Array] | None
-) -> Section:
+def history_section(history: Mapping[str, Array], bounds: tuple[Array, Array, Array]) -> Section:
     """How a game went."""
     rounds = np.arange(1, len(history["potential"]) + 1)
     charts = [
@@ -107,32 +107,31 @@ def history_section(
             floor=0,
         ),
     ]
-    if bounds is not None:
-        places, upper, lower = bounds
-        charts.append(
-            chart(
-                f"bounds on the value of the game; relative gap {1 - lower[-1] / upper[-1]:.1%} at "
-                "the end (lower: estimated)",
-                "round",
-                "value",
-                [
-                    series("upper", places, upper, marked=True),
-                    series("lower", places, lower, marked=True),
-                ],
-                log_x=True,
-                floor=0,
-            )
+    places, upper, lower = bounds
+    charts.append(
+        chart(
+            f"bounds on the value of the game; relative gap {1 - lower[-1] / upper[-1]:.1%} at "
+            "the end (lower: estimated)",
+            "round",
+            "value",
+            [
+                series("upper", places, upper, marked=True),
+                series("lower", places, lower, marked=True),
+            ],
+            log_x=True,
+            floor=0,
         )
-        charts.append(
-            chart(
-                "relative gap between the bounds",
-                "round",
-                "gap",
-                [series("gap", places, 1 - lower / upper, marked=True)],
-                log_x=True,
-                floor=0,
-            )
+    )
+    charts.append(
+        chart(
+            "relative gap between the bounds",
+            "round",
+            "gap",
+            [series("gap", places, 1 - lower / upper, marked=True)],
+            log_x=True,
+            floor=0,
         )
+    )
     return {"kind": "charts", "title": "How the game went", "charts": charts}
 
 
@@ -159,11 +158,8 @@ def path_section(sizes: Array, accuracies: Mapping[str, Array], title: str) -> S
     """Accuracy by number of features, each (n_sizes,) or (n_trials, n_sizes), as shares."""
     found = []
     for name, values in accuracies.items():
-        trials = 100 * np.atleast_2d(values)
-        line = series(name, sizes, trials.mean(axis=0), marked=True)
-        if len(trials) > 1:
-            line["spread"] = trials.std(axis=0, ddof=1)
-        found.append(line)
+        mean, spread = mean_and_spread(100 * np.atleast_2d(values))
+        found.append(series(name, sizes, mean, marked=True, spread=spread))
     drawn = chart(title, "number of features", "%", found, log_x=True, ticks=sizes)
     return {"kind": "charts", "title": "Accuracy by number of features", "charts": [drawn]}
 
