@@ -26,13 +26,17 @@ class Table:
     notes: tuple[str, ...] = ()
 
     def markdown(self) -> str:
-        """The table as a document has it."""
+        """The table as a document has it, its columns aligned for who reads it as it is."""
         parts = [f"## {self.title}"]
         if self.caption:
             parts.append(self.caption)
         if self.headers:
-            lines = [self.headers, ("---",) * len(self.headers), *self.rows]
-            parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
+            columns = zip(self.headers, *self.rows, strict=True)
+            widths = [max(len(cell) for cell in column) for column in columns]
+            lines = [self.headers, tuple("-" * width for width in widths), *self.rows]
+            parts.append(
+                "\n".join(f"| {' | '.join(map(str.ljust, line, widths))} |" for line in lines)
+            )
         if self.notes:
             parts.append("\n".join(f"- {note}" for note in self.notes))
         return "\n\n".join(parts)
