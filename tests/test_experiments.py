@@ -277,7 +277,7 @@ class TestTable1:
 
     def test_provenance(self):
         text = reproduce.provenance(pair_records(ours=(88.0, 85.0)))
-        assert text == "4 runs, 4 minutes in all, 2020-01-01 to 2020-01-02; 2 cores; numpy 9."
+        assert text == "4 runs, 4min in all, 2020-01-01 to 2020-01-02; 2 cores; numpy 9."
 
     def test_figure_2_has_a_bar_of_the_trials_spread(self):
         records = pair_records(rbf=(70.0, 90.0), ours=(88.0, 85.0))
@@ -425,6 +425,12 @@ class TestCommand:
         assert cli.main(["reproduce", "table1", "-o", str(tmp_path / "run")]) == 1
         assert "notsorandom reproduce: no files in the cellar" in capsys.readouterr().err
         assert not (tmp_path / "run").exists()
+
+    def test_every_experiment_is_in_the_help(self, capsys):
+        with pytest.raises(SystemExit):
+            cli.main(["reproduce", "--help"])
+        shown = capsys.readouterr().out
+        assert all(f"  {name} " in shown for name in reproduce.EXPERIMENTS)
 
 
 class TestTasks:

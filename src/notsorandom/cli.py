@@ -11,6 +11,16 @@ from pathlib import Path
 from notsorandom import __version__
 from notsorandom.experiments.records import RecordError
 
+EXPERIMENTS_HELP = """\
+experiments:
+  table1        eight pairs of classes of MNIST and CIFAR-10, by method and number of features
+  figure1       the windmill's game, its potential at the start and at round 300, the sphere
+  figure2       accuracy by number of features, with standard deviations over 10 trials
+  windmill      the toy problem on the plane, against exact SVMs
+  checkerboard  the toy problem on the sphere, against exact SVMs
+  peers         other ways to a classifier: accuracy, seconds, bytes
+
+example: notsorandom reproduce table1 --tasks auto-truck --features 100 --seeds 1"""
 # Kinds of picture that every installation of matplotlib can write.
 PICTURES = (".png", ".pdf", ".svg")
 
@@ -74,16 +84,13 @@ def add_reproduce(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     reproduce = commands.add_parser(
         "reproduce",
         help="run the paper's experiments: tables and figures, ours and the paper's",
-        description="Run an experiment of the paper and show it beside the paper's figures. Every "
-        "fit is recorded as soon as it ends; a run that was interrupted goes on where it "
+        description="Run an experiment of the paper and show it beside the paper's figures. Every\n"
+        "fit is recorded as soon as it ends; a run that was interrupted goes on where it\n"
         "stopped, and one that is complete is only shown.",
-        epilog="example: notsorandom reproduce table1 --tasks auto-truck --features 100 --seeds 1",
+        epilog=EXPERIMENTS_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    reproduce.add_argument(
-        "what",
-        metavar="experiment",
-        help="table1, figure1, figure2, windmill, checkerboard or peers",
-    )
+    reproduce.add_argument("what", metavar="experiment", help="one of those below")
     reproduce.add_argument(
         "-o",
         "--output",
@@ -92,7 +99,9 @@ def add_reproduce(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         help="folder of records, tables and pictures (default: %(default)s)",
     )
     reproduce.add_argument("--tasks", help="comma-separated, such as mnist-4-9,auto-truck")
-    reproduce.add_argument("--methods", help="comma-separated, such as rbf,lkrf,ours")
+    reproduce.add_argument(
+        "--methods", help="comma-separated, of rbf, lkrf, lkrf-strong, ours and paper; or peers"
+    )
     reproduce.add_argument("--features", help="comma-separated numbers, such as 100,500")
     reproduce.add_argument("--seeds", type=int, help="trials, with seeds 0, 1, ...")
     reproduce.add_argument(

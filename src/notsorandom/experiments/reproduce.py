@@ -16,6 +16,7 @@ from notsorandom.experiments.tables import Table
 from notsorandom.experiments.tasks import load_task
 from notsorandom.files import write_whole
 from notsorandom.plots.drawing import save_figure
+from notsorandom.progress import duration
 
 # What a run computes, by the kind that its configuration names.
 KINDS: dict[str, Callable[[Config, str | None], dict[str, Any]]] = {
@@ -188,6 +189,4 @@ def provenance(records: Sequence[Record]) -> str:
     names = ", ".join(f"{name} {' or '.join(found)}" for name, found in versions.items())
     cores = " or ".join(str(cores) for cores in sorted({record["cores"] for record in records}))
     seconds = sum(record["seconds"] for record in records)
-    return (
-        f"{len(records)} runs, {seconds / 60:.0f} minutes in all, {when}; {cores} cores; {names}."
-    )
+    return f"{len(records)} runs, {duration(seconds)} in all, {when}; {cores} cores; {names}."
