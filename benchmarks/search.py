@@ -18,7 +18,7 @@ import numpy as np
 
 from notsorandom import Ascent, Euclidean, Langevin
 from notsorandom.experiments.tasks import TASKS, load_task
-from notsorandom.game import LOSSES, play
+from notsorandom.game import LOSSES, Player, play
 from notsorandom.rows import Rows
 from notsorandom.spaces import Landscape
 
@@ -33,20 +33,19 @@ def main() -> None:
     options = parser.parse_args()
     X, y, _, _ = load_task(options.task, options.data_home)
     labels = np.where(y == 1, 1, -1)[:, None].astype(np.float32)
-    rows, loss = Rows(X), LOSSES["hinge"](1.0)
+    rows, player = Rows(X), Player(LOSSES["hinge"](1.0), labels)
     result = play(
         rows,
-        labels,
+        player,
         space=Euclidean(),
         search=Ascent(),
-        loss=loss,
         n_frequencies=40,
         rng=np.random.default_rng(0),
     )
-    states = {"first round": np.full_like(labels, 0.5), "after 40": result.dual}
+    states = {"first round": player.first(), "after 40": result.dual}
     for smoothing in (0.06, 0.0):
         for name, dual in states.items():
-            landscape = Landscape(result.space, rows, dual * labels, smoothing)
+            landscape = Landscape(result.space, rows, dual, smoothing)
             print(f"{name}, smoothing {smoothing}")
             slow, slow_height = cost(Langevin(n_steps=100, n_particles=500), landscape, 1)
             for search in (Ascent(), Ascent(n_steps=24, subsample=1.0)):

@@ -1,5 +1,4 @@
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -8,10 +7,10 @@ import reference
 from notsorandom import FourierClassifier, FourierFeatures, Sphere
 from notsorandom.certify import regret_and_bound
 from notsorandom.datasets import make_checkerboard, make_windmill
-from notsorandom.game import LOSSES, MarginLoss, play
-from notsorandom.game.certificate import best_multiple, lower_bound, margin_bound, regret_bound
+from notsorandom.game import LOSSES, Loss, Player, play
+from notsorandom.game.certificate import lower_bound, margin_bound, regret_bound
 from notsorandom.kernel import LearnedKernel
-from notsorandom.linear import solve_svm
+from notsorandom.linear import solve_machine
 from notsorandom.rows import Rows
 from notsorandom.search import Ascent
 from notsorandom.spaces import Euclidean, Supremum
@@ -82,22 +81,24 @@ class TestSupremum:
 @pytest.mark.parametrize("upper", [0.5, 3.0, math.inf])
 @pytest.mark.parametrize("curvature", [0.0, 0.7])
 def test_the_best_multiple_is_the_best(rng, upper, curvature):
-    loss = LOSSES["hinge"](1.0).__class__(upper=upper, curvature=curvature, start=0.1)
-    dual = rng.uniform(0, min(upper, 1), size=(9, 2))
+    labels = np.where(rng.uniform(size=(9, 2)) < 0.5, 1.0, -1.0)
+    player = Player(Loss(upper=upper, curvature=curvature, start=0.1), labels)
+    dual = rng.uniform(0, min(upper, 1), size=(9, 2)) * labels
     potential = 5.0
-    most = min(upper / dual.max(), 50)
-    values = [loss.objective(s * dual, s**2 * potential) for s in np.linspace(0, most, 20_001)]
-    np.testing.assert_allclose(best_multiple(loss, dual, potential), max(values), rtol=1e-4)
-    assert best_multiple(loss, 0 * dual, potential) == 0
+    most = min(upper / np.abs(dual).max(), 50)
+    values = [player.objective(s * dual, s**2 * potential) for s in np.linspace(0, most, 20_001)]
+    np.testing.assert_allclose(player.best_multiple(dual, potential), max(values), rtol=1e-4)
+    assert player.best_multiple(0 * dual, potential) == 0
+    assert player.best_multiple(-dual, potential) == 0  # no multiple of it gains anything
 
 
 def test_certified_bounds_come_before_estimates():
-    loss, dual = LOSSES["hinge"](1.0), np.full((4, 1), 0.5)
+    player, dual = Player(LOSSES["hinge"](1.0), np.ones((4, 1))), np.full((4, 1), 0.5)
     known, guess = Supremum(8.0, 8.0), Supremum(1.0, math.inf)
-    value, name, certified = lower_bound(loss, [("guess", dual, guess), ("known", dual, known)])
+    value, name, certified = lower_bound(player, [("guess", dual, guess), ("known", dual, known)])
     assert (name, certified) == ("known", True)
-    assert value == best_multiple(loss, dual, 8.0)
-    assert lower_bound(loss, [("guess", dual, guess)])[1:] == ("guess", False)
+    assert value == player.best_multiple(dual, 8.0)
+    assert lower_bound(player, [("guess", dual, guess)])[1:] == ("guess", False)
 
 
 @pytest.mark.parametrize("n_features", [1, 2])
@@ -127,8 +128,8 @@ def test_the_bracket_holds_the_value(n_features, phase):
         supremum = space.supremum(
             Rows(X), measure, phase, certificate.bandwidth, 0.0, 1e-3, 100_000
         )
-        inside = np.clip(dual, 0, player.upper)[:, None]
-        below = best_multiple(player, inside, supremum.bound)
+        inside = (labels * np.clip(dual, 0, player.upper))[:, None]
+        below = Player(player, labels[:, None]).best_multiple(inside, supremum.bound)
         assert below <= certificate.upper * (1 + 1e-6) + 1e-6
         assert certificate.lower <= certificate.upper * (1 + 1e-9)
         width.append((value - below) / value)
@@ -231,9 +232,9 @@ def test_regret_is_within_the_theorem(loss, rate, space):
         12, space=space, loss=loss, learning_rate=rate, smoothing=0.05, random_state=0
     ).fit(X, y)
     certificate = model.certificate(X, y)
-    history, player = model.history_, LOSSES[loss](1.0)
-    labels = np.where(y == 1, 1.0, -1.0)
-    best = solve_svm(model.average_kernel_.features(X), labels, player, 1e-6).primal_value
+    history = model.history_
+    player = Player(LOSSES[loss](1.0), np.where(y == 1, 1.0, -1.0)[:, None])
+    best = solve_machine(model.average_kernel_.features(X), player, 1e-6).primal_value
     earned = (history["objective"] * history["plays"]).sum() / history["plays"].sum()
     np.testing.assert_allclose(certificate.regret, best - earned, rtol=1e-3)
     assert 0 < certificate.regret <= certificate.regret_bound
@@ -253,68 +254,66 @@ def test_regret_needs_the_game_that_was_played():
 
 
 def test_the_regret_bound_is_the_theorems():
-    loss, n_rounds, bound = LOSSES["hinge"](0.5), 400, 2.0
-    diameter, gradient = loss.steepest(30, 1, bound)
+    player, n_rounds, bound = Player(LOSSES["hinge"](0.5), np.ones((30, 1))), 400, 2.0
+    diameter, gradient = player.steepest(bound)
     times = np.arange(1, n_rounds + 1)
     steps = diameter / (gradient * np.sqrt(times))
     plays = np.ones(n_rounds)
     theorem = 1.5 * gradient * diameter / math.sqrt(n_rounds)
-    ours = regret_bound(loss, (30, 1), bound, plays, steps)
+    ours = regret_bound(player, bound, plays, steps)
     assert 0.9 * theorem < ours <= theorem
-    np.testing.assert_allclose(steps, [loss.theory_rate(t, 30, bound) / 30 for t in times])
+    np.testing.assert_allclose(steps, [player.theory_rate(t, bound) / 30 for t in times])
     inverted = gradient / (diameter * np.sqrt(times))  # as the paper's lemma prints it
-    assert regret_bound(loss, (30, 1), bound, plays, inverted) > 100 * theorem
+    assert regret_bound(player, bound, plays, inverted) > 100 * theorem
 
 
 def test_with_strong_concavity_the_bound_is_logarithmic():
-    loss, n_rounds, bound = LOSSES["squared_hinge"](0.5), 400, 1.0
-    _, gradient = loss.steepest(30, 1, bound)
-    steps = np.array([loss.theory_rate(t, 30, bound) / 30 for t in range(1, n_rounds + 1)])
+    player, n_rounds, bound = Player(LOSSES["squared_hinge"](0.5), np.ones((30, 1))), 400, 1.0
+    loss, (_, gradient) = player.loss, player.steepest(bound)
+    steps = np.array([player.theory_rate(t, bound) / 30 for t in range(1, n_rounds + 1)])
     harmonic_number = (1 / np.arange(1, n_rounds + 1)).sum()
     expected = gradient**2 / (2 * loss.curvature) * harmonic_number / n_rounds
-    ours = regret_bound(loss, (30, 1), bound, np.ones(n_rounds), steps)
+    ours = regret_bound(player, bound, np.ones(n_rounds), steps)
     np.testing.assert_allclose(ours, expected, rtol=1e-9)
     assert ours <= gradient**2 / (2 * loss.curvature) * (1 + math.log(n_rounds)) / n_rounds
 
 
-@dataclass(frozen=True)
-class InvertedSteps(MarginLoss):
+class InvertedSteps(Player):
     """The schedule as the paper's lemma prints it."""
 
-    def theory_rate(self, round_, n_samples, bound):
-        right = super().theory_rate(1, n_samples, bound) / n_samples  # D / G
-        return n_samples / right / math.sqrt(round_)
+    def theory_rate(self, round_, bound):
+        right = super().theory_rate(1, bound) / self.total_weight  # D / G
+        return self.total_weight / right / math.sqrt(round_)
 
 
-def regret_of(loss, n_rounds):
+def regret_of(loss, n_rounds, kind=Player):
     """Average regret of a game on two clusters, which one wave tells apart."""
     rng = np.random.default_rng(0)
     y = np.where(np.arange(20) % 2, 1.0, -1.0)
-    rows, labels = Rows(y[:, None] + 0.01 * rng.standard_normal((20, 1))), y[:, None]
+    rows, player = Rows(y[:, None] + 0.01 * rng.standard_normal((20, 1))), kind(loss, y[:, None])
     result = play(
         rows,
-        labels,
+        player,
         space=Euclidean(),
         search=Ascent(n_peaks=1),
-        loss=loss,
         n_frequencies=n_rounds,
         rng=rng,
         learning_rate="theory",
         smoothing=0.05,
     )
     average = LearnedKernel.from_game(result, result.weights, "aligned")
-    return regret_and_bound((average, result.history), rows, labels, loss)
+    return regret_and_bound((average, result.history), rows, player)
 
 
 @pytest.mark.parametrize("C", [0.5, 1.0, 2.0])
 def test_the_theorem_holds_and_breaks_with_the_step_inverted(C):
     n_rounds = 300
-    right, wrong = LOSSES["hinge"](C), InvertedSteps(upper=C, curvature=0.0, start=C / 2)
-    diameter, gradient = right.steepest(20, 1, 2.0)
+    loss = LOSSES["hinge"](C)
+    diameter, gradient = Player(loss, np.ones((20, 1))).steepest(2.0)
     theorem = 1.5 * gradient * diameter / math.sqrt(n_rounds)
-    regret, allowed = regret_of(right, n_rounds)
+    regret, allowed = regret_of(loss, n_rounds)
     assert regret <= allowed <= theorem
-    regret, allowed = regret_of(wrong, n_rounds)
+    regret, allowed = regret_of(loss, n_rounds, InvertedSteps)
     assert theorem < regret <= allowed
 
 

@@ -6,7 +6,7 @@ import reference
 
 from notsorandom import Ascent, Chain, Enumerate, Euclidean, FourierFeatures, Langevin, Sphere
 from notsorandom.datasets import make_checkerboard
-from notsorandom.game import LOSSES, play
+from notsorandom.game import LOSSES, Player, play
 from notsorandom.rows import Rows
 from notsorandom.search import SEARCHES, chain
 from notsorandom.spaces import Landscape
@@ -166,47 +166,44 @@ class TestMerging:
         settings = {
             "space": Sphere(),
             "search": Enumerate(n_peaks=1),
-            "loss": LOSSES["hinge"](1.0),
             "n_frequencies": 60,
             "rng": np.random.default_rng(0),
             "smoothing": 0.02,
         } | settings
-        return play(Rows(X), labels, **settings), X, labels
+        return play(Rows(X), Player(LOSSES["hinge"](1.0), labels), **settings), X
 
     def test_weights_count_the_rounds(self):
         duals = []
-        result, X, labels = self.game(
-            n_rounds=50, watch=lambda record, dual: duals.append(dual.copy())
-        )
+        result, X = self.game(n_rounds=50, watch=lambda record, dual: duals.append(dual.copy()))
         assert len(duals) == 50 > len(result.frequencies)
         assert len(np.unique(result.frequencies, axis=0)) == len(result.frequencies)
         counts, strengths = np.zeros(len(result.weights)), np.zeros(len(result.weights))
         for dual in duals:
-            land = Landscape(result.space, Rows(X), dual * labels, 0.02)
+            land = Landscape(result.space, Rows(X), dual, 0.02)
             (peak,) = Enumerate(n_peaks=1).find(land, 1, None).frequencies
             place = np.flatnonzero((result.frequencies == peak).all(axis=1))[0]
             counts[place] += 1
-            strengths[place] += abs(harmonics(X, peak[None])[:, 0] @ (dual * labels)[:, 0])
+            strengths[place] += abs(harmonics(X, peak[None])[:, 0] @ dual[:, 0])
         np.testing.assert_allclose(result.weights, counts / 50)
         np.testing.assert_allclose(result.strengths, strengths, rtol=1e-8)
 
     def test_it_ends_by_features_or_by_rounds(self):
-        few, _, _ = self.game(n_frequencies=5, n_rounds=1000)
+        few, _ = self.game(n_frequencies=5, n_rounds=1000)
         assert len(few.frequencies) == 5
         assert few.history["n_frequencies"][-1] == 5 > few.history["n_frequencies"][-2]
-        short, _, _ = self.game(n_frequencies=60)
+        short, _ = self.game(n_frequencies=60)
         assert len(short.history["potential"]) == 60 > len(short.frequencies)
 
     def test_a_shorter_game_is_the_beginning_of_a_longer_one(self):
-        long, _, _ = self.game(search=Enumerate(), n_rounds=200)
+        long, _ = self.game(search=Enumerate(), n_rounds=200)
         for count in (1, 2, 3, 6, 9, 14):
-            short, _, _ = self.game(search=Enumerate(), n_rounds=200, n_frequencies=count)
+            short, _ = self.game(search=Enumerate(), n_rounds=200, n_frequencies=count)
             np.testing.assert_array_equal(short.frequencies, long.frequencies[:count])
 
     @pytest.mark.parametrize("search", [Enumerate(), Chain(n_steps=10, n_peaks=4)])
     @pytest.mark.parametrize(("basis", "phase"), [("harmonic", "paired"), ("degree", "aligned")])
     def test_kernels_that_do_not_fit_are_left_out(self, search, basis, phase):
-        result, _, _ = self.game(
+        result, _ = self.game(
             space=Sphere(basis), phase=phase, search=search, n_frequencies=30, n_rounds=20
         )
         assert 15 < len(result.frequencies) <= 30

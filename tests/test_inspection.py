@@ -5,7 +5,7 @@ import reference
 from notsorandom import FourierClassifier, FourierFeatures, Sphere
 from notsorandom.baselines import LKRF, RandomFourierFeatures
 from notsorandom.datasets import make_checkerboard, make_windmill
-from notsorandom.game import LOSSES, replay
+from notsorandom.game import LOSSES, Player, replay
 from notsorandom.inspection import (
     accuracy_by_size,
     bounds_by_round,
@@ -15,7 +15,7 @@ from notsorandom.inspection import (
     potential_on_grid,
     spread_out,
 )
-from notsorandom.linear import solve_svm
+from notsorandom.linear import solve_machine
 from notsorandom.rows import Rows
 
 
@@ -33,19 +33,18 @@ def test_a_replay_ends_where_the_game_ended(phase, loss, rate):
     duals = list(
         replay(
             Rows(X),
-            labels,
+            Player(LOSSES[loss](1.0), labels),
             space=kernel.space,
             frequencies=kernel.frequencies,
             phases=kernel.phases,
             scales=kernel.scales.astype(np.float32),
             phase=phase,
-            loss=LOSSES[loss](1.0),
             history=model.history_,
         )
     )
     assert len(duals) == len(model.history_["step"]) + 1
     np.testing.assert_allclose(duals[-1], model.dual_, atol=2e-3)
-    zeros = [np.mean(dual <= 0) for dual in duals[:-1]]
+    zeros = [np.mean(dual == 0) for dual in duals[:-1]]
     np.testing.assert_allclose(zeros, model.history_["share_at_zero"], atol=0.01)
 
 
@@ -110,8 +109,8 @@ def test_bounds_by_round(space, loss):
     certificate = model.certificate(X, y)
     assert upper[-1] <= certificate.upper * (1 + 2e-3)
     if model.kernel_.space.kind == "finite":  # the peaks found are the highest
-        labels = np.where(y == 1, 1.0, -1.0)
-        best = solve_svm(model.transform(X), labels, LOSSES[loss](1.0), 1e-6).primal_value
+        player = Player(LOSSES[loss](1.0), np.where(y == 1, 1.0, -1.0)[:, None])
+        best = solve_machine(model.transform(X), player, 1e-6).primal_value
         assert lower[-1] <= best
 
 

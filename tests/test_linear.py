@@ -5,8 +5,12 @@ from sklearn.svm import SVC
 
 from notsorandom import FourierClassifier
 from notsorandom.datasets import make_windmill
-from notsorandom.game import LOSSES
-from notsorandom.linear import newton_solve, solve_svm
+from notsorandom.game import LOSSES, Player
+from notsorandom.linear import newton_solve, solve_machine
+
+
+def solve_svm(X, labels, loss, tol):
+    return solve_machine(X, Player(loss, labels[:, None]), tol)
 
 
 def problem(rng, n_samples=300, n_features=12, share=0.5, dtype=np.float64):
@@ -48,10 +52,10 @@ def test_optimality_conditions(rng, loss):
     X, labels = problem(rng)
     loss = LOSSES[loss](1.0)
     machine = solve_svm(X, labels, loss, tol=1e-7)
-    assert (machine.dual >= 0).all()
-    assert (machine.dual <= loss.upper).all()
-    assert abs(labels @ machine.dual) < 1e-8
-    np.testing.assert_allclose(machine.coef, X.T @ (labels * machine.dual), atol=2e-3)
+    assert (labels * machine.dual >= 0).all()
+    assert (np.abs(machine.dual) <= loss.upper).all()
+    assert abs(machine.dual.sum()) < 1e-8
+    np.testing.assert_allclose(machine.coef, X.T @ machine.dual, atol=2e-3)
     margins = labels * (X @ machine.coef + machine.intercept)
     assert machine.dual[margins > 1.01] == pytest.approx(0, abs=1e-6)
 

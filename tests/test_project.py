@@ -2,7 +2,11 @@ import numpy as np
 import pytest
 import reference
 
-from notsorandom.game import project, project_alternating
+from notsorandom.game import Loss, project, project_alternating
+
+
+def box(labels, upper):
+    return Loss(upper, 0.0, 0.5).box(labels)
 
 
 def setting(rng, n_samples=12, n_tasks=3):
@@ -15,7 +19,7 @@ def setting(rng, n_samples=12, n_tasks=3):
 @pytest.mark.parametrize("upper", [0.7, 3.0, np.inf])
 def test_projection_solves_the_quadratic_program(seed, upper):
     point, labels = setting(np.random.default_rng(seed))
-    result = project(point, labels, upper)
+    result = project(point * labels, *box(labels, upper)) * labels
     for task in range(point.shape[1]):
         expected = reference.project(point[:, task], labels[:, task], upper)
         np.testing.assert_allclose(result[:, task], expected, atol=1e-6)
@@ -27,31 +31,50 @@ def test_projection_solves_the_quadratic_program(seed, upper):
 def test_projection_is_feasible_and_idempotent(rng, upper, dtype, scale):
     point, labels = setting(rng, n_samples=5000)
     point, labels, upper = (scale * point).astype(dtype), labels.astype(dtype), scale * upper
-    result = project(point, labels, upper)
+    low, high = box(labels, upper)
+    result = project(point, low, high)
     assert result.dtype == dtype
-    assert (result >= 0).all()
-    assert (result <= upper).all()
-    balance = (labels * result).sum(axis=0, dtype=np.float64)
-    assert (np.abs(balance) <= 1e-6 * result.sum(axis=0)).all()
-    np.testing.assert_allclose(project(result, labels, upper), result, atol=1e-5 * scale)
+    assert (result >= low).all()
+    assert (result <= high).all()
+    balance = result.sum(axis=0, dtype=np.float64)
+    assert (np.abs(balance) <= 1e-6 * np.abs(result).sum(axis=0)).all()
+    np.testing.assert_allclose(project(result, low, high), result, atol=1e-5 * scale)
+
+
+@pytest.mark.parametrize("upper", [0.7, np.inf])
+@pytest.mark.parametrize("seed", range(5))
+def test_weights_are_samples_as_often(upper, seed):
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(1, 4, size=12)
+    for one_sided in (True, False):
+        point, labels = setting(rng)
+        low, high = Loss(upper, 0.1, 0.5, one_sided=one_sided).box(labels)
+        ours = project(point, low, high, counts[:, None].astype(float))
+        many = project(*(np.repeat(part, counts, axis=0) for part in (point, low, high)))
+        np.testing.assert_allclose(np.repeat(ours, counts, axis=0), many, atol=1e-12)
+        rough = project_alternating(point, low, high, counts[:, None].astype(float))
+        again = project_alternating(*(np.repeat(p, counts, axis=0) for p in (point, low, high)))
+        np.testing.assert_allclose(np.repeat(rough, counts, axis=0), again, atol=1e-9)
 
 
 def test_projection_of_points_below_the_box(rng):
     labels = np.array([[1.0], [-1.0], [-1.0]])
-    np.testing.assert_array_equal(project(np.full((3, 1), -2.0), labels, 1.0), 0)
+    np.testing.assert_array_equal(project(-2.0 * labels, *box(labels, 1.0)), 0)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_alternating_projection_ends_in_the_box_and_near_the_hyperplane(seed):
     """Algorithm 3 as printed ends on the hyperplane, outside the box."""
     point, labels = setting(np.random.default_rng(seed), n_samples=400, n_tasks=2)
-    result = project_alternating(point, labels, 1.0)
-    assert (result >= 0).all()
-    assert (result <= 1).all()
-    assert (np.abs((labels * result).sum(axis=0)) < 1e-3 * result.sum(axis=0)).all()
+    low, high = box(labels, 1.0)
+    result = project_alternating(point, low, high)
+    assert (result >= low).all()
+    assert (result <= high).all()
+    assert (np.abs(result.sum(axis=0)) < 1e-3 * np.abs(result).sum(axis=0)).all()
 
 
 def test_both_projections_agree_on_what_is_feasible(rng):
     point, labels = setting(rng, n_samples=50)
-    feasible = project(point, labels, 1.0)
-    np.testing.assert_allclose(project_alternating(feasible, labels, 1.0), feasible, atol=1e-12)
+    feasible = project(point, *box(labels, 1.0))
+    again = project_alternating(feasible, *box(labels, 1.0))
+    np.testing.assert_allclose(again, feasible, atol=1e-12)

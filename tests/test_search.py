@@ -3,7 +3,7 @@ import pytest
 from sklearn.base import clone
 
 from notsorandom import Ascent, Euclidean, Langevin
-from notsorandom.game import project
+from notsorandom.game import LOSSES, Player
 from notsorandom.rows import Rows
 from notsorandom.search import ascent
 from notsorandom.spaces import Landscape
@@ -122,7 +122,7 @@ def test_a_coarse_landscape_keeps_the_balance_of_rare_classes(rng):
     """In 99:1 data a plain subsample would leave a total mass, and with it a hill at zero."""
     labels = np.full((5000, 1), -1.0)
     labels[rng.choice(5000, size=50, replace=False)] = 1.0
-    measure = project(np.full((5000, 1), 0.5), labels, 1.0) * labels
+    measure = Player(LOSSES["hinge"](1.0), labels).first()
     rows = Rows(rng.standard_normal((5000, 2)))
     coarse = Landscape(Euclidean().resolve(rows, rng), rows, measure, 0.0).coarse(500, rng)
     assert abs(coarse.measure.sum()) < 1e-9 * np.abs(coarse.measure).sum()

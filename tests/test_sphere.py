@@ -13,7 +13,7 @@ from notsorandom import (
     learning,
 )
 from notsorandom.datasets import make_checkerboard
-from notsorandom.game import LOSSES, play, project
+from notsorandom.game import LOSSES, Player, play
 from notsorandom.rows import Rows
 from notsorandom.search import Auto
 from notsorandom.spaces import HarmonicSphere, Landscape, ZonalSphere
@@ -284,13 +284,13 @@ class TestInvariance:
 def test_a_round_steps_along_the_gradient_of_its_kernel(basis):
     """With the features scaled as they are in the kernel."""
     X, y = make_checkerboard(300, random_state=0)
-    labels, loss, duals, rate = np.where(y == 1, 1.0, -1.0)[:, None], LOSSES["hinge"](1.0), [], 0.1
+    player = Player(LOSSES["hinge"](1.0), np.where(y == 1, 1.0, -1.0)[:, None])
+    duals, rate = [], 0.1
     result = play(
         Rows(X),
-        labels,
+        player,
         space=Sphere(basis, max_degree=6),
         search=Auto(),
-        loss=loss,
         n_frequencies=20,
         n_rounds=2,
         rng=np.random.default_rng(0),
@@ -300,8 +300,8 @@ def test_a_round_steps_along_the_gradient_of_its_kernel(basis):
     count = int(result.history["n_frequencies"][0])
     weights = np.where(np.arange(len(result.weights)) < count, 1 / count, 0)
     gram = LearnedKernel.from_game(result, weights, "aligned")(X)
-    slope = loss.gradient(duals[0], labels, gram @ (duals[0] * labels))
-    expected = project(duals[0] + count * rate / len(X) * slope, labels, loss.upper)
+    slope = player.gradient(duals[0], gram @ duals[0])
+    expected = player.project(duals[0] + count * rate / len(X) * slope)
     np.testing.assert_allclose(duals[1], expected, atol=1e-10)
 
 

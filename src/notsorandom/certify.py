@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.game import MarginLoss
+from notsorandom.game import Player
 from notsorandom.game.certificate import (
     Certificate,
     feasible,
@@ -17,7 +17,7 @@ from notsorandom.game.certificate import (
     regret_bound,
 )
 from notsorandom.kernel import LearnedKernel
-from notsorandom.linear import LinearSVM, solve_svm
+from notsorandom.linear import LinearMachine, solve_machine
 from notsorandom.rows import Array, Rows
 from notsorandom.spaces import Landscape
 from notsorandom.spaces.landscape import kernel_potentials
@@ -35,8 +35,7 @@ MAX_EVALUATIONS = 200_000
 def certify(
     kernel: LearnedKernel,
     rows: Rows,
-    labels: Array,
-    loss: MarginLoss,
+    player: Player,
     duals: Sequence[tuple[str, Array]],
     search: Any,
     rng: np.random.Generator,
@@ -49,9 +48,7 @@ def certify(
     ----------
     kernel : LearnedKernel
     rows : Rows
-    labels : ndarray of shape (n_samples, n_tasks)
-        Of +1 and -1.
-    loss : MarginLoss
+    player : Player
     duals : sequence of (str, ndarray of shape (n_samples, n_tasks))
         Dual points to try, with names, beside the SVM's own.
     search : a search
@@ -72,19 +69,18 @@ def certify(
             "must be among those it is compared with: give no less."
         )
     features = kernel.features_of(rows)
-    tasks = range(labels.shape[1])
-    machines = [solve_svm(features, labels[:, task], loss, SVM_PRECISION) for task in tasks]
+    machines = solve_tasks(features, player)
     own = np.column_stack([machine.dual for machine in machines])
     candidates = []
-    for name, dual in feasible([("the SVM's dual", own), *duals], labels, loss):
-        measure = (dual * labels).astype(rows.dtype)
+    for name, dual in feasible([("the SVM's dual", own), *duals], player):
+        measure = player.measure(dual).astype(rows.dtype)
         seen = highest_seen(kernel, rows, measure, search, rng, bandwidth)
         supremum = space.supremum(
             rows, measure, kernel.phase, bandwidth, seen, PEAK_PRECISION, MAX_EVALUATIONS
         )
         candidates.append((name, dual, supremum))
-    lower, source, certified = lower_bound(loss, candidates)
-    regret, allowed = regret_and_bound(played, rows, labels, loss)
+    lower, source, certified = lower_bound(player, candidates)
+    regret, allowed = regret_and_bound(played, rows, player)
     return Certificate(
         upper=sum(machine.primal_value for machine in machines),
         upper_from=sum(machine.dual_value for machine in machines),
@@ -94,7 +90,7 @@ def certify(
         bandwidth=bandwidth,
         regret=regret,
         regret_bound=allowed,
-        generalization=generalization(kernel, rows, features, labels, machines, bandwidth),
+        generalization=generalization(kernel, rows, features, player, machines, bandwidth),
         sample_size=space.sample_size(rows, bandwidth),
     )
 
@@ -124,8 +120,7 @@ def highest_seen(
 def regret_and_bound(
     played: tuple[LearnedKernel, dict[str, Array]] | None,
     rows: Rows,
-    labels: Array,
-    loss: MarginLoss,
+    player: Player,
 ) -> tuple[float, float]:
     """Average regret of the dual player, and what the theorem allows.
 
@@ -135,10 +130,10 @@ def regret_and_bound(
         return math.nan, math.nan
     average, history = played
     features = average.features_of(rows)
-    best = sum(solve_svm(features, task, loss, SVM_PRECISION).primal_value for task in labels.T)
+    best = sum(machine.primal_value for machine in solve_tasks(features, player))
     earned = float(np.average(history["objective"], weights=history["plays"]))
     bound = average.space.bound(rows.n_features, average.phase)
-    allowed = regret_bound(loss, labels.shape, bound, history["plays"], history["step"])
+    allowed = regret_bound(player, bound, history["plays"], history["step"])
     return best - earned, allowed
 
 
@@ -146,14 +141,20 @@ def generalization(
     kernel: LearnedKernel,
     rows: Rows,
     features: Array,
-    labels: Array,
-    machines: Sequence[LinearSVM],
+    player: Player,
+    machines: Sequence[LinearMachine],
     bandwidth: float,
 ) -> float:
     """The margin bound on the error of the one SVM of two classes."""
     complexity = kernel.space.complexity(rows, bandwidth, kernel.phase)
     norm = float(np.sqrt(machines[0].coef @ machines[0].coef))
-    if len(machines) > 1 or math.isnan(complexity) or norm == 0:
+    if len(machines) > 1 or not player.loss.one_sided or math.isnan(complexity) or norm == 0:
         return math.nan
     scores = features @ machines[0].coef + machines[0].intercept
-    return margin_bound(labels[:, 0] * scores / norm, complexity)
+    return margin_bound(player.targets[:, 0] * scores / norm, complexity)
+
+
+def solve_tasks(features: Array, player: Player) -> list[LinearMachine]:
+    """The machines on some features, one a task."""
+    tasks = range(player.targets.shape[1])
+    return [solve_machine(features, player.task(task), SVM_PRECISION) for task in tasks]

@@ -20,10 +20,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from notsorandom.certify import certify
-from notsorandom.game import LOSSES, Certificate, MarginLoss
+from notsorandom.game import LOSSES, Certificate, Player
 from notsorandom.kernel import LearnedKernel
 from notsorandom.learning import DUALITY_GAP, DYNAMICS, WEIGHTINGS, Game, predicted_codes, signs
-from notsorandom.linear import decide, one_versus_rest
+from notsorandom.linear import decide, solve_machines
 from notsorandom.parameters import check_choice, check_flag, check_number, named_object
 from notsorandom.progress import Progress
 from notsorandom.rows import Array, Rows
@@ -117,17 +117,17 @@ class _FourierEstimator(BaseEstimator):
         # Two streams: the game is the same whether its smoothing was chosen or given.
         rng, choice_rng = np.random.default_rng(seed).spawn(2)
         rows = Rows(game.space.prepare(X))
-        labels = signs(codes, len(self.classes_), X.dtype)
+        player = Player(game.loss, signs(codes, len(self.classes_), X.dtype))
         n_rounds = None if self.n_rounds == "auto" else int(self.n_rounds)
         if self.smoothing == "auto":
             self.smoothing_ = game.choose_smoothing(
-                rows, codes, labels, self.n_components, n_rounds, choice_rng, self.verbose
+                rows, codes, player, self.n_components, n_rounds, choice_rng, self.verbose
             )
         else:
             self.smoothing_ = float(self.smoothing)
         result, self.kernel_ = game.play(
             rows,
-            labels,
+            player,
             self.n_components,
             self.smoothing_,
             rng,
@@ -140,9 +140,9 @@ class _FourierEstimator(BaseEstimator):
         self.average_kernel_ = LearnedKernel.from_game(result, result.weights, self.phase)
         self.history_ = result.history
         self.status_ = result.status
-        self._finish(rows, labels, game.loss)
+        self._finish(rows, player)
 
-    def _finish(self, rows: Rows, labels: Array, loss: MarginLoss) -> None:
+    def _finish(self, rows: Rows, player: Player) -> None:
         """Do what is left once the kernel is learned."""
 
     def certificate(self, X: Any, y: Any, bandwidth: float | None = None) -> Certificate:
@@ -162,7 +162,7 @@ class _FourierEstimator(BaseEstimator):
         -------
         Certificate
         """
-        rows, labels = self._training_data(X, y)
+        rows, player = self._training_data(X, y)
         game = self._game()
         if bandwidth is not None:
             check_number("bandwidth", bandwidth, above=0)
@@ -172,8 +172,7 @@ class _FourierEstimator(BaseEstimator):
         return certify(
             self.kernel_,
             rows,
-            labels,
-            game.loss,
+            player,
             duals if same else [],
             game.search,
             np.random.default_rng(0),
@@ -219,7 +218,7 @@ class _FourierEstimator(BaseEstimator):
             self, path, X, y, X_test=X_test, y_test=y_test, image_shape=image_shape, title=title
         )
 
-    def _training_data(self, X: Any, y: Any) -> tuple[Rows, Array]:
+    def _training_data(self, X: Any, y: Any) -> tuple[Rows, Player]:
         """Samples and labels given once more after the fit, as the game takes them."""
         check_is_fitted(self)
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], reset=False)
@@ -229,7 +228,9 @@ class _FourierEstimator(BaseEstimator):
                 f"y has {shortened(classes)}, but this {type(self).__name__} takes samples of just "
                 f"the classes seen at fit, {shortened(self.classes_)}."
             )
-        return Rows(self.kernel_.space.prepare(X)), signs(codes, len(classes), X.dtype)
+        loss = LOSSES[self.loss](float(self.C))
+        player = Player(loss, signs(codes, len(classes), X.dtype))
+        return Rows(self.kernel_.space.prepare(X)), player
 
     def _game(self) -> Game:
         """Check every parameter, and put the game together."""
@@ -346,7 +347,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Fourie
     status_ : {"complete", "flat"}
     smoothing_ : float
     dual_, average_dual_ : ndarrays of shape (n_samples, n_tasks)
-        Where the dual player ended, and where it was on average.
+        Where the dual player ended, and where it was on average: dual variables times labels.
     average_kernel_ : LearnedKernel
         The kernel player's average play, of which the paper's theorem speaks.
     n_features_in_ : int
@@ -452,11 +453,11 @@ class FourierClassifier(ClassifierMixin, _FourierEstimator):
     True
     """
 
-    def _finish(self, rows: Rows, labels: Array, loss: MarginLoss) -> None:
+    def _finish(self, rows: Rows, player: Player) -> None:
         features = self.kernel_.features_of(rows)
-        with Progress(labels.shape[1], "machines", shown=self.verbose > 0) as bar:
-            self.coef_, self.intercept_, self.duality_gap_ = one_versus_rest(
-                features, labels, loss, DUALITY_GAP, bar.update
+        with Progress(player.targets.shape[1], "machines", shown=self.verbose > 0) as bar:
+            self.coef_, self.intercept_, self.duality_gap_ = solve_machines(
+                features, player, DUALITY_GAP, bar.update
             )
         self.features_ = FourierFeatures(**self.get_params(deep=False))
         self.features_.__dict__ |= self._learned()

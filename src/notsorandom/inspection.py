@@ -11,10 +11,10 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from notsorandom.baselines import RandomFourierFeatures
-from notsorandom.game import LOSSES, MarginLoss, replay
+from notsorandom.game import Player, replay
 from notsorandom.kernel import LearnedKernel
 from notsorandom.learning import DUALITY_GAP, predicted_codes
-from notsorandom.linear import decide, one_versus_rest
+from notsorandom.linear import decide, solve_machines
 from notsorandom.parameters import check_number
 from notsorandom.rows import Array, Rows
 
@@ -66,7 +66,7 @@ def moments(estimator: Any, X: Any, y: Any, rounds: Sequence[int] | None = None)
         In the order of the rounds. With ``reweight=True`` they are of all frequencies that were
         found, in the weights of the play, before any were dropped.
     """
-    rows, labels = played_data(estimator, X, y)
+    rows, player = played_data(estimator, X, y)
     kernel, history = whole_kernel(estimator), estimator.history_
     n_rounds = len(history["n_frequencies"])
     if "plays" not in history or kernel.space.kind == "finite":
@@ -81,16 +81,14 @@ def moments(estimator: Any, X: Any, y: Any, rounds: Sequence[int] | None = None)
             f"rounds={list(rounds)!r} is not allowed: give some from 1 to {n_rounds}, as many as "
             "the game had."
         )
-    loss = LOSSES[estimator.loss](float(estimator.C))
     duals = replay(
         rows,
-        labels,
+        player,
         space=kernel.space,
         frequencies=kernel.frequencies,
         phases=kernel.phases,
         scales=kernel.scales.astype(rows.dtype),
         phase=kernel.phase,
-        loss=loss,
         history=history,
     )
     n_columns = kernel.space.n_columns(kernel.phase)
@@ -98,8 +96,8 @@ def moments(estimator: Any, X: Any, y: Any, rounds: Sequence[int] | None = None)
     for number, dual in zip(range(1, max(rounds) + 1), duals, strict=False):
         if number in rounds:
             part = kernel.head(int(history["n_frequencies"][number - 1]) * n_columns)
-            coef, intercept = fit_machines(part.features_of(rows), labels, loss)
-            found.append(Moment(number, dual * labels, part, coef, intercept))
+            coef, intercept = fit_machines(part.features_of(rows), player)
+            found.append(Moment(number, player.measure(dual), part, coef, intercept))
     return found
 
 
@@ -115,18 +113,17 @@ def bounds_by_round(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, Array
     lower : ndarray of shape (n_points,)
         The best that a dual point said until then, with the peaks found for it as the highest.
     """
-    rows, labels = played_data(estimator, X, y)
+    rows, player = played_data(estimator, X, y)
     kernel, history = whole_kernel(estimator), estimator.history_
-    loss = LOSSES[estimator.loss](float(estimator.C))
     counts = history["n_frequencies"] * kernel.space.n_columns(kernel.phase)
     possible = np.flatnonzero(np.isin(counts, possible_sizes(kernel)))
     rounds = spread_out(possible + 1, N_POINTS)
     upper = []
     for size in counts[rounds - 1]:
         features = kernel.head(int(size)).features_of(rows)
-        coef, intercept = fit_machines(features, labels, loss)
-        margins = labels * decide(features, coef, intercept)
-        upper.append(0.5 * float(np.square(coef).sum()) + loss.loss(margins))
+        coef, intercept = fit_machines(features, player)
+        losses = player.loss_of(decide(features, coef, intercept))
+        upper.append(0.5 * float(np.square(coef).sum()) + losses)
     lower = np.maximum.accumulate(history["lower"])[rounds - 1]
     return rounds, np.minimum.accumulate(upper), lower
 
@@ -159,7 +156,7 @@ def accuracy_by_size(
     accuracies : dict of str to ndarray of shape (n_sizes,)
         The estimator's as ``"learned"``; NaN where a baseline has no such size.
     """
-    rows, labels = estimator._training_data(X, y)
+    rows, player = estimator._training_data(X, y)
     kernel = estimator.kernel_
     possible = possible_sizes(kernel)
     if sizes is None:
@@ -174,7 +171,6 @@ def accuracy_by_size(
     X_test = validate_data(estimator, X_test, dtype=rows.dtype, reset=False)
     y_test = column_or_1d(y_test)
     check_consistent_length(X_test, y_test)
-    loss = LOSSES[estimator.loss](float(estimator.C))
     kernels = {"learned": kernel}
     for name, baseline in baselines.items():
         model = clone(baseline).set_params(n_components=max(sizes)).fit(rows.array, y)
@@ -184,8 +180,7 @@ def accuracy_by_size(
         name: np.array(
             [
                 np.mean(
-                    estimator.classes_[predict(each.head(size), rows, labels, test_rows, loss)]
-                    == y_test
+                    estimator.classes_[predict(each.head(size), rows, player, test_rows)] == y_test
                 )
                 if size in possible_sizes(each)
                 else np.nan
@@ -197,11 +192,9 @@ def accuracy_by_size(
     return np.array(sizes), accuracies
 
 
-def predict(
-    kernel: LearnedKernel, rows: Rows, labels: Array, test_rows: Rows, loss: MarginLoss
-) -> Array:
+def predict(kernel: LearnedKernel, rows: Rows, player: Player, test_rows: Rows) -> Array:
     """Class codes that an SVM on a kernel's features gives to the test samples."""
-    coef, intercept = fit_machines(kernel.features_of(rows), labels, loss)
+    coef, intercept = fit_machines(kernel.features_of(rows), player)
     return predicted_codes(decide(kernel.features_of(test_rows), coef, intercept))
 
 
@@ -214,9 +207,9 @@ def mean_and_spread(trials: Array) -> tuple[Array, Array]:
     return mean, np.sqrt(square / np.maximum(counts - 1, 1))
 
 
-def fit_machines(features: Array, labels: Array, loss: MarginLoss) -> tuple[Array, Array]:
-    """Weights and intercepts of the SVMs on some features."""
-    coef, intercept, _ = one_versus_rest(features, labels, loss, DUALITY_GAP)
+def fit_machines(features: Array, player: Player) -> tuple[Array, Array]:
+    """Weights and intercepts of the machines on some features."""
+    coef, intercept, _ = solve_machines(features, player, DUALITY_GAP)
     return coef, intercept
 
 
@@ -272,15 +265,15 @@ def potential_on_grid(
     return np.square(parts, dtype=np.float64).sum(axis=0)
 
 
-def played_data(estimator: Any, X: Any, y: Any) -> tuple[Rows, Array]:
+def played_data(estimator: Any, X: Any, y: Any) -> tuple[Rows, Player]:
     """The data of a fit, given once more."""
-    rows, labels = estimator._training_data(X, y)
+    rows, player = estimator._training_data(X, y)
     if len(rows) != len(estimator.dual_):
         raise ValueError(
             f"X has {len(rows)} samples, but the game was played on {len(estimator.dual_)}: give "
             "the training data."
         )
-    return rows, labels
+    return rows, player
 
 
 def whole_kernel(estimator: Any) -> LearnedKernel:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.game import GameResult, MarginLoss, Round, play
+from notsorandom.game import GameResult, Loss, Player, Round, play
 from notsorandom.kernel import LearnedKernel, normalized
-from notsorandom.linear import decide, one_versus_rest
+from notsorandom.linear import decide, solve_machines
 from notsorandom.progress import Progress
 from notsorandom.reweight import reweighted, settle
 from notsorandom.rows import Array, Rows
@@ -38,7 +38,7 @@ class Game:
 
     space: Any
     search: Any
-    loss: MarginLoss
+    loss: Loss
     phase: str
     weighting: str
     learning_rate: str | float
@@ -48,7 +48,7 @@ class Game:
     def play(
         self,
         rows: Rows,
-        labels: Array,
+        player: Player,
         n_components: int,
         smoothing: float,
         rng: np.random.Generator,
@@ -60,9 +60,8 @@ class Game:
             with Progress(1, "equilibrium", shown=verbose > 0) as bar:
                 return settle(
                     rows,
-                    labels,
+                    player,
                     space=self.space,
-                    loss=self.loss,
                     n_frequencies=n_components,
                     rng=rng,
                     phase=self.phase,
@@ -77,10 +76,9 @@ class Game:
 
             result = play(
                 rows,
-                labels,
+                player,
                 space=self.space,
                 search=self.search,
-                loss=self.loss,
                 n_frequencies=n_components // n_columns,
                 n_rounds=n_rounds,
                 rng=rng,
@@ -92,14 +90,14 @@ class Game:
         weights = WEIGHTINGS[self.weighting](result)
         kernel = LearnedKernel.from_game(result, weights, self.phase)
         if self.reweight:
-            kernel, _ = reweighted(kernel, rows, labels, self.loss)
+            kernel, _ = reweighted(kernel, rows, player)
         return result, kernel
 
     def choose_smoothing(
         self,
         rows: Rows,
         codes: Array,
-        labels: Array,
+        player: Player,
         n_components: int,
         n_rounds: int | None,
         rng: np.random.Generator,
@@ -122,10 +120,10 @@ class Game:
                 # The same seed for all candidates: they differ by nothing else.
                 trial_rng, part = np.random.default_rng(seed), rows.take(train)
                 _, kernel = self.play(
-                    part, labels[train], room, smoothing, trial_rng, n_rounds=n_rounds
+                    part, player.take(train), room, smoothing, trial_rng, n_rounds=n_rounds
                 )
                 features = kernel.features_of(part)
-                coef, intercept, _ = one_versus_rest(features, labels[train], self.loss, TRIAL_GAP)
+                coef, intercept, _ = solve_machines(features, player.take(train), TRIAL_GAP)
                 scores = decide(kernel.features_of(rows.take(test)), coef, intercept)
                 bar.update(CANDIDATES.index(smoothing) + 1)
                 return predicted_codes(scores) != codes[test]

@@ -1,17 +1,16 @@
-"""The linear SVM at the end: Newton's method, to a stated duality gap."""
+"""The linear model at the end: Newton's method, to a stated duality gap."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
-from notsorandom.game.losses import MarginLoss
-from notsorandom.game.project import project
+from notsorandom.game import Loss, Player
 from notsorandom.rows import Array
 
 # The hinge's corner is rounded over these widths of margin in turn, until the gap is closed. At
@@ -26,15 +25,15 @@ LINE_HALVINGS = 40
 
 
 @dataclass(frozen=True)
-class LinearSVM:
-    """One linear SVM, and how well it is solved.
+class LinearMachine:
+    """One linear model, and how well it is solved.
 
     Parameters
     ----------
     coef : ndarray of shape (n_features,)
     intercept : float
     dual : ndarray of shape (n_samples,)
-        Feasible.
+        Feasible, and signed.
     primal_value, dual_value : float
         They bracket the optimum.
     """
@@ -51,48 +50,52 @@ class LinearSVM:
         return (self.primal_value - self.dual_value) / max(self.primal_value, 1e-300)
 
 
-def solve_svm(features: Array, labels: Array, loss: MarginLoss, tol: float) -> LinearSVM:
-    r"""Minimise :math:`\tfrac12 |w|^2 + \sum_i \ell(y_i (\langle w, \phi_i\rangle + b))`.
+def solve_machine(features: Array, player: Player, tol: float) -> LinearMachine:
+    r"""Minimise :math:`\tfrac12 |w|^2 + \sum_i \ell(t_i, \langle w, \phi_i\rangle + b)`.
 
-    The hinge is replaced by one with a rounded corner, whose minimum Newton's method finds in a
-    few steps and whose dual variables are feasible for the hinge itself; the corner is sharpened
-    until the duality gap of the hinge's own problem is at most `tol`. A step costs one product
-    with the features, and a Gram matrix of the rows inside the corner alone.
+    A loss with corners is replaced by one with rounded ones, whose minimum Newton's method finds
+    in a few steps and whose dual variables are feasible for the loss itself; the corners are
+    sharpened until the duality gap of the loss's own problem is at most `tol`. A step costs one
+    product with the features, and a Gram matrix of the rows inside a corner alone.
 
     Parameters
     ----------
     features : ndarray of shape (n_samples, n_features)
-    labels : ndarray of shape (n_samples,)
-        Of +1 and -1, both present.
-    loss : MarginLoss
+    player : Player
+        Of one task; of a loss of the margin, both labels must be present.
     tol : float
         Largest relative duality gap.
 
     Returns
     -------
-    LinearSVM
+    LinearMachine
         With the smallest gap reached, if `tol` is beyond what float64 allows. Features in float32
         are taken to float64 where their own precision doesn't allow it.
     """
-    n_samples, n_features = features.shape
+    exact = player.astype(np.float64)
+    loss, (low, high), targets = exact.loss, exact.box, exact.targets[:, 0]
+    low, high = low[:, 0], high[:, 0]
+    weights = None if exact.weights is None else exact.weights[:, 0]
+    n_features = features.shape[1]
     coef = np.zeros(n_features)
     intercept = 0.0
-    margins = np.zeros(n_samples)
-    best: LinearSVM | None = None
+    residuals = targets.copy()
+    best: LinearMachine | None = None
     for curvature in corners(loss):
-        rounded = replace(loss, curvature=curvature)
         for _ in range(MAX_NEWTON):
-            dual = rounded.dual_of(margins)
-            signed = labels * dual
-            gradient = np.append(coef - features.T @ signed.astype(features.dtype), -signed.sum())
-            inside = (dual > 0) & (dual < rounded.upper)
-            direction = -newton_solve(features[inside], curvature, n_samples, gradient)
+            dual = loss.answer(residuals, low, high, curvature)
+            measure = exact.weighted(dual[:, None])[:, 0]
+            gradient = np.append(coef - features.T @ measure.astype(features.dtype), -measure.sum())
+            inside = (dual != 0) & (dual > low) & (dual < high)
+            corner = features[inside]
+            roots = None if weights is None else np.sqrt(weights[inside])
+            direction = -newton_solve(corner, curvature, exact.total_weight, gradient, roots)
             move = features @ direction[:-1].astype(features.dtype) + direction[-1]
-            change = labels * move.astype(np.float64)
-            step = line_search(rounded, coef, direction[:-1], margins, change)
+            change = -move.astype(np.float64)
+            step = line_search(exact, curvature, coef, direction[:-1], residuals, change)
             coef = coef + step * direction[:-1]
             intercept += step * direction[-1]
-            margins = margins + step * change
+            residuals = residuals + step * change
             # What the primal can still fall, the dual still rise, and its balance still cost.
             left = max(
                 -float(gradient @ direction),
@@ -100,20 +103,22 @@ def solve_svm(features: Array, labels: Array, loss: MarginLoss, tol: float) -> L
                 abs(gradient[-1] * intercept),
             )
             # A corner that is still too round costs more than the last steps on it would gain.
-            rounding = 0.5 * (curvature - loss.curvature) * float(dual[inside] @ dual[inside])
-            allowed = max(SLACK * tol * (0.5 * coef @ coef + loss.loss(margins)), rounding)
-            if left <= allowed:
+            rounding = 0.5 * (curvature - loss.curvature) * float(dual[inside] @ measure[inside])
+            primal = 0.5 * coef @ coef + exact.loss_of((targets - residuals)[:, None])
+            if left <= max(SLACK * tol * primal, rounding):
                 break
-        # Margins anew, free of what the updates rounded; then the gap of the loss itself.
-        margins = labels * (features @ coef.astype(features.dtype) + intercept).astype(np.float64)
-        dual = project(rounded.dual_of(margins)[:, None], labels[:, None], loss.upper)[:, 0]
-        alignment = features.T @ (labels * dual).astype(features.dtype)
-        solution = LinearSVM(
+        # Scores anew, free of what the updates rounded; then the gap of the loss itself.
+        scores = (features @ coef.astype(features.dtype) + intercept).astype(np.float64)
+        residuals = targets - scores
+        dual = exact.project(loss.answer(residuals, low, high, curvature)[:, None])
+        alignment = features.T @ exact.measure(dual)[:, 0].astype(features.dtype)
+        potential = float(np.square(alignment, dtype=np.float64).sum())
+        solution = LinearMachine(
             coef=coef,
             intercept=intercept,
-            dual=dual,
-            primal_value=0.5 * float(coef @ coef) + loss.loss(margins),
-            dual_value=loss.objective(dual, float(np.square(alignment, dtype=np.float64).sum())),
+            dual=dual[:, 0],
+            primal_value=0.5 * float(coef @ coef) + exact.loss_of(scores[:, None]),
+            dual_value=exact.objective(dual, potential),
         )
         if best is None or not best.gap <= solution.gap:
             best = solution
@@ -121,14 +126,14 @@ def solve_svm(features: Array, labels: Array, loss: MarginLoss, tol: float) -> L
             break
     assert best is not None
     if not best.gap <= tol and features.dtype != np.float64:
-        return solve_svm(features.astype(np.float64), labels.astype(np.float64), loss, tol)
+        return solve_machine(features.astype(np.float64), exact, tol)
     return best
 
 
-def corners(loss: MarginLoss) -> list[float]:
+def corners(loss: Loss) -> list[float]:
     """Curvatures to go through, from one that Newton's method solves from afar to the loss's own.
 
-    The hinge's are as many as it takes. The squared hinge's own is its last.
+    Those of a loss with none of its own are as many as it takes.
     """
     if not loss.curvature:
         return [width / loss.upper for width in WIDTHS]
@@ -136,7 +141,13 @@ def corners(loss: MarginLoss) -> list[float]:
     return [loss.curvature * 10.0**power for power in range(n_before, -1, -1)]
 
 
-def newton_solve(corner: Array, curvature: float, n_samples: int, gradient: Array) -> Array:
+def newton_solve(
+    corner: Array,
+    curvature: float,
+    total_weight: float,
+    gradient: Array,
+    roots: Array | None = None,
+) -> Array:
     r"""Solve with the Hessian: a ridge plus the corner's Gram matrix over the curvature.
 
     It is as large as there are features, :math:`D + \Phi^T \Phi / c`, or, by Woodbury's identity,
@@ -144,25 +155,30 @@ def newton_solve(corner: Array, curvature: float, n_samples: int, gradient: Arra
     """
     n_features = corner.shape[1]
     # The intercept isn't regularised: with nobody in the corner it would have no curvature at all.
-    intercept_ridge = 1e-6 * n_samples / curvature
+    intercept_ridge = 1e-6 * total_weight / curvature
+    ones = np.ones(len(corner), dtype=corner.dtype)
+    if roots is not None:
+        ones = roots.astype(corner.dtype)
+        corner = corner * ones[:, None]
     squares = float(np.square(corner, dtype=np.float64).sum())
     # By rows the curvature stands beside the Gram matrix, and mustn't be lost in its rounding.
     if len(corner) >= n_features or curvature < np.finfo(corner.dtype).eps * squares:
         hessian = np.empty((n_features + 1, n_features + 1))
         hessian[:-1, :-1] = corner.T @ corner
-        hessian[-1, :-1] = hessian[:-1, -1] = corner.sum(axis=0, dtype=np.float64)
-        hessian[-1, -1] = len(corner)
+        hessian[-1, :-1] = hessian[:-1, -1] = (ones[:, None] * corner).sum(axis=0, dtype=np.float64)
+        hessian[-1, -1] = np.square(ones, dtype=np.float64).sum()
         hessian /= curvature
         hessian[np.diag_indices(n_features)] += 1
         hessian[-1, -1] += intercept_ridge
         return solve_positive(hessian, gradient, corner.dtype)
     scaled = np.append(gradient[:-1], gradient[-1] / intercept_ridge)
     gram = (corner @ corner.T).astype(np.float64)  # (n_corner, n_corner)
-    gram += 1 / intercept_ridge
+    gram += np.outer(ones, ones).astype(np.float64) / intercept_ridge
     gram[np.diag_indices(len(corner))] += curvature
-    right = (corner @ scaled[:-1].astype(corner.dtype)).astype(np.float64) + scaled[-1]
+    right = (corner @ scaled[:-1].astype(corner.dtype)).astype(np.float64) + scaled[-1] * ones
     pull = solve_positive(gram, right, corner.dtype)
-    return scaled - np.append(corner.T @ pull.astype(corner.dtype), pull.sum() / intercept_ridge)
+    back = np.append(corner.T @ pull.astype(corner.dtype), ones @ pull / intercept_ridge)
+    return scaled - back
 
 
 def solve_positive(matrix: Array, right: Array, precision: Any) -> Array:
@@ -184,31 +200,32 @@ def solve_positive(matrix: Array, right: Array, precision: Any) -> Array:
 
 
 def line_search(
-    loss: MarginLoss, coef: Array, direction: Array, margins: Array, change: Array
+    player: Player, curvature: float, coef: Array, direction: Array, residuals: Array, change: Array
 ) -> float:
     """Where the objective along the direction is lowest, between 0 and 1."""
     linear, square = coef @ direction, direction @ direction
+    low, high = (side[:, 0] for side in player.box)
 
     def slope(step: float) -> float:
-        return float(linear + step * square - loss.dual_of(margins + step * change) @ change)
+        dual = player.loss.answer(residuals + step * change, low, high, curvature)
+        return float(linear + step * square + player.weighted(dual[:, None])[:, 0] @ change)
 
     if slope(1.0) <= 0:
         return 1.0
-    low, high = 0.0, 1.0
+    first, last = 0.0, 1.0
     for _ in range(LINE_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if slope(middle) < 0 else (low, middle)
-    return high
+        middle = (first + last) / 2
+        first, last = (middle, last) if slope(middle) < 0 else (first, middle)
+    return last
 
 
-def one_versus_rest(
+def solve_machines(
     features: Array,
-    labels: Array,
-    loss: MarginLoss,
+    player: Player,
     tol: float,
     watch: Callable[[int], Any] | None = None,
 ) -> tuple[Array, Array, float]:
-    """Solve one SVM a column of `labels`.
+    """Solve one machine a task.
 
     Returns
     -------
@@ -218,8 +235,8 @@ def one_versus_rest(
         The largest of the relative duality gaps.
     """
     machines = []
-    for task in range(labels.shape[1]):
-        machines.append(solve_svm(features, labels[:, task], loss, tol))
+    for task in range(player.targets.shape[1]):
+        machines.append(solve_machine(features, player.task(task), tol))
         if watch is not None:
             watch(task + 1)
     coef = np.stack([machine.coef for machine in machines])

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from notsorandom.game import Equilibrium, GameResult, MarginLoss, find_equilibrium
-from notsorandom.game.certificate import best_multiple
+from notsorandom.game import Equilibrium, GameResult, Player, find_equilibrium
 from notsorandom.kernel import LearnedKernel, normalized
 from notsorandom.rows import Array, Rows
 
@@ -26,8 +25,7 @@ GAP = 1e-3
 def reweighted(
     kernel: LearnedKernel,
     rows: Rows,
-    labels: Array,
-    loss: MarginLoss,
+    player: Player,
     watch: Callable[[float], Any] | None = None,
 ) -> tuple[LearnedKernel, Equilibrium]:
     """Return the kernel of the same frequencies with the largest margin, and what proves it.
@@ -40,7 +38,7 @@ def reweighted(
     shares = 1 / sizes[groups]  # the kernel of a group is the mean of its members'
     plain = replace(kernel, weights=shares).features_of(rows)
     columns = np.repeat(groups, kernel.space.n_columns(kernel.phase))
-    equilibrium = find_equilibrium(plain, columns, labels, loss, GAP, watch=watch)
+    equilibrium = find_equilibrium(plain, columns, player, GAP, watch=watch)
     if equilibrium.relative_gap > GAP:
         warnings.warn(
             f"The weights are known to a relative gap of {equilibrium.relative_gap:.1e} in the "
@@ -66,10 +64,9 @@ def subset(kernel: LearnedKernel, weights: Array, kept: Array) -> LearnedKernel:
 
 def settle(
     rows: Rows,
-    labels: Array,
+    player: Player,
     *,
     space: Any,
-    loss: MarginLoss,
     n_frequencies: int,
     rng: np.random.Generator,
     phase: str,
@@ -99,21 +96,21 @@ def settle(
         weights=np.full(len(everything), 1 / len(everything)),
         phase=phase,
     )
-    kernel, equilibrium = reweighted(whole, rows, labels, loss, watch)
+    kernel, equilibrium = reweighted(whole, rows, player, watch)
     if len(kernel.weights) > n_frequencies:
         kernel, equilibrium = reweighted(
-            subset(kernel, kernel.weights, heaviest(kernel, n_frequencies)), rows, labels, loss
+            subset(kernel, kernel.weights, heaviest(kernel, n_frequencies)), rows, player
         )
     # What smoothing took from a kernel's size is as well taken from its weight.
     weights = kernel.weights * kernel.scales**2
     kernel = replace(kernel, scales=np.ones_like(kernel.scales))
     order = np.argsort(-weights, kind="stable")
     kernel = subset(kernel, weights, order)
-    share_at_zero, share_at_upper = loss.shares(equilibrium.dual)
+    share_at_zero, share_at_upper = player.shares(equilibrium.dual)
     dual = equilibrium.dual.astype(rows.dtype)
     # Of all kernels as they are, not of those that smoothing or want of room left.
-    highest = space.supremum(rows, dual * labels, phase, math.inf, 0.0, 0.0, 0).bound
-    lower = best_multiple(loss, dual, highest)
+    highest = space.supremum(rows, player.measure(dual), phase, math.inf, 0.0, 0.0, 0).bound
+    lower = player.best_multiple(dual, highest)
     record = {
         "n_frequencies": len(order),
         "potential": np.nan,

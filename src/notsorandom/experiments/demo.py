@@ -12,9 +12,9 @@ import numpy as np
 from notsorandom.baselines import RandomFourierFeatures
 from notsorandom.datasets import make_windmill
 from notsorandom.estimators import FourierClassifier
-from notsorandom.game import LOSSES
+from notsorandom.game import LOSSES, Player
 from notsorandom.learning import signs
-from notsorandom.linear import solve_svm
+from notsorandom.linear import solve_machine
 from notsorandom.plots import GameDisplay, import_pyplot
 from notsorandom.plots.drawing import save_figure
 
@@ -30,12 +30,12 @@ def run_demo(picture: Path, say: Callable[[str], Any], seed: int = 0) -> None:
     X_test, y_test = make_windmill(N_TEST, random_state=seed + 1)
     say(f"The windmill: {N_TRAIN} training samples, {N_TEST} test samples, two classes.\n")
     say(f"{'features':>8}  {'random (RBF)':>22}  {'learned':>22}")
-    loss = LOSSES["hinge"](1.0)
+    player = Player(LOSSES["hinge"](1.0), signs(y, 2, X.dtype))
     models = {}
     for size in SIZES:
         began = time.perf_counter()
         sampler = RandomFourierFeatures(size, random_state=seed).fit(X)
-        machine = solve_svm(sampler.transform(X), signs(y, 2, X.dtype)[:, 0], loss, tol=1e-3)
+        machine = solve_machine(sampler.transform(X), player, tol=1e-3)
         random_seconds = time.perf_counter() - began
         scores = sampler.transform(X_test) @ machine.coef + machine.intercept
         random_score = np.mean((scores > 0) == y_test)

@@ -13,7 +13,7 @@ from notsorandom.baselines import LKRF, RandomFourierFeatures
 from notsorandom.estimators import FourierFeatures
 from notsorandom.experiments.records import Config
 from notsorandom.experiments.tasks import load_task
-from notsorandom.game import LOSSES
+from notsorandom.game import LOSSES, Player
 from notsorandom.inspection import fit_machines
 from notsorandom.learning import signs
 from notsorandom.linear import decide
@@ -120,7 +120,8 @@ def perform_pair(config: Config, data_home: str | None) -> dict[str, Any]:
     began = time.perf_counter()
     features = METHODS[config["method"]].make(config["n_features"], config["seed"])
     train = features.fit(task.X, task.y).transform(task.X)
-    coef, intercept = fit_machines(train, signs(task.y, 2, train.dtype), LOSSES["hinge"](C))
+    player = Player(LOSSES["hinge"](C), signs(task.y, 2, train.dtype))
+    coef, intercept = fit_machines(train, player)
     fit_seconds = time.perf_counter() - began
 
     def accuracy(values: Any, y: Any) -> float:

@@ -2,8 +2,9 @@
 
 from notsorandom.game.certificate import Certificate
 from notsorandom.game.equilibrium import Equilibrium, find_equilibrium
-from notsorandom.game.losses import LOSSES, MarginLoss
+from notsorandom.game.losses import LOSSES, Loss
 from notsorandom.game.play import GameResult, Round, play
+from notsorandom.game.player import Player
 from notsorandom.game.project import PROJECTIONS, project, project_alternating
 from notsorandom.game.replay import replay
 
@@ -13,7 +14,8 @@ __all__ = [
     "Certificate",
     "Equilibrium",
     "GameResult",
-    "MarginLoss",
+    "Loss",
+    "Player",
     "Round",
     "find_equilibrium",
     "play",

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.game.losses import MarginLoss
-from notsorandom.game.project import project
+from notsorandom.game.player import Player
 from notsorandom.rows import Array
 from notsorandom.spaces import Supremum
 
@@ -110,37 +109,14 @@ class Certificate:
         )
 
 
-def best_multiple(loss: MarginLoss, dual: Array, potential: float) -> float:
-    r"""Largest objective of a multiple of a dual point that stays in the box.
-
-    :math:`s \mathbf 1^T \alpha - \tfrac{s^2}{2} (v + c |\alpha|^2)` is largest at a quotient.
-
-    Parameters
-    ----------
-    loss : MarginLoss
-    dual : ndarray of shape (n_samples, n_tasks)
-        Feasible.
-    potential : float
-        The largest of any frequency.
-    """
-    mass = float(dual.sum(dtype=np.float64))
-    square = potential + loss.curvature * float(np.square(dual, dtype=np.float64).sum())
-    highest = float(dual.max(initial=0.0))
-    most = loss.upper / highest if highest > 0 else 0.0
-    if not math.isfinite(most):
-        most = math.inf
-    multiple = min(mass / square if square > 0 else most, most)
-    return multiple * mass - 0.5 * multiple**2 * square if math.isfinite(multiple) else math.inf
-
-
-def feasible(duals: Sequence[tuple[str, Array]], labels: Array, loss: MarginLoss) -> Any:
+def feasible(duals: Sequence[tuple[str, Array]], player: Player) -> Any:
     """Yield each named dual point, moved onto the feasible set if it isn't quite in it."""
     for name, dual in duals:
-        yield name, project(dual.astype(np.float64), labels.astype(np.float64), loss.upper)
+        yield name, player.project(dual.astype(np.float64))
 
 
 def lower_bound(
-    loss: MarginLoss, candidates: Sequence[tuple[str, Array, Supremum]]
+    player: Player, candidates: Sequence[tuple[str, Array, Supremum]]
 ) -> tuple[float, str, bool]:
     """Return the best lower bound of some dual points, whose it is, and whether it is certified.
 
@@ -149,7 +125,7 @@ def lower_bound(
     bounds = [
         (
             supremum.certified,
-            best_multiple(loss, dual, supremum.bound if supremum.certified else supremum.reached),
+            player.best_multiple(dual, supremum.bound if supremum.certified else supremum.reached),
             name,
         )
         for name, dual, supremum in candidates
@@ -158,9 +134,7 @@ def lower_bound(
     return value, name, certified
 
 
-def regret_bound(
-    loss: MarginLoss, shape: tuple[int, ...], bound: float, plays: Array, steps: Array
-) -> float:
+def regret_bound(player: Player, bound: float, plays: Array, steps: Array) -> float:
     r"""Largest average regret of projected gradient ascent, for the steps that were taken.
 
     With steps :math:`\eta_t` a play, rounds of :math:`p_t` plays, gradients of at most `G` over
@@ -174,16 +148,15 @@ def regret_bound(
 
     Parameters
     ----------
-    loss : MarginLoss
-    shape : (n_samples, n_tasks)
+    player : Player
     bound : float
         The largest value of a kernel.
     plays, steps : ndarrays of shape (n_rounds,)
     """
     if not math.isfinite(bound):
         return math.inf
-    diameter, gradient = loss.steepest(shape[0], shape[1], bound)
-    slower = np.maximum(np.diff(1 / steps, prepend=0.0) - loss.curvature * plays, 0).sum()
+    diameter, gradient = player.steepest(bound)
+    slower = np.maximum(np.diff(1 / steps, prepend=0.0) - player.loss.curvature * plays, 0).sum()
     total = diameter**2 * float(slower) + gradient**2 * float(steps @ plays**2)
     return 0.5 * total / float(plays.sum())
 

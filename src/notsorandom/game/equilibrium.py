@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import svds
 
-from notsorandom.game.certificate import best_multiple
-from notsorandom.game.losses import MarginLoss
-from notsorandom.game.project import project
+from notsorandom.game.player import Player
 from notsorandom.rows import Array
 
 # Steps between looks at the gap, each of which costs as much as a few steps.
@@ -57,8 +55,7 @@ class Problem:
 
     features: Array
     groups: Array
-    labels: Array
-    loss: MarginLoss
+    player: Player
 
     def group_norms(self, coef: Array) -> Array:
         """Norm of each group's coefficients, over all tasks."""
@@ -68,8 +65,7 @@ class Problem:
 def find_equilibrium(
     features: Array,
     groups: Array,
-    labels: Array,
-    loss: MarginLoss,
+    player: Player,
     tol: float = 1e-3,
     max_steps: int = 20_000,
     watch: Callable[[float], Any] | None = None,
@@ -79,7 +75,7 @@ def find_equilibrium(
     With the best weights put in, the SVM of the best kernel is
 
     .. math:: \min_{w, b} \; \tfrac12 \Big(\sum_g |w_g|\Big)^2
-       + \sum_i \ell(y_i (\langle w, \phi_i\rangle + b)),
+       + \sum_i \ell(t_i, \langle w, \phi_i\rangle + b),
 
     whose weights are in proportion to the :math:`|w_g|`. It is the saddle point of a bilinear
     function and two simple ones, which the primal-dual hybrid gradient method finds; restarts from
@@ -90,24 +86,26 @@ def find_equilibrium(
     features : ndarray of shape (n_samples, n_features)
     groups : ndarray of int, of shape (n_features,)
         The kernel of a group is the sum of products of its features; groups are numbered from 0.
-    labels : ndarray of shape (n_samples, n_tasks)
-    loss : MarginLoss
+    player : Player
     tol : float, default=1e-3
         The relative gap to reach.
     max_steps : int, default=20000
     watch : callable, optional
         Called with the relative gap at each look.
     """
-    problem = Problem(features.astype(np.float64), groups, labels.astype(np.float64), loss)
+    player = player.astype(np.float64)
+    problem = Problem(features.astype(np.float64), groups, player)
     n_groups = int(groups.max()) + 1
-    norm = operator_norm(problem.features) / SAFETY
+    norm = operator_norm(problem.features, player.weights) / SAFETY
     # Steps of the primal against those of the dual, at first by the sizes the two may have.
-    balance = 1 / (loss.start * len(labels) ** 0.5)
-    coef, intercept = np.zeros((features.shape[1], labels.shape[1])), np.zeros(labels.shape[1])
-    state: tuple[Array, ...] = (coef, intercept, np.full(labels.shape, loss.start))
+    dual = player.loss.start * player.targets
+    n_tasks = dual.shape[1]
+    balance = math.sqrt(n_tasks) / max(float(np.linalg.norm(dual)), np.finfo(float).tiny)
+    coef, intercept = np.zeros((features.shape[1], n_tasks)), np.zeros(n_tasks)
+    state: tuple[Array, ...] = (coef, intercept, dual)
     anchor, count, anchor_gap = state, 0, math.inf
     total: tuple[Array, ...] | None = None
-    best = Equilibrium(np.full(n_groups, 1 / n_groups), 0 * labels, math.inf, 0.0, 0)
+    best = Equilibrium(np.full(n_groups, 1 / n_groups), 0 * dual, math.inf, 0.0, 0)
     for n_steps in range(1, max_steps + 1):
         state = step(problem, state, norm, balance)
         total = state if total is None else tuple(a + b for a, b in zip(total, state, strict=True))
@@ -136,14 +134,16 @@ def step(
 ) -> tuple[Array, ...]:
     """One step of both players, the dual's against where the primal is heading."""
     coef, intercept, dual = state
-    features, labels, loss = problem.features, problem.labels, problem.loss
+    features, player = problem.features, problem.player
     ahead, against = balance / norm, 1 / (balance * norm)
-    measure = dual * labels
+    measure = player.measure(dual)
     new_coef = shrink(problem, coef + ahead * (features.T @ measure), ahead)
     new_intercept = intercept + ahead * measure.sum(axis=0)
     scores = features @ (2 * new_coef - coef) + (2 * new_intercept - intercept)
-    dual = dual + against * (1 - labels * scores)
-    return new_coef, new_intercept, np.clip(dual / (1 + against * loss.curvature), 0, loss.upper)
+    # The dual's own step: its nearest best point, had it to pay for the way there.
+    pull = dual / against + player.targets - scores
+    answer = player.loss.answer(pull, *player.box, 1 / against + player.loss.curvature)
+    return new_coef, new_intercept, answer
 
 
 def shrink(problem: Problem, coef: Array, amount: float) -> Array:
@@ -165,16 +165,14 @@ def shrink(problem: Problem, coef: Array, amount: float) -> Array:
 def bounds(problem: Problem, state: tuple[Array, ...], n_steps: int) -> Equilibrium:
     """What the two players' positions prove."""
     coef, intercept, dual = state
-    features, labels, loss = problem.features, problem.labels, problem.loss
+    features, player = problem.features, problem.player
     norms = problem.group_norms(coef)
-    margins = labels * (features @ coef + intercept)
-    upper = 0.5 * float(norms.sum()) ** 2 + loss.loss(margins)
-    dual = project(dual, labels, loss.upper)
-    potentials = problem.group_norms(features.T @ (dual * labels)) ** 2
+    upper = 0.5 * float(norms.sum()) ** 2 + player.loss_of(features @ coef + intercept)
+    dual = player.project(dual)
+    potentials = problem.group_norms(features.T @ player.measure(dual)) ** 2
     weights = norms / norms.sum() if norms.any() else np.full(len(norms), 1 / len(norms))
-    return Equilibrium(
-        weights, dual, upper, best_multiple(loss, dual, float(potentials.max())), n_steps
-    )
+    lower = player.best_multiple(dual, float(potentials.max()))
+    return Equilibrium(weights, dual, upper, lower, n_steps)
 
 
 def better_of(best: Equilibrium, *looks: Equilibrium) -> Equilibrium:
@@ -184,9 +182,11 @@ def better_of(best: Equilibrium, *looks: Equilibrium) -> Equilibrium:
     return Equilibrium(above.weights, below.dual, above.upper, below.lower, looks[0].n_steps)
 
 
-def operator_norm(features: Array) -> float:
-    """Largest singular value of the features with a column of ones."""
+def operator_norm(features: Array, weights: Array | None = None) -> float:
+    """Largest singular value of the features with a column of ones, rows by their weights."""
     extended = np.column_stack([features, np.ones(len(features))])
+    if weights is not None:
+        extended *= np.sqrt(weights)
     if min(extended.shape) < 3:  # too small for Lanczos' method
         return float(np.linalg.norm(extended, 2))
     start = np.ones(min(extended.shape))

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.game.certificate import best_multiple
-from notsorandom.game.losses import MarginLoss
+from notsorandom.game.player import Player
 from notsorandom.game.project import PROJECTIONS
 from notsorandom.rows import Array, Rows
 from notsorandom.spaces import Landscape, mean_in_groups
@@ -44,7 +43,7 @@ class Round:
         What the round's dual variables, at their best multiple, say the value of the game is not
         below, if the highest peak found is the highest there is.
     share_at_zero, share_at_upper : float
-        Dual variables at the two ends of the box.
+        Dual variables at zero, and at the far ends of their boxes.
     plays : int
         How many plays the round counts for: its peaks, or one with the theory's schedule.
     step : float
@@ -82,7 +81,7 @@ class GameResult:
         The kernel player's average play: uniform over the frequencies, or, with the theory's
         schedule, over the rounds. A frequency found again has more.
     dual, average_dual : ndarrays of shape (n_samples, n_tasks)
-        Where the dual player ended, and where it was on average over the plays.
+        Where the dual player ended, and where it was on average over the plays; signed.
     history : dict of str to ndarray
         The rounds' records, column by column; see :class:`Round`.
     status : {"complete", "flat"}
@@ -103,11 +102,10 @@ class GameResult:
 
 def play(
     rows: Rows,
-    labels: Array,
+    player: Player,
     *,
     space: Any,
     search: Any,
-    loss: MarginLoss,
     n_frequencies: int,
     rng: np.random.Generator,
     n_rounds: int | None = None,
@@ -129,11 +127,10 @@ def play(
     Parameters
     ----------
     rows : Rows
-    labels : ndarray of shape (n_samples, n_tasks)
-        Of +1 and -1, in the rows' type.
+    player : Player
+        The dual player, with targets in the rows' type.
     space, search
         See :mod:`notsorandom.spaces` and :mod:`notsorandom.search`.
-    loss : MarginLoss
     n_frequencies : int
         The game ends when it has found so many.
     rng : numpy.random.Generator
@@ -166,13 +163,13 @@ def play(
             "learning_rate='theory' needs a bound on the kernel, but features that are scaled to "
             "the samples, as zonal ones are, have none: use 'auto', or Sphere(basis='harmonic')."
         )
-    dual = first_dual(labels, loss, project_dual)
+    loss, dual = player.loss, player.first(project_dual)
     found = Found(n_frequencies, merging=space.kind == "finite")
     history: list[dict[str, Any]] = []
     flat = True
     plays_so_far, dual_total = 0, np.zeros_like(dual)
     while len(found) < n_frequencies and len(history) < (n_rounds or n_frequencies):
-        measure = dual * labels
+        measure = player.measure(dual)
         landscape = Landscape(space, rows, measure, smoothing, phase)
         peaks = search.find(landscape, n_frequencies - len(found), rng)
         groups = space.groups(peaks.frequencies, phase)
@@ -195,23 +192,23 @@ def play(
         if learning_rate == "auto":
             rate = SHRINKAGE * n_columns  # a column's mean square is 1 / n_columns
         elif learning_rate == "theory":
-            rate, plays = loss.theory_rate(len(history) + 1, len(rows), bound), 1
+            rate, plays = player.theory_rate(len(history) + 1, bound), 1
         else:
             rate = float(learning_rate)
         found.add(peaks.frequencies, phases, scales, np.sqrt(potentials), plays / n_peaks)
 
-        step = plays * rate / len(rows)
+        step = plays * rate / player.total_weight
         if loss.curvature:  # beyond, the dual's own quadratic term would overshoot
             step = min(step, 1 / loss.curvature)
         largest = space.largest_potential(measure, phase)
         rounding = ROUNDING * float(np.finfo(rows.dtype).eps) ** 2
         flat = flat and bool(potentials.max() <= rounding * largest)
-        share_at_zero, share_at_upper = loss.shares(dual)
+        share_at_zero, share_at_upper = player.shares(dual)
         record = Round(
             n_frequencies=len(found),
             potential=float(potentials[0]) / largest if largest else 0.0,
-            objective=loss.objective(dual, float(potentials.mean())),
-            lower=best_multiple(loss, dual, highest),
+            objective=player.objective(dual, float(potentials.mean())),
+            lower=player.best_multiple(dual, highest),
             share_at_zero=share_at_zero,
             share_at_upper=share_at_upper,
             plays=plays,
@@ -226,7 +223,7 @@ def play(
         dual_total += dual.dtype.type(plays) * dual
         coefficients = alignment * scales[:, None, None] / n_peaks
         response = respond(rows, space, phase, peaks.frequencies, phases, coefficients)
-        dual = next_dual(dual, labels, loss, response, step, project_dual)
+        dual = player.following(dual, response, step, project_dual)
 
     weights = np.array(found.weights)
     return GameResult(
@@ -310,30 +307,3 @@ def respond(
     """Gram matrix of the frequencies' kernel times the measure, by way of the features."""
     coefficients = alignment.reshape(-1, alignment.shape[-1])  # (n_columns, n_tasks)
     return rows.map(lambda X: space.features(X, frequencies, phases, phase) @ coefficients)
-
-
-def first_dual(labels: Array, loss: MarginLoss, project_dual: Callable[..., Array]) -> Array:
-    """Where the dual player starts."""
-    return project_dual(np.full_like(labels, loss.start), labels, loss.upper)
-
-
-def next_dual(
-    dual: Array,
-    labels: Array,
-    loss: MarginLoss,
-    response: Array,
-    step: float,
-    project_dual: Callable[..., Array],
-) -> Array:
-    """Where the dual player goes once a round's kernel has answered its measure."""
-    slope = loss.gradient(dual, labels, response)
-    dual = project_dual(dual + dual.dtype.type(step) * slope, labels, loss.upper)
-    if not math.isfinite(loss.upper):
-        dual = shrink_into_ball(dual, loss.radius(len(dual)))
-    return dual
-
-
-def shrink_into_ball(dual: Array, radius: float) -> Array:
-    """Project a cone's point onto the cone's part inside a ball: scale it down."""
-    norms = np.sqrt(np.square(dual, dtype=np.float64).sum(axis=0))
-    return dual * np.minimum(1, radius / np.maximum(norms, radius)).astype(dual.dtype)

@@ -5,29 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from notsorandom.game.losses import MarginLoss
-from notsorandom.game.play import first_dual, next_dual, respond
-from notsorandom.game.project import project
+from notsorandom.game.play import respond
+from notsorandom.game.player import Player
 from notsorandom.rows import Array, Rows
 
 
 def replay(
     rows: Rows,
-    labels: Array,
+    player: Player,
     *,
     space: Any,
     frequencies: Array,
     phases: Array,
     scales: Array,
     phase: str,
-    loss: MarginLoss,
     history: dict[str, Array],
 ) -> Iterator[Array]:
     """Yield the dual variables that each round started from, and at last where they ended.
 
     Parameters
     ----------
-    rows, labels, space, phase, loss
+    rows, player, space, phase
         As in :func:`play`; the space resolved, the projection exact.
     frequencies, phases, scales
         What the game found, each frequency once: on a finite space, where one can be found again,
@@ -35,18 +33,18 @@ def replay(
     history : dict of str to ndarray
         The rounds' records.
     """
-    dual = first_dual(labels, loss, project)
+    dual = player.first()
     first = 0
     for last, plays, step in zip(
         history["n_frequencies"], history["plays"], history["step"], strict=True
     ):
         yield dual
         found = slice(first, last)
-        amplitudes = space.amplitudes(rows, dual * labels, frequencies[found])
+        amplitudes = space.amplitudes(rows, player.measure(dual), frequencies[found])
         heights = scales[found, None, None]
         alignment = space.alignment(amplitudes, phases[found], phase) * heights
         coefficients = alignment * heights / (last - first)
         response = respond(rows, space, phase, frequencies[found], phases[found], coefficients)
-        dual = next_dual(dual, labels, loss, response, float(plays * step), project)
+        dual = player.following(dual, response, float(plays * step))
         first = last
     yield dual

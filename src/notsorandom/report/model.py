@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import column_or_1d
 
-from notsorandom.game import LOSSES
+from notsorandom.game import Player
 from notsorandom.inspection import (
     accuracy_by_size,
     bounds_by_round,
@@ -56,7 +56,7 @@ def write_report(
     path = checked_path(path)
     if title is not None and not isinstance(title, str):
         raise TypeError(f"title={title!r} is not allowed: it must be a str.")
-    rows, labels = played_data(estimator, X, y)
+    rows, player = played_data(estimator, X, y)
     kernel, history = estimator.kernel_, estimator.history_
     images = None
     if image_shape is not None:
@@ -67,7 +67,7 @@ def write_report(
     X_seen, y_seen = (X, y) if X_test is None else (X_test, y_test)
     sizes, accuracies = accuracy_by_size(estimator, X, y, X_seen, y_seen)
     y_seen = column_or_1d(y_seen)
-    predictions = predicted_classes(estimator, rows, labels, X_seen)
+    predictions = predicted_classes(estimator, rows, player, X_seen)
     sections: list[Section] = [
         facts_section(
             "The model",
@@ -87,7 +87,7 @@ def write_report(
     ]
     if is_plane_game(estimator, rows):
         rounds = spread_out(np.arange(1, len(history["plays"]) + 1), N_FRAMES).tolist()
-        codes = predicted_codes(labels)
+        codes = predicted_codes(player.targets)
         sections.append(game_section(rows.array, codes, moments(estimator, X, y, rounds)))
     sections.append(spectrum_section(kernel))
     if images is not None:
@@ -104,12 +104,11 @@ def write_report(
     return write_page(path, title or "What was learned", subtitle, sections)
 
 
-def predicted_classes(estimator: Any, rows: Rows, labels: Array, X: Any) -> Array:
+def predicted_classes(estimator: Any, rows: Rows, player: Player, X: Any) -> Array:
     """What a classifier says of samples, or an SVM on a transformer's features."""
     if is_classifier(estimator):
         return estimator.predict(X)
-    loss = LOSSES[estimator.loss](float(estimator.C))
-    coef, intercept = fit_machines(estimator.kernel_.features_of(rows), labels, loss)
+    coef, intercept = fit_machines(estimator.kernel_.features_of(rows), player)
     scores = decide(estimator.transform(X), coef, intercept)
     return estimator.classes_[predicted_codes(scores)]
 
