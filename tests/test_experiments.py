@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -273,7 +274,7 @@ class TestTable1:
             in table.notes
         )
         lines = table.markdown().splitlines()
-        assert "| auto-truck | LKRF | 71.00 (71.89) | 70.00 (77.33) |" in lines
+        assert "| auto-truck | LKRF   | 71.00 (71.89)     | 70.00 (77.33)     |" in lines
 
     def test_provenance(self):
         text = reproduce.provenance(pair_records(ours=(88.0, 85.0)))
@@ -352,7 +353,7 @@ class TestCommand:
         for name, expected in (("windmill", 2), ("checkerboard", 6)):
             assert cli.main(["reproduce", name, "--seeds", "1", "-o", str(tmp_path)]) == 0
             shown = capsys.readouterr().out
-            assert shown.count("C = 1 |") == expected
+            assert len(re.findall(r"C = 1 +\|", shown)) == expected
             assert "The paper:" in shown
 
     def test_figure1(self, small_toys, tmp_path, capsys):
@@ -377,7 +378,8 @@ class TestCommand:
         command = ["reproduce", "peers", "--tasks", "auto-truck", "-o", str(tmp_path)]
         assert cli.main(command) == 0
         shown = capsys.readouterr().out
-        assert shown.count(", small |") == shown.count(", best |") == len(peers.PEERS)
+        for size in ("small", "best"):
+            assert len(re.findall(rf", {size} +\|", shown)) == len(peers.PEERS)
         for record in Records(tmp_path).read():
             outcome = record["outcome"]
             assert outcome["bytes"] > 500
