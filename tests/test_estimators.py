@@ -16,17 +16,18 @@ from notsorandom import (
     Euclidean,
     FourierClassifier,
     FourierFeatures,
+    FourierRegressor,
     Langevin,
     Sphere,
     game,
 )
-from notsorandom.estimators import _FourierEstimator
+from notsorandom.estimators.base import FourierEstimator
 from notsorandom.smoothing import CANDIDATES
 
 BOTH = pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier])
 
 
-@parametrize_with_checks([FourierFeatures(20), FourierClassifier(20)])
+@parametrize_with_checks([FourierFeatures(20), FourierClassifier(20), FourierRegressor(20)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
@@ -378,6 +379,8 @@ def test_smoothing_is_chosen_or_taken(rng):
     assert FourierFeatures(5, smoothing=0.1).fit(X, y).smoothing_ == 0.1
 
 
-def test_both_estimators_have_the_same_parameters():
-    names = set(_FourierEstimator().get_params())
-    assert set(FourierFeatures().get_params()) == set(FourierClassifier().get_params()) == names
+def test_all_estimators_have_the_same_parameters():
+    """But for the one that classes have no use for, and for the default loss."""
+    features, regressor = FourierFeatures().get_params(), FourierRegressor().get_params()
+    assert features == regressor | {"loss": "hinge"} == FourierEstimator().get_params()
+    assert FourierClassifier().get_params() | {"epsilon": 0.1} == features

@@ -22,7 +22,7 @@ Three cupboards serve them all: :mod:`notsorandom.parameters` checks what users 
 :mod:`notsorandom.progress` draws bars, and :mod:`notsorandom.files` writes files whole.
 """
 
-from notsorandom.estimators import FourierClassifier, FourierFeatures
+from notsorandom.estimators import FourierClassifier, FourierFeatures, FourierRegressor
 from notsorandom.kernel import LearnedKernel
 from notsorandom.search import Ascent, Chain, Enumerate, Langevin
 from notsorandom.spaces import Euclidean, Sphere
@@ -36,6 +36,7 @@ __all__ = [
     "Euclidean",
     "FourierClassifier",
     "FourierFeatures",
+    "FourierRegressor",
     "Langevin",
     "LearnedKernel",
     "Sphere",

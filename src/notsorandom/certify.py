@@ -72,7 +72,7 @@ def certify(
     machines = solve_tasks(features, player)
     own = np.column_stack([machine.dual for machine in machines])
     candidates = []
-    for name, dual in feasible([("the SVM's dual", own), *duals], player):
+    for name, dual in feasible([("the model's dual", own), *duals], player):
         measure = player.measure(dual).astype(rows.dtype)
         seen = highest_seen(kernel, rows, measure, search, rng, bandwidth)
         supremum = space.supremum(
@@ -92,6 +92,7 @@ def certify(
         regret_bound=allowed,
         generalization=generalization(kernel, rows, features, player, machines, bandwidth),
         sample_size=space.sample_size(rows, bandwidth),
+        has_margin=player.loss.one_sided,
     )
 
 

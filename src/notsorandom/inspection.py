@@ -157,6 +157,7 @@ def accuracy_by_size(
         The estimator's as ``"learned"``; NaN where a baseline has no such size.
     """
     rows, player = estimator._training_data(X, y)
+    require_classes(estimator)
     kernel = estimator.kernel_
     possible = possible_sizes(kernel)
     if sizes is None:
@@ -300,6 +301,15 @@ def plane_of(estimator: Any, X: Any, y: Any) -> Array:
             "HistoryDisplay."
         )
     return rows.array
+
+
+def require_classes(estimator: Any) -> None:
+    """Raise ValueError unless the estimator learned from classes."""
+    if not hasattr(estimator, "classes_"):
+        raise ValueError(
+            f"This {type(estimator).__name__} learned from real targets, but what was asked for is "
+            "about classes: use HistoryDisplay and SpectrumDisplay."
+        )
 
 
 def possible_sizes(kernel: LearnedKernel) -> Array:

@@ -96,7 +96,6 @@ class Game:
     def choose_smoothing(
         self,
         rows: Rows,
-        codes: Array,
         player: Player,
         n_components: int,
         n_rounds: int | None,
@@ -126,9 +125,23 @@ class Game:
                 coef, intercept, _ = solve_machines(features, player.take(train), TRIAL_GAP)
                 scores = decide(kernel.features_of(rows.take(test)), coef, intercept)
                 bar.update(CANDIDATES.index(smoothing) + 1)
-                return predicted_codes(scores) != codes[test]
+                return mistakes(player.take(test), scores)
 
-            return choose_smoothing(codes, errors, rng)
+            return choose_smoothing(strata(player), errors, rng)
+
+
+def strata(player: Player) -> Array:
+    """What should be as frequent in a part of the samples as in all: classes, if there are any."""
+    if player.loss.one_sided:
+        return predicted_codes(player.targets)
+    return np.zeros(len(player.targets), dtype=int)
+
+
+def mistakes(player: Player, scores: Array) -> Array:
+    """How wrong each sample's scores are: a wrong class, or the squared residual."""
+    if player.loss.one_sided:
+        return predicted_codes(scores) != predicted_codes(player.targets)
+    return np.square(scores - player.targets, dtype=np.float64).sum(axis=1)
 
 
 def predicted_codes(scores: Array) -> Array:

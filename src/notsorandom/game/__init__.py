@@ -2,7 +2,7 @@
 
 from notsorandom.game.certificate import Certificate
 from notsorandom.game.equilibrium import Equilibrium, find_equilibrium
-from notsorandom.game.losses import LOSSES, Loss
+from notsorandom.game.losses import LOSSES, MARGIN_LOSSES, RESIDUAL_LOSSES, Loss
 from notsorandom.game.play import GameResult, Round, play
 from notsorandom.game.player import Player
 from notsorandom.game.project import PROJECTIONS, project, project_alternating
@@ -10,7 +10,9 @@ from notsorandom.game.replay import replay
 
 __all__ = [
     "LOSSES",
+    "MARGIN_LOSSES",
     "PROJECTIONS",
+    "RESIDUAL_LOSSES",
     "Certificate",
     "Equilibrium",
     "GameResult",

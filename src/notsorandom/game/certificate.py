@@ -53,6 +53,8 @@ class Certificate:
     sample_size : float
         Samples that the potential's concentration asks for, to be within a tenth of its largest
         value everywhere with probability 95 %; NaN where there is no theorem.
+    has_margin : bool
+        Whether the loss is one of the margin.
     """
 
     upper: float
@@ -65,6 +67,7 @@ class Certificate:
     regret_bound: float
     generalization: float
     sample_size: float
+    has_margin: bool = True
 
     @property
     def gap(self) -> float:
@@ -79,6 +82,8 @@ class Certificate:
     @property
     def margin(self) -> float:
         """The margin that would have this objective if no sample were inside it."""
+        if not self.has_margin:
+            return math.nan
         return 1 / math.sqrt(2 * self.upper) if self.upper > 0 else math.inf
 
     @property
@@ -93,20 +98,21 @@ class Certificate:
         if not self.generalization < VACUOUS:
             error = "unknown" if math.isnan(self.generalization) else f"vacuous ({error})"
         samples = "unknown" if math.isnan(self.sample_size) else f"{self.sample_size:.3g}"
-        return "\n".join(
-            [
-                f"Certificate ({kind})",
-                f"  upper bound       {self.upper:.6g}  (the SVM; its dual {self.upper_from:.6g})",
-                f"  lower bound       {self.lower:.6g}  ({kind}, by {self.source})",
-                f"  gap               {self.gap:.3g}  ({self.relative_gap:.2%} of the upper bound)",
-                f"  margin            {self.margin:.4g}  "
-                f"(at least {self.competitive_ratio:.2%} of the best kernel's, {kind})",
-                f"  bandwidth         {self.bandwidth:.4g}",
-                f"  regret a play     {self.regret:.4g}  (the theorem allows {allowed})",
-                f"  error bound       {error}",
-                f"  samples to see v  {samples}",
-            ]
-        )
+        lines = [
+            f"Certificate ({kind})",
+            f"  upper bound       {self.upper:.6g}  (the model; its dual {self.upper_from:.6g})",
+            f"  lower bound       {self.lower:.6g}  ({kind}, by {self.source})",
+            f"  gap               {self.gap:.3g}  ({self.relative_gap:.2%} of the upper bound)",
+            f"  margin            {self.margin:.4g}  "
+            f"(at least {self.competitive_ratio:.2%} of the best kernel's, {kind})",
+            f"  bandwidth         {self.bandwidth:.4g}",
+            f"  regret a play     {self.regret:.4g}  (the theorem allows {allowed})",
+            f"  error bound       {error}",
+            f"  samples to see v  {samples}",
+        ]
+        if not self.has_margin:
+            lines = [line for line in lines if "margin" not in line and "error bound" not in line]
+        return "\n".join(lines)
 
 
 def feasible(duals: Sequence[tuple[str, Array]], player: Player) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -73,14 +72,31 @@ class Loss:
         return np.where(above > 0, high, 0) * above - np.where(below > 0, low, 0) * below
 
 
-def hinge(C: float) -> Loss:
+def hinge(C: float, epsilon: float = 0.0) -> Loss:
     """The l1-SVM: a loss of ``C * max(0, 1 - margin)``."""
     return Loss(upper=C, curvature=0.0, start=C / 2)
 
 
-def squared_hinge(C: float) -> Loss:
+def squared_hinge(C: float, epsilon: float = 0.0) -> Loss:
     """The l2-SVM: a loss of ``C * max(0, 1 - margin) ** 2``."""
     return Loss(upper=math.inf, curvature=1 / (2 * C), start=C / 2)
 
 
-LOSSES: dict[str, Callable[[Any], Loss]] = {"hinge": hinge, "squared_hinge": squared_hinge}
+def squared(C: float, epsilon: float = 0.0) -> Loss:
+    """Ridge regression: a loss of ``C * residual ** 2``."""
+    return Loss(upper=math.inf, curvature=1 / (2 * C), start=C, one_sided=False)
+
+
+def epsilon_insensitive(C: float, epsilon: float = 0.1) -> Loss:
+    """Support vector regression: a loss of ``C * max(0, abs(residual) - epsilon)``."""
+    return Loss(upper=C, curvature=0.0, start=C / 2, epsilon=epsilon, one_sided=False)
+
+
+MARGIN_LOSSES = ("hinge", "squared_hinge")
+RESIDUAL_LOSSES = ("squared", "epsilon_insensitive")
+LOSSES: dict[str, Callable[..., Loss]] = {
+    "hinge": hinge,
+    "squared_hinge": squared_hinge,
+    "squared": squared,
+    "epsilon_insensitive": epsilon_insensitive,
+}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.inspection import Moment, moments, plane_of, potential_on_grid
+from notsorandom.inspection import Moment, moments, plane_of, potential_on_grid, require_classes
 from notsorandom.plots.drawing import BLUE, RED, RESOLUTION, import_pyplot, mesh
 from notsorandom.rows import Array, Rows
 
@@ -61,6 +61,7 @@ class GameDisplay:
         ax : array of matplotlib Axes of shape (3, n_rounds), optional
         """
         plane = plane_of(estimator, X, y)
+        require_classes(estimator)
         if len(estimator.classes_) != 2:
             raise ValueError(
                 f"The model has {len(estimator.classes_)} classes, but a game is drawn for two: "

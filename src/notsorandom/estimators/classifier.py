@@ -1,0 +1,100 @@
+"""A classifier on learned features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import ClassifierMixin
+
+from notsorandom.estimators.predictor import FourierPredictor
+from notsorandom.game import MARGIN_LOSSES
+from notsorandom.learning import predicted_codes
+from notsorandom.rows import Array
+
+
+class FourierClassifier(ClassifierMixin, FourierPredictor):
+    """A linear SVM on Fourier features learned from the same labels.
+
+    Parameters
+    ----------
+    n_components, n_rounds, space, search, phase, loss, C, smoothing, weighting, learning_rate, \
+    dynamics, reweight
+        As in :class:`FourierFeatures`. `loss` and `C` are those of the final SVM too.
+    random_state : int, RandomState instance or None, default=None
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    features_ : FourierFeatures
+        The fitted transformer.
+    coef_ : ndarray of shape (1, n_components) or (n_classes, n_components)
+        Weights of the learned features.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    duality_gap_ : float
+        Largest duality gap of the final SVMs, relative to the objective. They are solved to 1e-3;
+        where that can't be reached (at a huge `C`), a ``ConvergenceWarning`` says so.
+    classes_, frequencies_, phases_, kernel_, history_, status_, smoothing_
+        As in :class:`FourierFeatures`.
+
+    Examples
+    --------
+    >>> from notsorandom import FourierClassifier
+    >>> from notsorandom.datasets import make_windmill
+    >>> X, y = make_windmill(1000, random_state=0)
+    >>> FourierClassifier(random_state=0).fit(X, y).score(X, y) > 0.9
+    True
+    """
+
+    _losses = MARGIN_LOSSES
+    epsilon = 0.0  # which no loss of the margin has
+
+    def __init__(
+        self,
+        n_components: int = 100,
+        *,
+        n_rounds: Any = "auto",
+        space: Any = "euclidean",
+        search: Any = "auto",
+        phase: str = "aligned",
+        loss: str = "hinge",
+        C: float = 1.0,
+        smoothing: Any = "auto",
+        weighting: str = "potential",
+        learning_rate: Any = "auto",
+        dynamics: str = "gradient",
+        reweight: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            n_components,
+            n_rounds=n_rounds,
+            space=space,
+            search=search,
+            phase=phase,
+            loss=loss,
+            C=C,
+            smoothing=smoothing,
+            weighting=weighting,
+            learning_rate=learning_rate,
+            dynamics=dynamics,
+            reweight=reweight,
+            random_state=random_state,
+            verbose=verbose,
+        )
+
+    def decision_function(self, X: Any) -> Array:
+        """Signed distance to the border, up to scale.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Positive for ``classes_[1]`` of two classes; one column a class for more.
+        """
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> Array:
+        """Class of each sample."""
+        codes = predicted_codes(self._scores(X))
+        return self.classes_[codes]

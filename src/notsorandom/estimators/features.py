@@ -1,0 +1,157 @@
+"""The learned features as a transformer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from notsorandom.estimators.base import FLOATS, FourierEstimator
+from notsorandom.rows import Array
+
+
+class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FourierEstimator):
+    r"""Fourier features learned from labels: a kernel found, not guessed.
+
+    A kernel is a measure over frequencies. This transformer finds the frequencies by a game in
+    which one player looks for the wave that best tells the classes apart and the other puts
+    weight on the samples it gets wrong. A linear model on a hundred such features does what
+    thousands of random ones don't.
+
+    Parameters
+    ----------
+    n_components : int, default=100
+        Number of real output features. On the sphere's harmonics, which can be found again, there
+        may be fewer.
+    n_rounds : int or "auto", default="auto"
+        The game ends after so many rounds at the latest. ``"auto"`` is `n_components`.
+    space : {"euclidean", "sphere"} or a space, default="euclidean"
+        Where the samples live. On the sphere they must be of norm one; see
+        :class:`notsorandom.Sphere`.
+    search : {"auto", "ascent", "langevin", "enumerate", "chain"} or a search, default="auto"
+        How a peak is found. ``"auto"`` climbs (``"ascent"``), but on the sphere's harmonics looks
+        at all of them (``"enumerate"``).
+    phase : {"aligned", "paired"}, default="aligned"
+        ``"aligned"`` gives one cosine a frequency, at the phase that serves the labels best.
+        ``"paired"`` gives cosine and sine, so that the kernel itself is translation-invariant.
+        On the sphere's harmonics, which are real, it takes those of :math:`\pm l_1` together.
+    loss : {"hinge", "squared_hinge", "squared", "epsilon_insensitive"}, default="hinge"
+        Of the model that the features are learned for: the first two for classes, the SVM whose
+        margin is maximised; the others for real targets, ridge and support vector regression.
+    C : float, default=1.0
+        Its inverse regularisation.
+    epsilon : float, default=0.1
+        Residuals below cost nothing, with the last loss, in the targets' unit.
+    smoothing : float or "auto", default="auto"
+        Standard deviation of the noise that the samples are thought to carry, as a fraction of
+        their median distance. More of it favours low frequencies. ``"auto"`` compares a few
+        values on a held-out part of the training data, at less than the cost of the fit (with
+        fewer than 30 frequencies or rounds to go, it is 0.06).
+    weighting : {"potential", "uniform"}, default="potential"
+        How much of the kernel each frequency gets: in proportion to the amplitude of the peak it
+        was found at, or all the same, as in the paper.
+    learning_rate : "auto", "theory" or float, default="auto"
+        Step size of the dual player; see :func:`notsorandom.game.play`.
+    dynamics : {"gradient", "primal_dual"}, default="gradient"
+        How the players come to the equilibrium. ``"gradient"`` is the paper's play, which stops on
+        the way there. ``"primal_dual"``, for the sphere's harmonics, goes there at once, to a
+        relative gap of 1e-3 between the bounds of :meth:`certificate` (with ``smoothing=0`` and
+        enough `n_components`); it holds all harmonics of all samples in memory.
+    reweight : bool, default=False
+        Weight the frequencies found so that the margin is largest, and drop those that have no
+        weight then. A better margin isn't always a better accuracy.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the search's starting points.
+    verbose : int, default=0
+        If 1, show a progress bar with the current potential.
+
+    Attributes
+    ----------
+    frequencies_ : ndarray of shape (n_frequencies, n_features_in_)
+        In the order they were found. On the sphere, indices of harmonics, one number fewer, or for
+        zonal features their poles times their degrees.
+    phases_ : ndarray of shape (n_frequencies,)
+        Zero on the sphere.
+    kernel_ : LearnedKernel
+    classes_ : ndarray of shape (n_classes,)
+        Of losses of the margin.
+    n_outputs_ : int
+        Of losses of the residual.
+    history_ : dict of str to ndarray
+        One value a round; see :class:`notsorandom.game.Round`.
+    status_ : {"complete", "flat"}
+    smoothing_ : float
+    dual_, average_dual_ : ndarrays of shape (n_samples, n_tasks)
+        Where the dual player ended, and where it was on average: dual variables times labels.
+    average_kernel_ : LearnedKernel
+        The kernel player's average play, of which the paper's theorem speaks.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only if `X` has column names, all strings.
+
+    Notes
+    -----
+    Data are centred inside, and their overall scale doesn't matter; the scale of one column
+    against another does, as it does for ``SVC``: see ``StandardScaler``.
+
+    References
+    ----------
+    B. Bullins, C. Zhang, Y. Zhang, "Not-So-Random Features", ICLR 2018.
+
+    Examples
+    --------
+    >>> from notsorandom import FourierFeatures
+    >>> from notsorandom.datasets import make_windmill
+    >>> X, y = make_windmill(500, random_state=0)
+    >>> features = FourierFeatures(20, random_state=0).fit(X, y)
+    >>> features.transform(X).shape
+    (500, 20)
+    """
+
+    def transform(self, X: Any) -> Array:
+        """Map samples to the learned features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=FLOATS, reset=False)
+        return self.kernel_.features(X)
+
+    def head(self, n_components: int) -> FourierFeatures:
+        """Return the fitted transformer of the first `n_components` features.
+
+        They are the features that a fit with that `n_components` and the same smoothing finds,
+        so one fit gives every smaller size. On the sphere's harmonics, those found again later
+        have the weight of the longer game; with ``reweight=True`` they are the first of those
+        that were kept.
+        """
+        check_is_fitted(self)
+        kernel = self.kernel_.head(n_components)
+        shorter = clone(self).set_params(n_components=n_components)
+        shorter.__dict__ |= self._learned()
+        shorter.__dict__.pop("average_kernel_", None)  # that of the whole game
+        shorter.kernel_ = kernel
+        shorter.frequencies_, shorter.phases_ = kernel.frequencies, kernel.phases
+        if not self.reweight:
+            count = len(kernel.weights)
+            n_rounds = 1 + int(np.searchsorted(self.history_["n_frequencies"], count))
+            shorter.history_ = {name: column[:n_rounds] for name, column in self.history_.items()}
+            shorter.history_["n_frequencies"] = np.minimum(shorter.history_["n_frequencies"], count)
+        return shorter
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.kernel_.n_components
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,43 @@
+"""Learned features with a linear model at their end."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from notsorandom.estimators.base import FLOATS, FourierEstimator
+from notsorandom.estimators.features import FourierFeatures
+from notsorandom.game import Player
+from notsorandom.learning import DUALITY_GAP
+from notsorandom.linear import decide, solve_machines
+from notsorandom.progress import Progress
+from notsorandom.rows import Array, Rows
+
+
+class FourierPredictor(FourierEstimator):
+    """What classifier and regressor have in common."""
+
+    def _finish(self, rows: Rows, player: Player) -> None:
+        features = self.kernel_.features_of(rows)
+        with Progress(player.targets.shape[1], "machines", shown=self.verbose > 0) as bar:
+            self.coef_, self.intercept_, self.duality_gap_ = solve_machines(
+                features, player, DUALITY_GAP, bar.update
+            )
+        self.features_ = FourierFeatures(**self.get_params(deep=False))
+        self.features_.__dict__ |= self._learned()
+        if not self.duality_gap_ <= DUALITY_GAP:
+            warnings.warn(
+                f"The final model was solved to a relative duality gap of {self.duality_gap_:.1e}, "
+                f"not to {DUALITY_GAP:.0e}: try a smaller C.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _scores(self, X: Any) -> Array:
+        """Values of the linear models, of shape (n_samples, n_tasks)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=FLOATS, reset=False)
+        return decide(self.kernel_.features(X), self.coef_, self.intercept_)

@@ -1,0 +1,176 @@
+import math
+
+import numpy as np
+import pytest
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
+from sklearn.svm import SVR
+
+from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
+from notsorandom.game import LOSSES, Player
+from notsorandom.linear import solve_machine
+from notsorandom.plots import GameDisplay, HistoryDisplay, PathDisplay, SpectrumDisplay
+
+RESIDUAL = pytest.mark.parametrize("loss", ["squared", "epsilon_insensitive"])
+
+
+@pytest.fixture
+def wave(rng):
+    X = rng.uniform(-1, 1, size=(400, 3))
+    return X, np.sin(6 * X[:, 0] - 3 * X[:, 1]) + 0.05 * rng.standard_normal(400)
+
+
+class TestLinearModels:
+    @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+    @pytest.mark.parametrize("shape", [(80, 10), (20, 50)])
+    def test_squared_is_ridge_regression(self, rng, C, shape):
+        X, y = rng.standard_normal(shape), 3 + rng.standard_normal(shape[0])
+        machine = solve_machine(X, Player(LOSSES["squared"](C), y[:, None]), 1e-8)
+        ridge = Ridge(alpha=1 / (2 * C)).fit(X, y)
+        np.testing.assert_allclose(machine.coef, ridge.coef_, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(machine.intercept, ridge.intercept_, rtol=1e-4)
+
+    @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+    @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0])
+    def test_epsilon_insensitive_is_support_vector_regression(self, rng, C, epsilon):
+        X = rng.standard_normal((80, 5))
+        y = X @ rng.standard_normal(5) + 0.3 * rng.standard_normal(80) + 2
+        loss = LOSSES["epsilon_insensitive"](C, epsilon)
+        machine = solve_machine(X, Player(loss, y[:, None]), 1e-6)
+        svr = SVR(kernel="linear", C=C, epsilon=epsilon, tol=1e-8).fit(X, y)
+        np.testing.assert_allclose(machine.coef, svr.coef_[0], rtol=1e-2, atol=2e-3)
+        assert machine.gap <= 1e-5
+        residuals = y - X @ machine.coef - machine.intercept
+        own = 0.5 * machine.coef @ machine.coef
+        own += C * np.maximum(np.abs(residuals) - epsilon, 0).sum()
+        np.testing.assert_allclose(machine.primal_value, own, rtol=1e-6)
+
+    def test_weights_are_samples_as_often(self, rng):
+        X, y, counts = rng.standard_normal((40, 5)), rng.standard_normal(40), rng.integers(1, 4, 40)
+        for name in ("squared", "epsilon_insensitive"):
+            loss = LOSSES[name](1.0)
+            weighted = solve_machine(X, Player(loss, y[:, None], counts[:, None] * 1.0), 1e-8)
+            many = Player(loss, np.repeat(y, counts)[:, None])
+            repeated = solve_machine(np.repeat(X, counts, axis=0), many, 1e-8)
+            np.testing.assert_allclose(weighted.coef, repeated.coef, atol=1e-4)
+
+
+@RESIDUAL
+def test_a_wave_is_found(wave, loss):
+    X, y = wave
+    model = FourierRegressor(20, loss=loss, random_state=0).fit(X[:300], y[:300])
+    assert model.score(X[300:], y[300:]) > 0.95
+    found = model.frequencies_[0] * np.sign(model.frequencies_[0, 0])
+    np.testing.assert_allclose(found, [6, -3, 0], atol=1)
+    # Far better than the kernel that is guessed, at as many features.
+    guessed = KernelRidge(kernel="rbf").fit(X[:300], y[:300]).score(X[300:], y[300:])
+    assert model.score(X[300:], y[300:]) > guessed
+
+
+@RESIDUAL
+def test_units_do_not_matter(wave, loss):
+    """Of the samples ever; of the targets, if C and epsilon are in theirs."""
+    X, y = wave
+    settings = {"smoothing": 0.05, "random_state": 0}
+    model = FourierRegressor(10, loss=loss, **settings).fit(X, y)
+    scale = {"epsilon": 100.0, "C": 1.0}
+    other = FourierRegressor(10, loss=loss, **settings, **scale).fit(8 * X + 1, 1000 * y + 5000)
+    if loss == "squared":
+        np.testing.assert_allclose(
+            other.predict(8 * X + 1), 1000 * model.predict(X) + 5000, rtol=1e-3, atol=5
+        )
+    else:
+        assert other.score(8 * X + 1, 1000 * y + 5000) > 0.5
+
+
+@RESIDUAL
+def test_outputs_share_their_frequencies(wave, loss):
+    X, y = wave
+    both = np.column_stack([y, np.cos(4 * X[:, 2])])
+    model = FourierRegressor(30, loss=loss, random_state=0).fit(X, both)
+    assert model.predict(X).shape == (400, 2)
+    assert model.coef_.shape == (2, 30)
+    assert model.n_outputs_ == 2
+    assert model.score(X, both) > 0.9
+    column = FourierRegressor(8, loss=loss, random_state=0).fit(X, y[:, None])
+    flat = FourierRegressor(8, loss=loss, random_state=0).fit(X, y)
+    assert column.predict(X).shape == (400, 1)
+    np.testing.assert_array_equal(column.predict(X)[:, 0], flat.predict(X))
+
+
+@RESIDUAL
+def test_as_a_transformer(wave, loss):
+    X, y = wave
+    features = FourierFeatures(12, loss=loss, epsilon=0.2, random_state=0).fit(X, y)
+    assert features.transform(X).shape == (400, 12)
+    assert not hasattr(features, "classes_")
+    assert features.head(4).transform(X).shape == (400, 4)
+    regressor = FourierRegressor(12, loss=loss, epsilon=0.2, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(regressor.features_.transform(X), features.transform(X))
+
+
+@RESIDUAL
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("phase", ["aligned", "paired"])
+def test_certificates_bound_the_objective(rng, loss, dtype, phase):
+    X = rng.uniform(-1, 1, size=(60, 1)).astype(dtype)
+    y = np.sin(4 * X[:, 0]).astype(dtype)
+    model = FourierRegressor(8, loss=loss, phase=phase, smoothing=0.1, random_state=0).fit(X, y)
+    assert model.predict(X).dtype == dtype
+    certificate = model.certificate(X, y)
+    assert certificate.certified
+    assert 0 < certificate.lower <= certificate.upper_from * (1 + 1e-4)
+    assert certificate.upper_from <= certificate.upper * (1 + 1e-9)
+    assert certificate.regret <= certificate.regret_bound
+    assert math.isnan(certificate.margin)
+    assert "margin" not in repr(certificate)
+
+
+def test_on_the_sphere(rng):
+    X = rng.standard_normal((300, 3))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = X[:, 0] * X[:, 1] + 0.5 * X[:, 2]
+    for settings in ({}, {"dynamics": "primal_dual"}, {"reweight": True}):
+        model = FourierRegressor(20, space="sphere", C=100, random_state=0, **settings).fit(X, y)
+        assert model.score(X, y) > 0.95
+    zonal = FourierRegressor(20, space=Sphere("zonal"), C=100, random_state=0).fit(X, y)
+    assert zonal.score(X, y) > 0.9
+
+
+def test_pictures_of_a_regression(wave):
+    X, y = wave
+    model = FourierRegressor(8, random_state=0).fit(X[:, :2], y)
+    HistoryDisplay.from_estimator(model, X[:, :2], y)
+    SpectrumDisplay.from_estimator(model, X[:, :2], y)
+    with pytest.raises(ValueError, match="learned from real targets"):
+        GameDisplay.from_estimator(model, X[:, :2], y)
+    with pytest.raises(ValueError, match="learned from real targets"):
+        PathDisplay.from_estimator(model, X[:, :2], y, X[:, :2], y)
+
+
+def test_what_is_refused(wave):
+    X, y = wave
+    words = np.where(y > 0, "up", "down")
+    for bad in (words, words.astype(object), list(words)):
+        with pytest.raises(ValueError, match=r"y has words, such as .* use FourierClassifier"):
+            FourierRegressor().fit(X, bad)
+    with pytest.raises(ValueError, match="loss='hinge' is not allowed"):
+        FourierRegressor(loss="hinge").fit(X, y)
+    with pytest.raises(ValueError, match="loss='squared' is not allowed"):
+        FourierClassifier(loss="squared").fit(X, words)
+    with pytest.raises(ValueError, match=r"epsilon=-1 is not allowed"):
+        FourierRegressor(epsilon=-1).fit(X, y)
+    with pytest.raises(ValueError, match="NaN"):
+        FourierRegressor().fit(X, np.where(y > 0, y, np.nan))
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        FourierClassifier().fit(X, y)
+    model = FourierRegressor(4, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="y has 2 columns, but it had 1 at fit"):
+        model.certificate(X, np.column_stack([y, y]))
+
+
+def test_constant_targets_are_predicted(rng):
+    X = rng.standard_normal((30, 2))
+    model = FourierRegressor(4, random_state=0).fit(X, np.full(30, 7.0))
+    np.testing.assert_allclose(model.predict(X), 7, rtol=1e-6)
+    assert model.status_ == "flat"
