@@ -5,7 +5,7 @@ A tour of the rooms, in the order data walks through them:
 - :mod:`notsorandom.rows`: where the samples live.
 - :mod:`notsorandom.spaces`: where frequencies live; the potential and its gradient.
 - :mod:`notsorandom.search`: how a peak of the potential is found.
-- :mod:`notsorandom.game`: the game between the kernel and the SVM's dual.
+- :mod:`notsorandom.game`: the game between the kernel and the dual player.
 - :mod:`notsorandom.kernel`: what was learned, as a Gram matrix or as features.
 - :mod:`notsorandom.linear`: the linear SVM at the end.
 - :mod:`notsorandom.reweight`: the best weights for the frequencies found.

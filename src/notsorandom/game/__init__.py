@@ -1,4 +1,4 @@
-"""The game between the kernel and the SVM's dual: losses, projection, the loop."""
+"""The game between the kernel and the dual player: losses, projection, the loop."""
 
 from notsorandom.game.certificate import Certificate
 from notsorandom.game.equilibrium import Equilibrium, find_equilibrium
