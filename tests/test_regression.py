@@ -2,8 +2,11 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_diabetes
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
@@ -174,3 +177,19 @@ def test_constant_targets_are_predicted(rng):
     model = FourierRegressor(4, random_state=0).fit(X, np.full(30, 7.0))
     np.testing.assert_allclose(model.predict(X), 7, rtol=1e-6)
     assert model.status_ == "flat"
+
+
+def test_noise_is_smoothed_away():
+    """Where real targets are noise for the most part, at defaults, as well as a tuned machine."""
+    X, y = load_diabetes(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    grid = {"alpha": [0.01, 0.1, 1, 10], "gamma": [1e-4, 1e-3, 1e-2, 1e-1]}
+    scores = []
+    for train, test in KFold(5, shuffle=True, random_state=0).split(X):
+        mean = y[train].mean()
+        tuned = GridSearchCV(KernelRidge(kernel="rbf"), grid).fit(X[train], y[train] - mean)
+        model = FourierRegressor(random_state=0).fit(X[train], y[train])
+        ours, theirs = model.score(X[test], y[test]), tuned.score(X[test], y[test] - mean)
+        scores.append((ours, theirs))
+    ours, theirs = np.transpose(scores)
+    assert ours.mean() > theirs.mean() - theirs.std() / np.sqrt(5)

@@ -14,7 +14,7 @@ from notsorandom.linear import decide, solve_machines
 from notsorandom.progress import Progress
 from notsorandom.reweight import reweighted, settle
 from notsorandom.rows import Array, Rows
-from notsorandom.smoothing import CANDIDATES, choose_smoothing
+from notsorandom.smoothing import CANDIDATES, CLEARLY, REAL_CANDIDATES, choose_smoothing
 
 WEIGHTINGS: dict[str, Callable[[GameResult], Array]] = {
     "potential": lambda result: normalized(result.strengths),
@@ -103,17 +103,19 @@ class Game:
         verbose: int = 0,
     ) -> float:
         """Compare the candidates by short games on a part of the data."""
+        of_classes = player.loss.one_sided
+        candidates = CANDIDATES if of_classes else REAL_CANDIDATES
         n_columns = self.space.n_columns(self.phase)
         room = n_components // n_columns // TRIAL_SHARE * n_columns
         if n_rounds is not None:
             n_rounds //= TRIAL_SHARE
         if min(room, n_rounds or room) < LEAST_TRIAL:
-            return CANDIDATES[0]
+            return candidates[0]
         seed = rng.integers(2**63)
         if self.space.resolve(rows, np.random.default_rng(seed)).kind == "finite":
             # Frequencies are found again there, and may come many together.
             room, n_rounds = n_components, n_rounds or room
-        with Progress(len(CANDIDATES), "smoothing", shown=verbose > 0) as bar:
+        with Progress(len(candidates), "smoothing", shown=verbose > 0) as bar:
 
             def errors(train: Array, test: Array, smoothing: float) -> Array:
                 # The same seed for all candidates: they differ by nothing else.
@@ -124,10 +126,11 @@ class Game:
                 features = kernel.features_of(part)
                 coef, intercept, _ = solve_machines(features, player.take(train), TRIAL_GAP)
                 scores = decide(kernel.features_of(rows.take(test)), coef, intercept)
-                bar.update(CANDIDATES.index(smoothing) + 1)
+                bar.update(candidates.index(smoothing) + 1)
                 return mistakes(player.take(test), scores)
 
-            return choose_smoothing(strata(player), errors, rng)
+            clearly = CLEARLY if of_classes else 0.0
+            return choose_smoothing(strata(player), errors, rng, candidates, clearly)
 
 
 def strata(player: Player) -> Array:

@@ -11,6 +11,9 @@ from notsorandom.rows import Array
 # Fractions of the median distance. The first is taken unless another is clearly better: the
 # optimum is flat, and a choice made on noise costs more than it can gain.
 CANDIDATES = (0.06, 0.02, 0.2)
+# Residuals tell more than wrong classes do, and real targets can be noise for the most part: then
+# only waves of nearly all the data's width are left. The best of these is taken as it is.
+REAL_CANDIDATES = (0.06, 0.02, 0.2, 0.6, 1.0)
 # More rows than this don't make the comparison much sharper, only slower.
 MAX_ROWS = 2048
 # Standard errors by which another candidate must be better. They count the held-out samples, not
@@ -24,6 +27,8 @@ def choose_smoothing(
     codes: Array,
     errors: Callable[[Array, Array, float], Array],
     rng: np.random.Generator,
+    candidates: tuple[float, ...] = CANDIDATES,
+    clearly: float = CLEARLY,
 ) -> float:
     """Compare the candidates on a held-out half of the data.
 
@@ -33,27 +38,29 @@ def choose_smoothing(
         Class of each sample, as integers from 0.
     errors : callable
         ``errors(train, test, smoothing)`` learns on the `train` indices and returns, for each of
-        the `test` indices, whether the prediction is wrong.
+        the `test` indices, how wrong the prediction is.
     rng : numpy.random.Generator
+    candidates : tuple of float
+    clearly : float
+        Standard errors of the difference by which another must beat the first.
 
     Returns
     -------
     float
-        The first candidate, unless another beats it by three standard errors of the difference.
     """
     chosen = rng.permutation(len(codes))[:MAX_ROWS]
     if np.bincount(codes[chosen], minlength=codes.max() + 1).min() < LEAST_MEMBERS:
-        return CANDIDATES[0]
+        return candidates[0]
     fold = stratified_halves(codes[chosen], rng)
     train, test = chosen[fold == 0], chosen[fold == 1]
-    wrong = [errors(train, test, smoothing).astype(float) for smoothing in CANDIDATES]
+    wrong = [errors(train, test, smoothing).astype(float) for smoothing in candidates]
     best = 0
-    for candidate in range(1, len(CANDIDATES)):
+    for candidate in range(1, len(candidates)):
         gain = wrong[best] - wrong[candidate]
         error = gain.std() / np.sqrt(len(gain))
-        if gain.mean() > CLEARLY * error:
+        if gain.mean() > clearly * error:
             best = candidate
-    return CANDIDATES[best]
+    return candidates[best]
 
 
 def stratified_halves(codes: Array, rng: np.random.Generator) -> Array:
