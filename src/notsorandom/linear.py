@@ -172,6 +172,8 @@ def newton_solve(
         hessian[-1, -1] += intercept_ridge
         return solve_positive(hessian, gradient, corner.dtype)
     scaled = np.append(gradient[:-1], gradient[-1] / intercept_ridge)
+    if len(corner) == 0:
+        return scaled
     gram = (corner @ corner.T).astype(np.float64)  # (n_corner, n_corner)
     gram += np.outer(ones, ones).astype(np.float64) / intercept_ridge
     gram[np.diag_indices(len(corner))] += curvature
