@@ -12,7 +12,8 @@ from notsorandom.rows import Array
 # optimum is flat, and a choice made on noise costs more than it can gain.
 CANDIDATES = (0.06, 0.02, 0.2)
 # Residuals tell more than wrong classes do, and real targets can be noise for the most part: then
-# only waves of nearly all the data's width are left. The best of these is taken as it is.
+# only waves of nearly all the data's width are left. The best of these is taken as it is. The list
+# and the rule were picked on held-out folds of one data set, scikit-learn's diabetes.
 REAL_CANDIDATES = (0.06, 0.02, 0.2, 0.6, 1.0)
 # More rows than this don't make the comparison much sharper, only slower.
 MAX_ROWS = 2048

