@@ -4,7 +4,7 @@ import reference
 
 from notsorandom import Euclidean, rows
 from notsorandom.rows import Rows
-from notsorandom.spaces import Landscape
+from notsorandom.spaces import Landscape, euclidean
 from notsorandom.spaces.euclidean import median_distance
 
 
@@ -105,6 +105,7 @@ def test_blocks_change_nothing(rng, n_tasks, monkeypatch):
     data, measure, frequencies, space = setting(rng, n_tasks)
     whole = space.amplitudes_and_gradient(data, measure, frequencies)
     monkeypatch.setattr(rows, "BLOCK_ROWS", (7, 7))
+    monkeypatch.setattr(euclidean, "WAVE_BYTES", 1000)  # fewer than those of two frequencies
     assert len(list(data.blocks())) == 5
     for part, expected in zip(
         space.amplitudes_and_gradient(data, measure, frequencies), whole, strict=True

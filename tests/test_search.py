@@ -28,13 +28,29 @@ def distance_to_planted(frequencies):
 
 
 @pytest.mark.parametrize(
-    "search", [Ascent(), Ascent(subsample=1.0), Langevin(n_particles=100, n_refine=10)]
+    "search",
+    [
+        Ascent(),
+        Ascent(subsample=1.0),
+        Ascent(max_rows=1000),
+        Langevin(n_particles=100, n_refine=10),
+    ],
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_planted_frequency_is_found(rng, search, dtype):
     peaks = search.find(landscape(rng, dtype=dtype), 1, rng)
     assert peaks.frequencies.dtype == dtype
     assert distance_to_planted(peaks.frequencies)[0] < 0.1
+
+
+def test_peaks_of_a_sample_are_looked_at_on_all_rows(rng):
+    land = landscape(rng, noise=3.0)
+    peaks = Ascent(max_rows=1000).find(land, 4, rng)
+    everywhere = land.at(peaks.frequencies)
+    assert len(peaks) > 1
+    assert (np.diff(peaks.height) <= 0).all()
+    np.testing.assert_allclose(peaks.height, everywhere.height)
+    np.testing.assert_allclose(peaks.amplitudes, everywhere.amplitudes)
 
 
 def test_climbing_never_goes_down(rng):

@@ -32,6 +32,9 @@ class Ascent(BaseEstimator):
     subsample : float, default=0.3
         Share of the rows that the first half of the steps sees, though at least 512 of them.
         Particles that have met by then go on as one, on all rows.
+    max_rows : int, default=16384
+        More rows than this are never climbed on: of larger data a sample stands for all, drawn
+        anew in every round, and only the peaks are looked at on all rows.
     """
 
     def __init__(
@@ -41,12 +44,14 @@ class Ascent(BaseEstimator):
         n_peaks: int = 4,
         similarity: float = 0.7,
         subsample: float = 0.3,
+        max_rows: int = 16384,
     ) -> None:
         self.n_particles = n_particles
         self.n_steps = n_steps
         self.n_peaks = n_peaks
         self.similarity = similarity
         self.subsample = subsample
+        self.max_rows = max_rows
 
     def check(self) -> None:
         """Raise ValueError if a parameter is out of its range."""
@@ -55,10 +60,14 @@ class Ascent(BaseEstimator):
         check_number("n_peaks", self.n_peaks, least=1, integer=True)
         check_number("similarity", self.similarity, above=0, most=1)
         check_number("subsample", self.subsample, above=0, most=1)
+        check_number("max_rows", self.max_rows, least=1, integer=True)
 
     def find(self, landscape: Landscape, n_peaks: int, rng: np.random.Generator) -> Points:
         """Return at most `n_peaks` distinct peaks of the landscape, highest first."""
         landscape.require("continuous", self, "search='enumerate' or 'chain'")
+        whole = landscape
+        if len(whole.rows) > self.max_rows:
+            landscape = whole.coarse(self.max_rows, rng)
         frequencies = landscape.draw(self.n_particles, rng)
         steps = np.full(len(frequencies), landscape.space.first_step(), dtype=frequencies.dtype)
         n_fine = self.n_steps
@@ -71,7 +80,11 @@ class Ascent(BaseEstimator):
             frequencies, steps = points.frequencies[met], steps[met]
         points, _ = climb(landscape, landscape.at(frequencies), steps, n_fine)
         best = landscape.distinct(points, self.similarity, rng)
-        return points.take(best[: min(n_peaks, self.n_peaks)])
+        peaks = points.take(best[: min(n_peaks, self.n_peaks)])
+        if landscape is whole:
+            return peaks
+        peaks = whole.at(peaks.frequencies)
+        return peaks.take(np.argsort(-peaks.height, kind="stable"))
 
 
 def climb(landscape: Landscape, points: Points, steps: Array, n_steps: int) -> tuple[Points, Array]:

@@ -16,6 +16,8 @@ from notsorandom.spaces.supremum import Supremum, concentration_sample_size, lar
 # Pairs of rows whose distances give the median: its standard error is then a few percent, and
 # less where distances concentrate.
 N_PAIRS = 1024
+# What waves of all samples may take, between the sweeps that use them.
+WAVE_BYTES = 2**26
 # In more dimensions than this, cells that cover the frequencies are too many.
 MOST_BOUNDED_FEATURES = 3
 
@@ -118,6 +120,14 @@ class Euclidean(BaseEstimator):
         angles -= frequencies @ self.center
         return angles
 
+    def _waves(self, X: Array, frequencies: Array) -> Array:
+        """Cosines and then sines of the angles, of shape (n_rows, 2 * n_frequencies)."""
+        angles = self._angles(X, frequencies)
+        waves = np.empty((len(angles), 2 * len(frequencies)), dtype=angles.dtype)
+        np.cos(angles, out=waves[:, : len(frequencies)])
+        np.sin(angles, out=waves[:, len(frequencies) :])
+        return waves
+
     def amplitudes(self, rows: Rows, measure: Array, frequencies: Array) -> Array:
         r"""Fourier transform of the measure: its sums of cosines and of sines.
 
@@ -153,41 +163,44 @@ class Euclidean(BaseEstimator):
 
         One task needs four sums over the samples, so a single sweep. With more tasks the same
         single sweep would carry the `n_features` of every sample once a task; a second sweep,
-        with the transform known, carries it once for all.
+        with the transform known, carries it once for all, and the waves are kept until then.
 
         Returns
         -------
         amplitudes : ndarray of shape (2, n_tasks, n_frequencies)
         gradient : ndarray of shape (n_frequencies, n_features)
         """
-        n_frequencies, n_tasks = len(frequencies), measure.shape[1]
+        n_frequencies = len(frequencies)
 
         def four_sums(X: Array, a: Array) -> tuple[Array, ...]:
-            angles = self._angles(X, frequencies)
-            waves = np.empty((len(X), 2 * n_frequencies), dtype=angles.dtype)
-            np.cos(angles, out=waves[:, :n_frequencies])
-            np.sin(angles, out=waves[:, n_frequencies:])
+            waves = self._waves(X, frequencies)
             sums = a[:, 0] @ waves
             waves *= a
             return sums, waves.T @ X
 
-        def weighted_sums(X: Array, a: Array) -> tuple[Array, ...]:
-            angles = self._angles(X, frequencies)
-            pull = np.cos(angles) * (a @ sine)  # (n_rows, n_frequencies)
-            pull -= np.sin(angles) * (a @ cosine)
+        def weighted_sums(X: Array, a: Array, waves: Array) -> tuple[Array, ...]:
+            pull = waves[:, :n_frequencies] * (a @ sine)  # (n_rows, n_frequencies)
+            pull -= waves[:, n_frequencies:] * (a @ cosine)
             return (pull.T @ X,)
 
-        if n_tasks == 1:
+        if measure.shape[1] == 1:
             sums, moments = rows.add(four_sums, measure)
             cosine, sine = np.split(sums, 2)
             by_cosine, by_sine = np.split(moments, 2)  # (n_frequencies, n_features) each
             amplitudes = np.stack([cosine, sine])[:, None, :]
-            half = sine[:, None] * by_cosine - cosine[:, None] * by_sine
-        else:
-            amplitudes = self.amplitudes(rows, measure, frequencies)
-            cosine, sine = amplitudes
-            (half,) = rows.add(weighted_sums, measure)
-        return amplitudes, 2 * half
+            return amplitudes, 2 * (sine[:, None] * by_cosine - cosine[:, None] * by_sine)
+        if n_frequencies > 1 and 2 * n_frequencies * len(rows) * rows.dtype.itemsize > WAVE_BYTES:
+            parts = [
+                self.amplitudes_and_gradient(rows, measure, half)
+                for half in np.array_split(frequencies, 2)
+            ]
+            amplitudes, gradient = zip(*parts, strict=True)
+            return np.concatenate(amplitudes, axis=2), np.concatenate(gradient)
+        waves = rows.map(lambda X: self._waves(X, frequencies))
+        (sums,) = rows.add(lambda X, a, waves: (a.T @ waves,), measure, waves)
+        cosine, sine = np.split(sums, 2, axis=1)  # (n_tasks, n_frequencies) each
+        (half,) = rows.add(weighted_sums, measure, waves)
+        return np.stack([cosine, sine]), 2 * half
 
     def phases(self, amplitudes: Array) -> Array:
         r"""Phase at which one cosine a frequency has the most of the potential.
