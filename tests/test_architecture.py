@@ -9,11 +9,11 @@ import notsorandom
 
 # A room may import those in its own row and in the rows above.
 ORDER = [
-    ["rows", "progress", "parameters", "files"],
+    ["rows", "progress", "parameters", "files", "splits"],
     ["spaces"],
     ["search", "game"],
-    ["kernel", "linear", "smoothing"],
-    ["reweight"],
+    ["kernel", "linear", "smoothing", "scoring"],
+    ["reweight", "stopping"],
     ["learning", "certify"],
     ["estimators"],
     ["datasets", "baselines"],

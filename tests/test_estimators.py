@@ -305,14 +305,13 @@ def test_an_interrupted_fit_changes_nothing(estimator, already_fitted, windmill,
         model.fit(*windmill[:2])
     before = dict(vars(model))
 
-    def interrupted(*arguments, **options):
-        def stop(record, dual):
-            if record.n_frequencies > 1:
+    class Interrupted(game.Match):
+        def play_round(self):
+            if len(self.found) > 1:
                 raise KeyboardInterrupt
+            return super().play_round()
 
-        return game.play(*arguments, **(options | {"watch": stop}))
-
-    monkeypatch.setattr("notsorandom.learning.play", interrupted)
+    monkeypatch.setattr("notsorandom.learning.Match", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.fit(np.ones((600, 5)) + windmill[0][:, :1], windmill[1])
     assert vars(model).keys() == before.keys()
@@ -380,7 +379,8 @@ def test_smoothing_is_chosen_or_taken(rng):
 
 
 def test_all_estimators_have_the_same_parameters():
-    """But for the one that classes have no use for, and for the default loss."""
+    """But for those that classes or reals have no use for, and for the default loss."""
     features, regressor = FourierFeatures().get_params(), FourierRegressor().get_params()
-    assert features == regressor | {"loss": "hinge"} == FourierEstimator().get_params()
+    assert features == FourierEstimator().get_params()
+    assert regressor | {"loss": "hinge", "class_weight": None} == features
     assert FourierClassifier().get_params() | {"epsilon": 0.1} == features

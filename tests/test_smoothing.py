@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from notsorandom import smoothing
-from notsorandom.smoothing import CANDIDATES, choose_smoothing, stratified_halves
+from notsorandom.smoothing import CANDIDATES, choose_smoothing
+from notsorandom.splits import held_out
 
 
 def choose(rates, n_samples=2000, seed=0):
@@ -16,7 +17,7 @@ def choose(rates, n_samples=2000, seed=0):
         return rng.uniform(size=len(test)) < rates[CANDIDATES.index(candidate)]
 
     codes = np.arange(n_samples) % 2
-    return choose_smoothing(codes, errors, rng), asked
+    return choose_smoothing(codes, np.ones(n_samples), errors, rng), asked
 
 
 @pytest.mark.parametrize("best", [1, 2])
@@ -48,11 +49,35 @@ def test_many_samples_are_not_all_asked(monkeypatch):
 
 def test_small_classes_get_the_default(rng):
     codes = np.array([0] * 100 + [1] * 3)
-    assert choose_smoothing(codes, None, rng) == CANDIDATES[0]
+    assert choose_smoothing(codes, np.ones(103), None, rng) == CANDIDATES[0]
 
 
-def test_halves_are_stratified(rng):
-    codes = np.repeat([0, 1, 2], [100, 30, 9])
-    fold = stratified_halves(codes, rng)
-    for code in (0, 1, 2):
-        assert abs(np.mean(fold[codes == code]) - 0.5) < 0.06
+def test_weights_count_as_copies():
+    """What errs on heavy samples alone is as bad as if there were many of them."""
+    weights = np.where(np.arange(400) % 4 < 2, 10.0, 1.0)  # of both classes
+
+    def errors(train, test, candidate):
+        return weights[test] > 1 if candidate == CANDIDATES[0] else weights[test] == 1
+
+    codes = np.arange(400) % 2
+    rng = np.random.default_rng(0)
+    assert choose_smoothing(codes, weights, errors, rng) == CANDIDATES[1]
+    assert choose_smoothing(codes, np.ones(400), errors, rng) == CANDIDATES[0]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_every_class_is_cut_alike(rng, share):
+    codes = np.repeat([0, 1, 2], [100, 30, 10])
+    mask = held_out(codes, np.ones(140), share, rng)
+    for code, size in enumerate((100, 30, 10)):
+        assert mask[codes == code].sum() == round(share * size)
+
+
+def test_a_share_of_the_weight_is_held_out(rng):
+    weights = rng.uniform(0.1, 3, size=2000)
+    mask = held_out(np.zeros(2000, dtype=int), weights, 0.3, rng)
+    assert abs(weights[mask].sum() / weights.sum() - 0.3) < 0.01
+
+
+def test_the_only_sample_of_a_class_is_learned_from(rng):
+    assert not held_out(np.zeros(1, dtype=int), np.ones(1), 0.9, rng).any()

@@ -13,7 +13,7 @@ from notsorandom import (
     learning,
 )
 from notsorandom.datasets import make_checkerboard
-from notsorandom.game import LOSSES, Player, play
+from notsorandom.game import LOSSES, Match, Player, play
 from notsorandom.rows import Rows
 from notsorandom.search import Auto
 from notsorandom.spaces import HarmonicSphere, Landscape, ZonalSphere
@@ -377,14 +377,14 @@ def test_a_thousand_dimensions_of_harmonics(rng):
 def test_trials_of_the_smoothing_are_shorter_than_the_game(monkeypatch):
     lengths = []
 
-    def recorded(*args, **settings):
-        result = play(*args, **settings)
-        lengths.append(len(result.history["seconds"]))
-        return result
+    class Recorded(Match):
+        def result(self):
+            lengths.append(len(self.history))
+            return super().result()
 
-    monkeypatch.setattr(learning, "play", recorded)
+    monkeypatch.setattr(learning, "Match", Recorded)
     X, y = make_checkerboard(400, random_state=0)
-    for n_rounds, expected in [("auto", [10, 10, 10, 60]), (90, [15, 15, 15, 90]), (12, [12])]:
+    for n_rounds, expected in [("auto", [16, 16, 16, 60]), (90, [16, 16, 16, 90]), (12, [12] * 4)]:
         lengths.clear()
         FourierFeatures(60, n_rounds=n_rounds, space="sphere", random_state=0).fit(X, y)
         assert lengths == expected

@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 from notsorandom.baselines import RandomFourierFeatures
 from notsorandom.game import Player, replay
 from notsorandom.kernel import LearnedKernel
-from notsorandom.learning import DUALITY_GAP, predicted_codes
+from notsorandom.learning import DUALITY_GAP
 from notsorandom.linear import decide, solve_machines
 from notsorandom.parameters import check_number
-from notsorandom.rows import Array, Rows
+from notsorandom.rows import Array, Rows, dense
+from notsorandom.scoring import predicted_codes
 
 # Sizes and rounds at which something is computed anew, if none are asked for.
 N_POINTS = 8
@@ -66,7 +67,7 @@ def moments(estimator: Any, X: Any, y: Any, rounds: Sequence[int] | None = None)
         In the order of the rounds. With ``reweight=True`` they are of all frequencies that were
         found, in the weights of the play, before any were dropped.
     """
-    rows, player = played_data(estimator, X, y)
+    rows, player = estimator._played_data(X, y)
     kernel, history = whole_kernel(estimator), estimator.history_
     n_rounds = len(history["n_frequencies"])
     if "plays" not in history or kernel.space.kind == "finite":
@@ -113,7 +114,7 @@ def bounds_by_round(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, Array
     lower : ndarray of shape (n_points,)
         The best that a dual point said until then, with the peaks found for it as the highest.
     """
-    rows, player = played_data(estimator, X, y)
+    rows, player = estimator._played_data(X, y)
     kernel, history = whole_kernel(estimator), estimator.history_
     counts = history["n_frequencies"] * kernel.space.n_columns(kernel.phase)
     possible = np.flatnonzero(np.isin(counts, possible_sizes(kernel)))
@@ -156,7 +157,7 @@ def accuracy_by_size(
     accuracies : dict of str to ndarray of shape (n_sizes,)
         The estimator's as ``"learned"``; NaN where a baseline has no such size.
     """
-    rows, player = estimator._training_data(X, y)
+    rows, player = estimator._training_data(X, y).pair
     require_classes(estimator)
     kernel = estimator.kernel_
     possible = possible_sizes(kernel)
@@ -169,12 +170,12 @@ def accuracy_by_size(
         )
     if baselines is None:
         baselines = {"random (RBF)": RandomFourierFeatures(random_state=0)}
-    X_test = validate_data(estimator, X_test, dtype=rows.dtype, reset=False)
+    X_test = validate_data(estimator, X_test, accept_sparse="csr", dtype=rows.dtype, reset=False)
     y_test = column_or_1d(y_test)
     check_consistent_length(X_test, y_test)
-    kernels = {"learned": kernel}
+    kernels, codes = {"learned": kernel}, predicted_codes(player.targets)
     for name, baseline in baselines.items():
-        model = clone(baseline).set_params(n_components=max(sizes)).fit(rows.array, y)
+        model = clone(baseline).set_params(n_components=max(sizes)).fit(rows.array, codes)
         kernels[name] = model.kernel_
     test_rows = Rows(kernel.space.prepare(X_test))
     accuracies = {
@@ -266,17 +267,6 @@ def potential_on_grid(
     return np.square(parts, dtype=np.float64).sum(axis=0)
 
 
-def played_data(estimator: Any, X: Any, y: Any) -> tuple[Rows, Player]:
-    """The data of a fit, given once more."""
-    rows, player = estimator._training_data(X, y)
-    if len(rows) != len(estimator.dual_):
-        raise ValueError(
-            f"X has {len(rows)} samples, but the game was played on {len(estimator.dual_)}: give "
-            "the training data."
-        )
-    return rows, player
-
-
 def whole_kernel(estimator: Any) -> LearnedKernel:
     """The kernel of all frequencies that the game found, before any were dropped."""
     kernel: LearnedKernel = estimator.kernel_
@@ -292,7 +282,7 @@ def whole_kernel(estimator: Any) -> LearnedKernel:
 
 def plane_of(estimator: Any, X: Any, y: Any) -> Array:
     """The training samples as the game had them, if they can be drawn on a plane."""
-    rows, _ = estimator._training_data(X, y)
+    rows, _ = estimator._played_data(X, y)
     space = estimator.kernel_.space
     if rows.n_features != 2 or not space.is_flat:
         raise ValueError(
@@ -300,7 +290,7 @@ def plane_of(estimator: Any, X: Any, y: Any) -> Array:
             "columns on the Euclidean plane can be drawn as maps: leave X and y out, or use "
             "HistoryDisplay."
         )
-    return rows.array
+    return dense(rows.array)
 
 
 def require_classes(estimator: Any) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from notsorandom.game import GameResult
 from notsorandom.parameters import check_number
@@ -66,14 +67,14 @@ class LearnedKernel:
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
             float32 if `X` is, otherwise float64.
         """
-        X = np.asarray(X)
+        X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
         if X.dtype not in (np.float32, np.float64):
             X = X.astype(np.float64)
         n_features = self.space.n_features(self.frequencies)
@@ -82,7 +83,7 @@ class LearnedKernel:
                 f"X has shape {X.shape}, but this kernel takes arrays of shape "
                 f"(n_samples, {n_features}), as at fit."
             )
-        if len(X) == 0:
+        if X.shape[0] == 0:
             return np.empty((0, self.n_components), dtype=X.dtype)
         return self.features_of(Rows(self.space.prepare(X)))
 

@@ -1,19 +1,21 @@
-"""A game put together: from samples and classes to a kernel, the smoothing chosen on the way."""
+"""A game put together: from samples and targets to a kernel, the smoothing chosen on the way."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from notsorandom.game import GameResult, Loss, Player, Round, play
+from notsorandom.game import Checkpoint, GameResult, Loss, Match, Player
 from notsorandom.kernel import LearnedKernel, normalized
 from notsorandom.linear import decide, solve_machines
 from notsorandom.progress import Progress
 from notsorandom.reweight import reweighted, settle
 from notsorandom.rows import Array, Rows
+from notsorandom.scoring import mistakes, strata
 from notsorandom.smoothing import CANDIDATES, CLEARLY, REAL_CANDIDATES, choose_smoothing
 
 WEIGHTINGS: dict[str, Callable[[GameResult], Array]] = {
@@ -22,10 +24,9 @@ WEIGHTINGS: dict[str, Callable[[GameResult], Array]] = {
 }
 # How the players come to the equilibrium.
 DYNAMICS = ("gradient", "primal_dual")
-# Games that choose the smoothing are this much shorter than the one they choose it for.
-TRIAL_SHARE = 6
-# Shorter ones would cost more than they tell.
-LEAST_TRIAL = 5
+# Features, or rounds, of the games that choose the smoothing: always as many, so that a longer fit
+# chooses as a shorter one does.
+TRIAL_SIZE = 16
 # Their SVMs needn't be exact.
 TRIAL_GAP = 1e-2
 # The final SVM's, relative to its objective: far less than what moves its accuracy.
@@ -34,7 +35,7 @@ DUALITY_GAP = 1e-3
 
 @dataclass(frozen=True)
 class Game:
-    """A configured game, ready for data: what the two estimators share."""
+    """A configured game, ready for data: what all estimators share."""
 
     space: Any
     search: Any
@@ -54,8 +55,20 @@ class Game:
         rng: np.random.Generator,
         n_rounds: int | None = None,
         verbose: int = 0,
-    ) -> tuple[GameResult, LearnedKernel]:
-        """Play for `n_components` real features; return the result and its kernel."""
+        watch: Callable[[Match], bool] | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> GameResult:
+        """Play for `n_components` real features.
+
+        Parameters
+        ----------
+        rows, player, smoothing, rng, n_rounds, checkpoint
+            As in :class:`notsorandom.game.Match`.
+        n_components : int
+        verbose : int
+        watch : callable, optional
+            Called after each round; the game ends if it returns True.
+        """
         if self.dynamics == "primal_dual":
             with Progress(1, "equilibrium", shown=verbose > 0) as bar:
                 return settle(
@@ -68,30 +81,39 @@ class Game:
                     smoothing=smoothing,
                     watch=lambda gap: bar.update(0, f"gap {gap:.1e}"),
                 )
+        n_columns = self.space.n_columns(self.phase)
+        match = Match(
+            rows,
+            player,
+            space=self.space,
+            search=self.search,
+            n_frequencies=n_components // n_columns,
+            n_rounds=n_rounds,
+            rng=rng,
+            phase=self.phase,
+            smoothing=smoothing,
+            learning_rate=self.learning_rate,
+            checkpoint=checkpoint,
+        )
+        stopped = False
         with Progress(n_components, "features", shown=verbose > 0) as bar:
-            n_columns = self.space.n_columns(self.phase)
-
-            def watch(record: Round, dual: Array) -> None:
+            while not stopped and (record := match.play_round()) is not None:
                 bar.update(record.n_frequencies * n_columns, f"potential {record.potential:.2e}")
+                stopped = watch is not None and watch(match)
+        result = match.result()
+        return replace(result, status="stopped") if stopped else result
 
-            result = play(
-                rows,
-                player,
-                space=self.space,
-                search=self.search,
-                n_frequencies=n_components // n_columns,
-                n_rounds=n_rounds,
-                rng=rng,
-                phase=self.phase,
-                smoothing=smoothing,
-                learning_rate=self.learning_rate,
-                watch=watch,
-            )
+    def kernel(self, result: GameResult, rows: Rows, player: Player) -> LearnedKernel:
+        """The kernel that a game's result is for, on the samples it was played on."""
+        if self.dynamics == "primal_dual":
+            return LearnedKernel.from_game(result, result.weights, self.phase)
+        kernel = self.plain_kernel(result)
+        return reweighted(kernel, rows, player)[0] if self.reweight else kernel
+
+    def plain_kernel(self, result: GameResult) -> LearnedKernel:
+        """The kernel of the frequencies found, in the weights of the play."""
         weights = WEIGHTINGS[self.weighting](result)
-        kernel = LearnedKernel.from_game(result, weights, self.phase)
-        if self.reweight:
-            kernel, _ = reweighted(kernel, rows, player)
-        return result, kernel
+        return LearnedKernel.from_game(result, weights, self.phase)
 
     def choose_smoothing(
         self,
@@ -105,54 +127,34 @@ class Game:
         """Compare the candidates by short games on a part of the data."""
         of_classes = player.loss.one_sided
         candidates = CANDIDATES if of_classes else REAL_CANDIDATES
-        n_columns = self.space.n_columns(self.phase)
-        room = n_components // n_columns // TRIAL_SHARE * n_columns
-        if n_rounds is not None:
-            n_rounds //= TRIAL_SHARE
-        if min(room, n_rounds or room) < LEAST_TRIAL:
-            return candidates[0]
+        room = TRIAL_SIZE * self.space.n_columns(self.phase)
+        n_rounds = min(TRIAL_SIZE, n_rounds or TRIAL_SIZE)
         seed = rng.integers(2**63)
-        if self.space.resolve(rows, np.random.default_rng(seed)).kind == "finite":
-            # Frequencies are found again there, and may come many together.
-            room, n_rounds = n_components, n_rounds or room
+        if self.dynamics == "primal_dual":
+            room = n_components
+        elif self.space.resolve(rows, np.random.default_rng(seed)).kind == "finite":
+            room = sys.maxsize  # frequencies are found again there, and may come many together
         with Progress(len(candidates), "smoothing", shown=verbose > 0) as bar:
 
             def errors(train: Array, test: Array, smoothing: float) -> Array:
                 # The same seed for all candidates: they differ by nothing else.
-                trial_rng, part = np.random.default_rng(seed), rows.take(train)
-                _, kernel = self.play(
-                    part, player.take(train), room, smoothing, trial_rng, n_rounds=n_rounds
+                trial_rng, part, pupil = (
+                    np.random.default_rng(seed),
+                    rows.take(train),
+                    player.take(train),
                 )
-                features = kernel.features_of(part)
-                coef, intercept, _ = solve_machines(features, player.take(train), TRIAL_GAP)
+                result = self.play(part, pupil, room, smoothing, trial_rng, n_rounds=n_rounds)
+                kernel = self.kernel(result, part, pupil)
+                coef, intercept, _ = solve_machines(kernel.features_of(part), pupil, TRIAL_GAP)
                 scores = decide(kernel.features_of(rows.take(test)), coef, intercept)
                 bar.update(candidates.index(smoothing) + 1)
                 return mistakes(player.take(test), scores)
 
-            clearly = CLEARLY if of_classes else 0.0
-            return choose_smoothing(strata(player), errors, rng, candidates, clearly)
-
-
-def strata(player: Player) -> Array:
-    """What should be as frequent in a part of the samples as in all: classes, if there are any."""
-    if player.loss.one_sided:
-        return predicted_codes(player.targets)
-    return np.zeros(len(player.targets), dtype=int)
-
-
-def mistakes(player: Player, scores: Array) -> Array:
-    """How wrong each sample's scores are: a wrong class, or the squared residual."""
-    if player.loss.one_sided:
-        return predicted_codes(scores) != predicted_codes(player.targets)
-    return np.square(scores - player.targets, dtype=np.float64).sum(axis=1)
-
-
-def predicted_codes(scores: Array) -> Array:
-    """Class codes from decision values: the sign of one task, the largest of several."""
-    return (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
-
-
-def signs(codes: Array, n_classes: int, dtype: Any) -> Array:
-    """One-versus-rest labels of +1 and -1: one column for two classes, else one a class."""
-    tasks = np.arange(1, 2) if n_classes == 2 else np.arange(n_classes)
-    return np.where(codes[:, None] == tasks, 1, -1).astype(dtype)
+            return choose_smoothing(
+                strata(player),
+                player.multiplicities,
+                errors,
+                rng,
+                candidates,
+                CLEARLY if of_classes else 0.0,
+            )

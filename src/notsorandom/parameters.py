@@ -24,6 +24,7 @@ def check_number(
     above: float | None = None,
     least: float | None = None,
     most: float | None = None,
+    below: float | None = None,
     integer: bool = False,
     or_else: Collection[str] = (),
 ) -> None:
@@ -38,12 +39,13 @@ def check_number(
             and (above is None or number > above)
             and (least is None or number >= least)
             and (most is None or number <= most)
+            and (below is None or number < below)
         )
         if fits:
             return
     limits = [
         f"{sign} {limit}"
-        for sign, limit in ((">", above), (">=", least), ("<=", most))
+        for sign, limit in ((">", above), (">=", least), ("<=", most), ("<", below))
         if limit is not None
     ]
     words = [repr(word) for word in or_else]

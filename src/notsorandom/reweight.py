@@ -72,7 +72,7 @@ def settle(
     phase: str,
     smoothing: float,
     watch: Callable[[float], Any] | None = None,
-) -> tuple[GameResult, LearnedKernel]:
+) -> GameResult:
     """Go to the equilibrium of a finite space at once, without playing.
 
     Smoothing makes the kernels of rough frequencies smaller. If more frequencies have weight than
@@ -120,7 +120,7 @@ def settle(
         "share_at_upper": share_at_upper,
         "seconds": time.perf_counter() - began,
     }
-    result = GameResult(
+    return GameResult(
         space=space,
         frequencies=kernel.frequencies,
         phases=kernel.phases,
@@ -132,7 +132,6 @@ def settle(
         history={name: np.array([value]) for name, value in record.items()},
         status="complete",
     )
-    return result, kernel
 
 
 def heaviest(kernel: LearnedKernel, n_frequencies: int) -> Array:

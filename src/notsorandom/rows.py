@@ -1,12 +1,14 @@
-"""Where the samples live: blocks of rows, and map-and-add over them."""
+"""Where the samples live: blocks of rows, dense or sparse, and map-and-add over them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -25,13 +27,17 @@ class Rows:
 
     Parameters
     ----------
-    array : ndarray of shape (n_samples, n_features)
+    array : ndarray or sparse CSR array of shape (n_samples, n_features)
+        Blocks of a sparse array are sparse.
+    weights : ndarray of shape (n_samples, 1), optional
+        How many samples each row stands for: positive, and all one if not given.
     """
 
-    array: Array
+    array: Any
+    weights: Array | None = None
 
     def __len__(self) -> int:
-        return len(self.array)
+        return int(self.array.shape[0])
 
     @property
     def n_features(self) -> int:
@@ -41,14 +47,33 @@ class Rows:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The floating point type that everything is computed in."""
-        return self.array.dtype
+        dtype: np.dtype[Any] = self.array.dtype
+        return dtype
+
+    @cached_property
+    def multiplicities(self) -> Array:
+        """The weights, of shape (n_samples, 1), all one if none were given."""
+        return np.ones((len(self), 1), dtype=self.dtype) if self.weights is None else self.weights
+
+    @cached_property
+    def total_weight(self) -> float:
+        """Samples, each as often as its weight says."""
+        return float(len(self) if self.weights is None else self.weights.sum(dtype=np.float64))
+
+    def square_of(self, measure: Array) -> float:
+        """Squares of a measure, summed over samples and tasks, were each sample a row."""
+        squares = np.square(measure, dtype=np.float64)
+        return float((squares if self.weights is None else squares / self.weights).sum())
 
     def blocks(self, width: int = 0) -> Iterator[slice]:
         """Slices that cut the rows into blocks of bounded memory.
 
         `width` is how many numbers are computed from each row, if they are more than its own.
         """
-        row_bytes = max(1, self.n_features, width) * self.dtype.itemsize
+        held = self.n_features
+        if sparse.issparse(self.array):
+            held = self.array.nnz // max(1, len(self))
+        row_bytes = max(1, held, width) * self.dtype.itemsize
         step = int(np.clip(BLOCK_BYTES // row_bytes, *BLOCK_ROWS))
         return (slice(start, start + step) for start in range(0, len(self), step))
 
@@ -81,9 +106,18 @@ class Rows:
         assert total is not None, "rows are never empty"
         return tuple(part.astype(self.dtype) for part in total)
 
-    def map(self, function: Callable[[Array], Array]) -> Array:
+    def map(self, function: Callable[[Any], Any]) -> Any:
         """One row of ``function(block)`` for each sample."""
-        return np.concatenate([function(self.array[block]) for block in self.blocks()])
+        parts = [function(self.array[block]) for block in self.blocks()]
+        return stacked(parts)
+
+    def mean(self) -> Array:
+        """The mean of the samples."""
+        if self.weights is None:
+            (total,) = self.add(lambda X: (np.ravel(X.sum(axis=0, dtype=np.float64)),))
+        else:
+            (total,) = self.add(lambda X, w: (np.ravel(w.T @ X),), self.weights.astype(np.float64))
+        return total / self.dtype.type(self.total_weight)
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> Array:
         """Indices of at most `n_rows` distinct rows, in order."""
@@ -91,6 +125,39 @@ class Rows:
             return np.arange(len(self))
         return np.sort(rng.choice(len(self), size=n_rows, replace=False, shuffle=False))
 
+    def drawn(self, n_rows: int, rng: np.random.Generator) -> Array:
+        """Indices of `n_rows` random samples, some more than once."""
+        if self.weights is None:
+            return rng.integers(len(self), size=n_rows)
+        share = self.weights[:, 0].astype(np.float64)
+        return rng.choice(len(self), size=n_rows, p=share / share.sum())
+
     def take(self, indices: Array) -> Rows:
         """The rows at `indices`, as rows of their own."""
-        return Rows(self.array[indices])
+        weights = None if self.weights is None else self.weights[indices]
+        return replace(self, array=self.array[indices], weights=weights)
+
+
+def stacked(parts: list[Any]) -> Any:
+    """Blocks of rows, one below the other."""
+    if sparse.issparse(parts[0]):
+        return sparse.vstack(parts, format="csr")
+    return np.concatenate(parts)
+
+
+def dense(block: Any) -> Array:
+    """A block of rows as an ordinary array."""
+    array: Array = block.toarray() if sparse.issparse(block) else block
+    return array
+
+
+def lengths(vectors: Any) -> Array:
+    """Norms of the rows, safe from the overflow of squares of very large or small numbers."""
+    if sparse.issparse(vectors):
+        largest = float(np.abs(vectors.data).max(initial=0.0)) or 1.0
+        scaled = vectors / largest
+        return largest * np.sqrt(np.ravel(scaled.multiply(scaled).sum(axis=1)))
+    reach = np.abs(vectors).max(axis=1, keepdims=True)
+    scaled = vectors / np.where(reach > 0, reach, 1)
+    norms: Array = reach[:, 0] * np.sqrt((scaled * scaled).sum(axis=1))
+    return norms

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from notsorandom.rows import Array
+from notsorandom.splits import held_out
 
 # Fractions of the median distance. The first is taken unless another is clearly better: the
 # optimum is flat, and a choice made on noise costs more than it can gain.
@@ -26,6 +27,7 @@ LEAST_MEMBERS = 8
 
 def choose_smoothing(
     codes: Array,
+    weights: Array,
     errors: Callable[[Array, Array, float], Array],
     rng: np.random.Generator,
     candidates: tuple[float, ...] = CANDIDATES,
@@ -35,8 +37,8 @@ def choose_smoothing(
 
     Parameters
     ----------
-    codes : ndarray of shape (n_samples,)
-        Class of each sample, as integers from 0.
+    codes, weights : ndarrays of shape (n_samples,)
+        As in :func:`notsorandom.splits.held_out`.
     errors : callable
         ``errors(train, test, smoothing)`` learns on the `train` indices and returns, for each of
         the `test` indices, how wrong the prediction is.
@@ -52,22 +54,17 @@ def choose_smoothing(
     chosen = rng.permutation(len(codes))[:MAX_ROWS]
     if np.bincount(codes[chosen], minlength=codes.max() + 1).min() < LEAST_MEMBERS:
         return candidates[0]
-    fold = stratified_halves(codes[chosen], rng)
-    train, test = chosen[fold == 0], chosen[fold == 1]
+    asked = held_out(codes[chosen], weights[chosen], 0.5, rng)
+    train, test = chosen[~asked], chosen[asked]
+    if set(codes) != set(codes[test]):
+        return candidates[0]  # some class is nearly all of one weight
     wrong = [errors(train, test, smoothing).astype(float) for smoothing in candidates]
+    counts = weights[test].astype(np.float64)
     best = 0
     for candidate in range(1, len(candidates)):
         gain = wrong[best] - wrong[candidate]
-        error = gain.std() / np.sqrt(len(gain))
-        if gain.mean() > clearly * error:
+        mean = np.average(gain, weights=counts)
+        deviation = np.sqrt(np.average((gain - mean) ** 2, weights=counts))
+        if mean > clearly * deviation / np.sqrt(counts.sum()):
             best = candidate
     return candidates[best]
-
-
-def stratified_halves(codes: Array, rng: np.random.Generator) -> Array:
-    """A fold, 0 or 1, for each sample, with every class cut in half."""
-    fold = np.empty(len(codes), dtype=np.int8)
-    for code in np.unique(codes):
-        members = rng.permutation(np.flatnonzero(codes == code))
-        fold[members] = np.arange(len(members)) % 2
-    return fold

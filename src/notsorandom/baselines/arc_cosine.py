@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from notsorandom.parameters import check_number
-from notsorandom.rows import Array
-from notsorandom.spaces.euclidean import lengths
+from notsorandom.rows import Array, lengths
 
 
 def arc_cosine_kernel(X: Any, Z: Any = None, degree: int = 1) -> Array:

@@ -30,7 +30,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,), optional
             Class labels, for who learns from them.
 
@@ -55,14 +55,16 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
         """
         check_is_fitted(self)
-        return self.kernel_.features(validate_data(self, X, dtype=TYPES, reset=False))
+        return self.kernel_.features(
+            validate_data(self, X, accept_sparse="csr", dtype=TYPES, reset=False)
+        )
 
     def head(self, n_components: int) -> Any:
         """Return the fitted transformer of the first `n_components` features."""
@@ -79,5 +81,6 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -12,9 +12,9 @@ from sklearn.utils.validation import validate_data
 
 from notsorandom.baselines.feature_map import TYPES, FeatureMap
 from notsorandom.kernel import LearnedKernel, normalized
-from notsorandom.learning import signs
 from notsorandom.parameters import check_choice, check_number
 from notsorandom.rows import Array, Rows
+from notsorandom.scoring import signs
 from notsorandom.spaces import Euclidean
 
 # Probabilities below this are those of features that the optimum leaves out.
@@ -101,7 +101,7 @@ class LKRF(FeatureMap):
         check_number("rho", self.rho, least=0)
         check_number("bandwidth", self.bandwidth, above=0, or_else=["median"])
         check_choice("weighting", self.weighting, ["none", "sqrt_q"])
-        X, y = validate_data(self, X, y, dtype=TYPES, ensure_min_samples=2)
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=TYPES, ensure_min_samples=2)
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:

@@ -8,8 +8,8 @@ from sklearn.base import ClassifierMixin
 
 from notsorandom.estimators.predictor import FourierPredictor
 from notsorandom.game import MARGIN_LOSSES
-from notsorandom.learning import predicted_codes
 from notsorandom.rows import Array
+from notsorandom.scoring import predicted_codes
 
 
 class FourierClassifier(ClassifierMixin, FourierPredictor):
@@ -46,11 +46,10 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
     """
 
     _losses = MARGIN_LOSSES
-    epsilon = 0.0  # which no loss of the margin has
 
     def __init__(
         self,
-        n_components: int = 100,
+        n_components: Any = 100,
         *,
         n_rounds: Any = "auto",
         space: Any = "euclidean",
@@ -63,6 +62,12 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         learning_rate: Any = "auto",
         dynamics: str = "gradient",
         reweight: bool = False,
+        class_weight: Any = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        tol: float = 1e-4,
+        warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -79,6 +84,12 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
             learning_rate=learning_rate,
             dynamics=dynamics,
             reweight=reweight,
+            class_weight=class_weight,
+            early_stopping=early_stopping,
+            validation_fraction=validation_fraction,
+            n_iter_no_change=n_iter_no_change,
+            tol=tol,
+            warm_start=warm_start,
             random_state=random_state,
             verbose=verbose,
         )

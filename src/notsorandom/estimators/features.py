@@ -122,7 +122,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fourier
         ndarray of shape (n_samples, n_components)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=FLOATS, reset=False)
+        X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
         return self.kernel_.features(X)
 
     def head(self, n_components: int) -> FourierFeatures:

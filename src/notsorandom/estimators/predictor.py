@@ -39,5 +39,5 @@ class FourierPredictor(FourierEstimator):
     def _scores(self, X: Any) -> Array:
         """Values of the linear models, of shape (n_samples, n_tasks)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=FLOATS, reset=False)
+        X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
         return decide(self.kernel_.features(X), self.coef_, self.intercept_)

@@ -56,7 +56,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
 
     def __init__(
         self,
-        n_components: int = 100,
+        n_components: Any = 100,
         *,
         n_rounds: Any = "auto",
         space: Any = "euclidean",
@@ -70,6 +70,11 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         learning_rate: Any = "auto",
         dynamics: str = "gradient",
         reweight: bool = False,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        tol: float = 1e-4,
+        warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -87,6 +92,11 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
             learning_rate=learning_rate,
             dynamics=dynamics,
             reweight=reweight,
+            early_stopping=early_stopping,
+            validation_fraction=validation_fraction,
+            n_iter_no_change=n_iter_no_change,
+            tol=tol,
+            warm_start=warm_start,
             random_state=random_state,
             verbose=verbose,
         )

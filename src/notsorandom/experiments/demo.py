@@ -13,10 +13,10 @@ from notsorandom.baselines import RandomFourierFeatures
 from notsorandom.datasets import make_windmill
 from notsorandom.estimators import FourierClassifier
 from notsorandom.game import LOSSES, Player
-from notsorandom.learning import signs
 from notsorandom.linear import solve_machine
 from notsorandom.plots import GameDisplay, import_pyplot
 from notsorandom.plots.drawing import save_figure
+from notsorandom.scoring import signs
 
 SIZES = (20, 100, 500)
 N_TRAIN, N_TEST = 2000, 50_000

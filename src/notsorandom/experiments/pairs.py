@@ -15,8 +15,8 @@ from notsorandom.experiments.records import Config
 from notsorandom.experiments.tasks import load_task
 from notsorandom.game import LOSSES, Player
 from notsorandom.inspection import fit_machines
-from notsorandom.learning import signs
 from notsorandom.linear import decide
+from notsorandom.scoring import signs
 from notsorandom.search import Langevin
 
 # The paper's, and for its own method too.

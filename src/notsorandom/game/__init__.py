@@ -3,7 +3,7 @@
 from notsorandom.game.certificate import Certificate
 from notsorandom.game.equilibrium import Equilibrium, find_equilibrium
 from notsorandom.game.losses import LOSSES, MARGIN_LOSSES, RESIDUAL_LOSSES, Loss
-from notsorandom.game.play import GameResult, Round, play
+from notsorandom.game.play import Checkpoint, GameResult, Match, Round, play
 from notsorandom.game.player import Player
 from notsorandom.game.project import PROJECTIONS, project, project_alternating
 from notsorandom.game.replay import replay
@@ -14,9 +14,11 @@ __all__ = [
     "PROJECTIONS",
     "RESIDUAL_LOSSES",
     "Certificate",
+    "Checkpoint",
     "Equilibrium",
     "GameResult",
     "Loss",
+    "Match",
     "Player",
     "Round",
     "find_equilibrium",

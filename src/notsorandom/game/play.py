@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from copy import copy
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -100,22 +101,115 @@ class GameResult:
     status: str
 
 
+class Found:
+    """The frequencies found so far.
+
+    Parameters
+    ----------
+    merging : bool
+        Whether one found again grows instead of being listed twice.
+    """
+
+    def __init__(self, merging: bool) -> None:
+        self.merging = merging
+        self.frequencies: list[Array] = []
+        self.phases: list[float] = []
+        self.scales: list[float] = []
+        self.strengths: list[float] = []
+        self.weights: list[float] = []
+        self._known: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.frequencies)
+
+    def copy(self) -> Found:
+        """The same, to go on with."""
+        other = Found(self.merging)
+        other.__dict__ |= {name: copy(value) for name, value in vars(self).items()}
+        return other
+
+    def fitting(self, frequencies: Array, groups: Array, room: int) -> list[int]:
+        """Indices of those that are known or that there is room for, group by group."""
+        whole_room = room
+        fitting: list[int] = []
+        for group in dict.fromkeys(groups.tolist()):
+            members = np.flatnonzero(groups == group).tolist()
+            n_new = sum(frequencies[i].tobytes() not in self._known for i in members)
+            if n_new <= room:
+                fitting += members
+                room -= n_new
+        if not fitting and not len(self):
+            raise ValueError(
+                f"n_components={whole_room} is not enough: the first kernel found has {n_new} "
+                "features, which come together. Give at least as many, or a smaller max_degree."
+            )
+        return fitting
+
+    def add(
+        self, frequencies: Array, phases: Array, scales: Array, strengths: Array, weight: float
+    ) -> None:
+        """Take in the frequencies of a round, each with the same weight."""
+        for frequency, phase, scale, strength in zip(
+            frequencies, phases, scales, strengths, strict=True
+        ):
+            place = self._known.get(frequency.tobytes(), len(self))
+            if place == len(self):
+                self.frequencies.append(frequency)
+                self.phases.append(phase)
+                self.scales.append(scale)
+                self.strengths.append(0.0)
+                self.weights.append(0.0)
+                if self.merging:
+                    self._known[frequency.tobytes()] = place
+            self.strengths[place] += float(strength)
+            self.weights[place] += weight
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """All that a game needs to go on from the start of a round, but for samples and settings."""
+
+    space: Any
+    random: Any
+    found: Found
+    history: list[dict[str, Any]]
+    dual: Array
+    dual_total: Array
+    plays: int
+    flat: bool
+
+
 def play(
     rows: Rows,
     player: Player,
     *,
-    space: Any,
-    search: Any,
-    n_frequencies: int,
-    rng: np.random.Generator,
-    n_rounds: int | None = None,
-    phase: str = "aligned",
-    smoothing: float = 0.06,
-    learning_rate: str | float = "auto",
-    projection: str = "exact",
-    watch: Callable[[Round, Array], None] | None = None,
+    watch: Callable[[Round, Array], Any] | None = None,
+    **settings: Any,
 ) -> GameResult:
-    r"""Learn frequencies by no-regret play.
+    """Play a :class:`Match` to its end.
+
+    Parameters
+    ----------
+    rows : Rows
+    player : Player
+    watch : callable, optional
+        Called with each round's record and the dual variables that the round started from.
+    **settings
+        As in :class:`Match`.
+
+    Returns
+    -------
+    GameResult
+    """
+    match = Match(rows, player, **settings)
+    while (record := match.play_round()) is not None:
+        if watch is not None:
+            watch(record, match.last.dual)
+    return match.result()
+
+
+class Match:
+    r"""Frequencies learned by no-regret play, round by round.
 
     In each round the kernel player searches for peaks of the potential of the current measure, and
     the dual player takes a gradient step against the mean kernel :math:`\lambda` of the `p` peaks
@@ -146,40 +240,84 @@ def play(
         through the same rounds first. ``"theory"`` is the regret bound's schedule, for which a
         round is one play however many its peaks.
     projection : {"exact", "alternating"}
-    watch : callable, optional
-        Called with each round's record and the dual variables that the round started from.
+    checkpoint : Checkpoint, optional
+        Where a shorter game on the same samples with the same settings stopped, to go on from.
 
-    Returns
-    -------
-    GameResult
+    Attributes
+    ----------
+    last : Checkpoint
+        The start of the last round. It is where a longer game goes on from, since the last round
+        of a shorter one may have had no room for all of its peaks.
     """
-    began = time.perf_counter()
-    space = space.resolve(rows, rng)
-    project_dual = PROJECTIONS[projection]
-    n_columns = space.n_columns(phase)
-    bound = space.bound(rows.n_features, phase)
-    if learning_rate == "theory" and not math.isfinite(bound):
-        raise ValueError(
-            "learning_rate='theory' needs a bound on the kernel, but features that are scaled to "
-            "the samples, as zonal ones are, have none: use 'auto', or Sphere(basis='harmonic')."
+
+    def __init__(
+        self,
+        rows: Rows,
+        player: Player,
+        *,
+        space: Any,
+        search: Any,
+        n_frequencies: int,
+        rng: np.random.Generator,
+        n_rounds: int | None = None,
+        phase: str = "aligned",
+        smoothing: float = 0.06,
+        learning_rate: str | float = "auto",
+        projection: str = "exact",
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
+        self.began = time.perf_counter()
+        self.rows, self.player = rows, player
+        self.search, self.rng = search, rng
+        self.n_frequencies, self.n_rounds = n_frequencies, n_rounds or n_frequencies
+        self.phase, self.smoothing = phase, smoothing
+        self.learning_rate = learning_rate
+        self.project_dual = PROJECTIONS[projection]
+        if checkpoint is None:
+            self.space = space.resolve(rows, rng)
+            dual = player.first(self.project_dual)
+            found = Found(merging=self.space.kind == "finite")
+            checkpoint = self._checkpoint(found, [], dual, np.zeros_like(dual), 0, True)
+        elif checkpoint.history:
+            self.began -= checkpoint.history[-1]["seconds"]
+        self.last = checkpoint
+        self.space = checkpoint.space
+        self.rng.bit_generator.state = checkpoint.random
+        self.found, self.history = checkpoint.found.copy(), list(checkpoint.history)
+        self.dual, self.dual_total = checkpoint.dual, checkpoint.dual_total
+        self.plays, self.flat = checkpoint.plays, checkpoint.flat
+        self.bound = self.space.bound(rows.n_features, phase)
+        if learning_rate == "theory" and not math.isfinite(self.bound):
+            raise ValueError(
+                "learning_rate='theory' needs a bound on the kernel, but features that are scaled "
+                "to the samples, as zonal ones are, have none: use 'auto', or "
+                "Sphere(basis='harmonic')."
+            )
+
+    def _checkpoint(self, *state: Any) -> Checkpoint:
+        return Checkpoint(self.space, self.rng.bit_generator.state, *state)
+
+    def play_round(self) -> Round | None:
+        """Play one round and return its record, or None if the game is over."""
+        rows, player, space, phase = self.rows, self.player, self.space, self.phase
+        room = self.n_frequencies - len(self.found)
+        if room <= 0 or len(self.history) >= self.n_rounds:
+            return None
+        start = self._checkpoint(
+            self.found.copy(), self.history[:], self.dual, self.dual_total, self.plays, self.flat
         )
-    loss, dual = player.loss, player.first(project_dual)
-    found = Found(n_frequencies, merging=space.kind == "finite")
-    history: list[dict[str, Any]] = []
-    flat = True
-    plays_so_far, dual_total = 0, np.zeros_like(dual)
-    while len(found) < n_frequencies and len(history) < (n_rounds or n_frequencies):
-        measure = player.measure(dual)
-        landscape = Landscape(space, rows, measure, smoothing, phase)
-        peaks = search.find(landscape, n_frequencies - len(found), rng)
+        dual, measure = self.dual, player.measure(self.dual)
+        landscape = Landscape(space, rows, measure, self.smoothing, phase)
+        peaks = self.search.find(landscape, room, self.rng)
         groups = space.groups(peaks.frequencies, phase)
         scales = space.scales(rows, peaks.frequencies)
         # Of all peaks, whether or not there is room for them.
         seen = kernel_potentials(space, peaks.amplitudes, phase) * scales.astype(np.float64) ** 2
         highest = float(mean_in_groups(seen, groups).max())
-        fitting = found.fitting(peaks.frequencies, groups)
+        fitting = self.found.fitting(peaks.frequencies, groups, room)
         if not fitting:
-            break
+            return None
+        self.last = start
         peaks = peaks.take(fitting)
         phases = space.phases(peaks.amplitudes)
         scales = scales[fitting]
@@ -189,23 +327,23 @@ def play(
             space.groups(peaks.frequencies, phase),
         )
         n_peaks = plays = len(peaks)
-        if learning_rate == "auto":
-            rate = SHRINKAGE * n_columns  # a column's mean square is 1 / n_columns
-        elif learning_rate == "theory":
-            rate, plays = player.theory_rate(len(history) + 1, bound), 1
+        if self.learning_rate == "auto":
+            rate = SHRINKAGE * space.n_columns(phase)  # a column's mean square is one over that
+        elif self.learning_rate == "theory":
+            rate, plays = player.theory_rate(len(self.history) + 1, self.bound), 1
         else:
-            rate = float(learning_rate)
-        found.add(peaks.frequencies, phases, scales, np.sqrt(potentials), plays / n_peaks)
+            rate = float(self.learning_rate)
+        self.found.add(peaks.frequencies, phases, scales, np.sqrt(potentials), plays / n_peaks)
 
         step = plays * rate / player.total_weight
-        if loss.curvature:  # beyond, the dual's own quadratic term would overshoot
-            step = min(step, 1 / loss.curvature)
-        largest = space.largest_potential(measure, phase)
+        if player.loss.curvature:  # beyond, the dual's own quadratic term would overshoot
+            step = min(step, 1 / player.loss.curvature)
+        largest = space.largest_potential(rows, measure, phase)
         rounding = ROUNDING * float(np.finfo(rows.dtype).eps) ** 2
-        flat = flat and bool(potentials.max() <= rounding * largest)
+        self.flat = self.flat and bool(potentials.max() <= rounding * largest)
         share_at_zero, share_at_upper = player.shares(dual)
         record = Round(
-            n_frequencies=len(found),
+            n_frequencies=len(self.found),
             potential=float(potentials[0]) / largest if largest else 0.0,
             objective=player.objective(dual, float(potentials.mean())),
             lower=player.best_multiple(dual, highest),
@@ -213,92 +351,32 @@ def play(
             share_at_upper=share_at_upper,
             plays=plays,
             step=step / plays,
-            seconds=time.perf_counter() - began,
+            seconds=time.perf_counter() - self.began,
         )
-        history.append(asdict(record))
-        if watch is not None:
-            watch(record, dual)
-
-        plays_so_far += plays
-        dual_total += dual.dtype.type(plays) * dual
+        self.history.append(asdict(record))
+        self.plays += plays
+        self.dual_total = self.dual_total + dual.dtype.type(plays) * dual
         coefficients = alignment * scales[:, None, None] / n_peaks
         response = respond(rows, space, phase, peaks.frequencies, phases, coefficients)
-        dual = player.following(dual, response, step, project_dual)
+        self.dual = player.following(dual, response, step, self.project_dual)
+        return record
 
-    weights = np.array(found.weights)
-    return GameResult(
-        space=space,
-        frequencies=np.array(found.frequencies),
-        phases=np.array(found.phases),
-        scales=np.array(found.scales),
-        strengths=np.array(found.strengths),
-        weights=weights / weights.sum(),
-        dual=dual,
-        average_dual=dual_total / dual.dtype.type(plays_so_far),
-        history={name: np.array([record[name] for record in history]) for name in history[0]},
-        status="flat" if flat else "complete",
-    )
-
-
-class Found:
-    """The frequencies found so far.
-
-    Parameters
-    ----------
-    room : int
-        How many there may be.
-    merging : bool
-        Whether one found again grows instead of being listed twice.
-    """
-
-    def __init__(self, room: int, merging: bool) -> None:
-        self.room = room
-        self.merging = merging
-        self.frequencies: list[Array] = []
-        self.phases: list[float] = []
-        self.scales: list[float] = []
-        self.strengths: list[float] = []
-        self.weights: list[float] = []
-        self._known: dict[bytes, int] = {}
-
-    def __len__(self) -> int:
-        return len(self.frequencies)
-
-    def fitting(self, frequencies: Array, groups: Array) -> list[int]:
-        """Indices of those that are known or that there is room for, group by group."""
-        room = self.room - len(self)
-        fitting: list[int] = []
-        for group in dict.fromkeys(groups.tolist()):
-            members = np.flatnonzero(groups == group).tolist()
-            n_new = sum(frequencies[i].tobytes() not in self._known for i in members)
-            if n_new <= room:
-                fitting += members
-                room -= n_new
-        if not fitting and not len(self):
-            raise ValueError(
-                f"n_components={self.room} is not enough: the first kernel found has {n_new} "
-                "features, which come together. Give at least as many, or a smaller max_degree."
-            )
-        return fitting
-
-    def add(
-        self, frequencies: Array, phases: Array, scales: Array, strengths: Array, weight: float
-    ) -> None:
-        """Take in the frequencies of a round, each with the same weight."""
-        for frequency, phase, scale, strength in zip(
-            frequencies, phases, scales, strengths, strict=True
-        ):
-            place = self._known.get(frequency.tobytes(), len(self))
-            if place == len(self):
-                self.frequencies.append(frequency)
-                self.phases.append(phase)
-                self.scales.append(scale)
-                self.strengths.append(0.0)
-                self.weights.append(0.0)
-                if self.merging:
-                    self._known[frequency.tobytes()] = place
-            self.strengths[place] += float(strength)
-            self.weights[place] += weight
+    def result(self) -> GameResult:
+        """What came of the rounds so far."""
+        found, history = self.found, self.history
+        weights = np.array(found.weights)
+        return GameResult(
+            space=self.space,
+            frequencies=np.array(found.frequencies),
+            phases=np.array(found.phases),
+            scales=np.array(found.scales),
+            strengths=np.array(found.strengths),
+            weights=weights / weights.sum(),
+            dual=self.dual,
+            average_dual=self.dual_total / self.dual.dtype.type(self.plays),
+            history={name: np.array([record[name] for record in history]) for name in history[0]},
+            status="flat" if self.flat else "complete",
+        )
 
 
 def respond(

@@ -47,6 +47,11 @@ class Player:
             return float(len(self.targets))
         return float(self.weights.sum(dtype=np.float64))
 
+    @property
+    def multiplicities(self) -> Array:
+        """The weights, of shape (n_samples,), all one if none were given."""
+        return np.ones(len(self.targets)) if self.weights is None else self.weights[:, 0]
+
     def task(self, number: int) -> Player:
         """The player of one task alone."""
         return replace(self, targets=self.targets[:, [number]])
@@ -147,7 +152,12 @@ class Player:
 
     def shares(self, dual: Array) -> tuple[float, float]:
         """Shares of the dual variables at 0 and at the far ends of their boxes."""
-        return float(np.mean(dual == 0)), float(np.mean(np.abs(dual) >= self.loss.upper))
+        shares = (
+            np.average(which.mean(axis=1), weights=self.multiplicities)
+            for which in (dual == 0, np.abs(dual) >= self.loss.upper)
+        )
+        at_zero, at_upper = shares
+        return float(at_zero), float(at_upper)
 
     @property
     def radius(self) -> float:

@@ -17,10 +17,8 @@ from notsorandom.inspection import (
     fit_machines,
     heaviest_as_images,
     moments,
-    played_data,
     spread_out,
 )
-from notsorandom.learning import predicted_codes
 from notsorandom.linear import decide
 from notsorandom.report.page import Section, checked_path, write_page
 from notsorandom.report.sections import (
@@ -32,7 +30,8 @@ from notsorandom.report.sections import (
     path_section,
     spectrum_section,
 )
-from notsorandom.rows import Array, Rows
+from notsorandom.rows import Array, Rows, dense
+from notsorandom.scoring import predicted_codes
 
 # Rounds of a game that its slider stops at.
 N_FRAMES = 16
@@ -56,7 +55,7 @@ def write_report(
     path = checked_path(path)
     if title is not None and not isinstance(title, str):
         raise TypeError(f"title={title!r} is not allowed: it must be a str.")
-    rows, player = played_data(estimator, X, y)
+    rows, player = estimator._played_data(X, y)
     kernel, history = estimator.kernel_, estimator.history_
     images = None
     if image_shape is not None:
@@ -88,7 +87,7 @@ def write_report(
     if is_plane_game(estimator, rows):
         rounds = spread_out(np.arange(1, len(history["plays"]) + 1), N_FRAMES).tolist()
         codes = predicted_codes(player.targets)
-        sections.append(game_section(rows.array, codes, moments(estimator, X, y, rounds)))
+        sections.append(game_section(dense(rows.array), codes, moments(estimator, X, y, rounds)))
     sections.append(spectrum_section(kernel))
     if images is not None:
         names = [f"{number}." for number in range(1, len(images) + 1)]

@@ -99,5 +99,5 @@ def kernel_heights(landscape: Landscape, places: Array) -> Array:
 
 def inverse_luck(landscape: Landscape) -> float:
     """The inverse temperature that suits a measure, from the potential it has by luck."""
-    luck = float(np.square(landscape.measure, dtype=np.float64).sum())
+    luck = landscape.rows.square_of(landscape.measure)
     return AUTO_BETA / max(luck, np.finfo(float).tiny)

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from notsorandom.parameters import check_choice, check_number
-from notsorandom.rows import Array, Rows
+from notsorandom.rows import Array, Rows, dense, lengths
 from notsorandom.spaces.landscape import kernel_potentials, potential_of
 from notsorandom.spaces.supremum import Supremum, concentration_sample_size, largest_in_ball
 
@@ -63,8 +63,7 @@ class Euclidean(BaseEstimator):
     def resolve(self, rows: Rows, rng: np.random.Generator) -> Euclidean:
         """Return the same space with its scale and centre measured on the data."""
         if isinstance(self.center, str):
-            (total,) = rows.add(lambda block: (block.sum(axis=0, dtype=np.float64),))
-            center = total / rows.dtype.type(len(rows))
+            center = rows.mean()
         else:
             center = np.asarray(self.center, dtype=rows.dtype)
             if len(center) != rows.n_features:
@@ -116,6 +115,7 @@ class Euclidean(BaseEstimator):
 
     def _angles(self, X: Array, frequencies: Array) -> Array:
         # Centring costs nothing here: (n_frequencies,) numbers instead of a copy of the data.
+        # It also leaves sparse rows sparse.
         angles: Array = X @ frequencies.T  # (n_rows, n_frequencies)
         angles -= frequencies @ self.center
         return angles
@@ -191,11 +191,11 @@ class Euclidean(BaseEstimator):
             return amplitudes, 2 * (sine[:, None] * by_cosine - cosine[:, None] * by_sine)
         if n_frequencies > 1 and 2 * n_frequencies * len(rows) * rows.dtype.itemsize > WAVE_BYTES:
             parts = [
-                self.amplitudes_and_gradient(rows, measure, half)
-                for half in np.array_split(frequencies, 2)
+                self.amplitudes_and_gradient(rows, measure, part)
+                for part in np.array_split(frequencies, 2)
             ]
-            amplitudes, gradient = zip(*parts, strict=True)
-            return np.concatenate(amplitudes, axis=2), np.concatenate(gradient)
+            amplitudes = np.concatenate([part[0] for part in parts], axis=2)
+            return amplitudes, np.concatenate([part[1] for part in parts])
         waves = rows.map(lambda X: self._waves(X, frequencies))
         (sums,) = rows.add(lambda X, a, waves: (a.T @ waves,), measure, waves)
         cosine, sine = np.split(sums, 2, axis=1)  # (n_tasks, n_frequencies) each
@@ -227,7 +227,7 @@ class Euclidean(BaseEstimator):
             angles -= phases
             return np.cos(angles, out=angles) * angles.dtype.type(math.sqrt(2))
         pairs = np.stack([np.cos(angles), np.sin(angles)], axis=2)
-        return pairs.reshape(len(X), -1)
+        return pairs.reshape(len(angles), -1)
 
     def scales(self, rows: Rows, frequencies: Array) -> Array:
         """Factors of the features: none, waves are of mean square one by themselves."""
@@ -269,7 +269,7 @@ class Euclidean(BaseEstimator):
         if rows.n_features > MOST_BOUNDED_FEATURES:
             return Supremum(reached, math.inf)
         mass = np.abs(measure).astype(np.float64)  # (n_samples, n_tasks)
-        X = rows.array.astype(np.float64) - self.center
+        X = dense(rows.array).astype(np.float64) - self.center  # a few columns
         drift = np.sqrt(np.square(mass.T @ np.abs(X)).sum(axis=0))  # (n_features,)
         exact, measure = Rows(X), measure.astype(np.float64)
         space = Euclidean(scale=self.scale, center=np.zeros(rows.n_features))
@@ -293,7 +293,10 @@ class Euclidean(BaseEstimator):
     def radius(self, rows: Rows) -> float:
         """The farthest that a sample is from the centre."""
         center = np.asarray(self.center, dtype=np.float64)
-        return float(rows.map(lambda block: lengths(block - center)).max())
+        squares = rows.map(
+            lambda X: np.square(lengths(X), dtype=np.float64) - 2 * (X @ center) + center @ center
+        )
+        return math.sqrt(max(0.0, float(squares.max())))
 
     def n_features(self, frequencies: Array) -> int:
         """Number of columns of the samples that the frequencies are for."""
@@ -303,7 +306,7 @@ class Euclidean(BaseEstimator):
         """Largest value of the kernel of a single frequency: 1 if paired, 2 if aligned."""
         return 2.0 / self.n_columns(phase)
 
-    def largest_potential(self, measure: Array, phase: str) -> float:
+    def largest_potential(self, rows: Rows, measure: Array, phase: str) -> float:
         """Potential of samples that are all at the crests and troughs of one wave."""
         mass = np.abs(measure).sum(axis=0, dtype=np.float64)  # (n_tasks,)
         return self.bound(0, phase) * float(mass @ mass)
@@ -328,17 +331,10 @@ def median_distance(rows: Rows, rng: np.random.Generator) -> float:
     Pairs that coincide don't count, so that many copies of a point leave a usable length. If all
     points are equal, any length will do, and it is 1.
     """
-    pairs = [rows.take(rng.integers(len(rows), size=N_PAIRS)).array for _ in range(2)]
-    distances = lengths(pairs[0] - pairs[1].astype(np.float64))
+    left, right = rows.drawn(N_PAIRS, rng), rows.drawn(N_PAIRS, rng)
+    distances = lengths(rows.array[left] - rows.array[right].astype(np.float64))
     if not distances.any():  # almost all points are equal: look for those that are not
-        origin = rows.take(np.arange(1)).array.astype(np.float64)
-        distances = rows.map(lambda block: lengths(block - origin))
+        origin = rows.array[:1].astype(np.float64)
+        distances = rows.map(lambda X: lengths(X - origin[np.zeros(X.shape[0], dtype=int)]))
     apart = distances[distances > 0]
     return float(np.median(apart)) if len(apart) else 1.0
-
-
-def lengths(vectors: Array) -> Array:
-    """Norms of the rows, safe from the overflow of squares of very large or small numbers."""
-    largest = np.abs(vectors).max(axis=1, keepdims=True)
-    scaled = vectors / np.where(largest > 0, largest, 1)
-    return largest[:, 0] * np.sqrt((scaled * scaled).sum(axis=1))

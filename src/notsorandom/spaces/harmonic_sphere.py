@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from notsorandom.parameters import check_flag
-from notsorandom.rows import Array, Rows
+from notsorandom.rows import Array, Rows, dense
 from notsorandom.spaces.gegenbauer import n_harmonics
 from notsorandom.spaces.harmonics import (
     HarmonicSums,
@@ -173,7 +173,9 @@ class HarmonicSphere(Spherical):
         ndarray of shape (1, n_tasks, n_frequencies)
         """
         (sums,) = rows.add(
-            lambda X, a: (a.T @ harmonics(X, frequencies),), measure, width=3 * len(frequencies)
+            lambda X, a: (a.T @ harmonics(dense(X), frequencies),),
+            measure,
+            width=3 * len(frequencies),
         )
         return sums[None]
 
@@ -181,7 +183,8 @@ class HarmonicSphere(Spherical):
         """Sums of the measure against all harmonics considered, at once."""
         sums = all_sums(rows.n_features, self.max_degree)
         width = sums.width(measure.shape[1])
-        return sums.arranged(rows.add(sums.moments, measure, width=width))[None]
+        moments = rows.add(lambda X, a: sums.moments(dense(X), a), measure, width=width)
+        return sums.arranged(moments)[None]
 
     def scales(self, rows: Rows, frequencies: Array) -> Array:
         """Factors of the features: none, harmonics are of mean square one by themselves."""
@@ -194,7 +197,7 @@ class HarmonicSphere(Spherical):
         -------
         ndarray of shape (n_rows, n_frequencies)
         """
-        return harmonics(X, frequencies.astype(int))
+        return harmonics(dense(X), frequencies.astype(int))
 
     def bandwidth(self, frequencies: Array) -> float:
         """The largest degree considered."""

@@ -170,7 +170,7 @@ class Landscape:
         measure += (total - measure.sum(axis=0)) / n_rows
         return Landscape(
             self.space,
-            self.rows.take(chosen),
+            Rows(self.rows.array[chosen]),  # drawn by weight already
             measure.astype(self.rows.dtype),
             self.smoothing,
             self.phase,
@@ -183,9 +183,12 @@ class Landscape:
         the rows; of such points the highest stands for all.
         """
         phases = self.space.phases(points.amplitudes)
-        probe = self.rows.take(self.rows.sample(PROBE_ROWS, rng)).array
-        features = self.space.features(probe, points.frequencies, phases, "aligned")
-        features -= features.mean(axis=0)
+        probe = self.rows.take(self.rows.sample(PROBE_ROWS, rng))
+        features = self.space.features(probe.array, points.frequencies, phases, "aligned")
+        weights = None if probe.weights is None else probe.weights[:, 0]
+        features -= np.average(features, axis=0, weights=weights)
+        if probe.weights is not None:
+            features *= np.sqrt(probe.weights)
         norms = np.sqrt((features * features).sum(axis=0))
         features /= np.maximum(norms, np.finfo(features.dtype).tiny)
         alike = np.abs(features.T @ features) > similarity  # (n_points, n_points)

@@ -6,10 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from notsorandom.parameters import check_flag, check_number
-from notsorandom.rows import Array, Rows
+from notsorandom.rows import Array, Rows, lengths
 from notsorandom.spaces.euclidean import median_distance
 from notsorandom.spaces.landscape import potential_of
 
@@ -80,44 +81,47 @@ class Spherical(BaseEstimator):
         """Samples that the concentration of the potential asks for: there is no theorem here."""
         return math.nan
 
-    def largest_potential(self, measure: Array, phase: str) -> float:
+    def largest_potential(self, rows: Rows, measure: Array, phase: str) -> float:
         """Potential of a feature of mean square one that is the measure itself, up to scale."""
-        return len(measure) * float(np.square(measure, dtype=np.float64).sum())
+        return rows.total_weight * rows.square_of(measure)
 
 
-def unit_rows(X: Array, normalize: bool) -> Array:
+def unit_rows(X: Any, normalize: bool) -> Any:
     """Return the rows scaled to norm one; they must have it already unless `normalize`."""
     if X.shape[1] < 2:
         raise ValueError(
             f"X has n_features = {X.shape[1]}, but a sphere needs at least 2 columns: use "
             "space='euclidean'."
         )
-    if len(X) == 0:
-        return X
     rows = Rows(X)
-    zero = np.flatnonzero(~rows.map(lambda block: np.abs(block).max(axis=1) > 0))
+    if len(rows) == 0:
+        return X
+    norms = rows.map(lengths)
+    zero = np.flatnonzero(~(norms > 0))
     if len(zero):
+        what = "of sparse X has no entries" if sparse.issparse(X) else "of X is zero"
         raise ValueError(
-            f"Row {zero[0]} of X is zero ({len(zero)} of {len(X)} rows are), and zero has no "
+            f"Row {zero[0]} {what} ({len(zero)} of {len(rows)} rows are), and zero has no "
             "direction: leave such rows out."
         )
     if not normalize:
-        norms = rows.map(lambda block: np.sqrt(np.einsum("ij,ij->i", block, block)))
         distance = np.abs(norms - 1)
         off = np.flatnonzero(~(distance <= NORM_TOLERANCE))
         if len(off):
             raise ValueError(
                 f"Row {off[0]} of X has norm {norms[off[0]]:.6g}, but samples on the sphere have "
-                f"norm 1, to within {NORM_TOLERANCE:g} ({len(off)} of {len(X)} rows don't): scale "
-                "them, or use Sphere(normalize=True)."
+                f"norm 1, to within {NORM_TOLERANCE:g} ({len(off)} of {len(rows)} rows don't): "
+                "scale them, or use Sphere(normalize=True)."
             )
         if distance.max() <= ROUNDINGS * np.finfo(X.dtype).eps:
             return X
     return rows.map(directions)
 
 
-def directions(vectors: Array) -> Array:
+def directions(vectors: Any) -> Any:
     """Rows over their norms, whose squares never overflow."""
+    if sparse.issparse(vectors):
+        return (sparse.diags_array(1 / lengths(vectors)) @ vectors).astype(vectors.dtype).tocsr()
     scaled = vectors / np.abs(vectors).max(axis=1, keepdims=True)
     scaled /= np.sqrt(np.einsum("ij,ij->i", scaled, scaled))[:, None]
     return scaled

@@ -104,20 +104,24 @@ class ZonalSphere(Spherical):
         """
         poles, degrees = poles_and_degrees(frequencies)
 
-        def moments(X: Array) -> tuple[Array, ...]:
+        def moments(X: Array, weights: Array) -> tuple[Array, ...]:
             cosines = X @ poles.T
             values = zonal(cosines, degrees, X.shape[1])
             slopes = zonal_slopes(cosines, degrees, X.shape[1])
+            slopes *= weights
             pull = slopes.T @ X
             slopes *= values
-            return values.sum(axis=0), square_sums(values), pull, slopes.T @ X
+            return *weighted_moments(values, weights), pull, slopes.T @ X
 
-        total, squares, pull, half = rows.add(moments, width=4 * len(frequencies))
-        mean = total / rows.dtype.type(len(rows))
+        count = rows.total_weight
+        total, squares, pull, half = rows.add(
+            moments, rows.multiplicities, width=4 * len(frequencies)
+        )
+        mean = total / rows.dtype.type(count)
         noise = (smoothing * self.scale) ** 2 * degrees * (degrees + rows.n_features - 2)
-        variance = variance_of(total, squares, len(rows)) + noise.astype(rows.dtype)
+        variance = variance_of(total, squares, count) + noise.astype(rows.dtype)
         slope = tangent(half - mean[:, None] * pull, poles)
-        slope *= (2 / (len(rows) * degrees) / variance).astype(rows.dtype)[:, None]
+        slope *= (2 / (count * degrees) / variance).astype(rows.dtype)[:, None]
         return np.log(variance), slope
 
     def groups(self, frequencies: Array, phase: str) -> Array:
@@ -175,12 +179,11 @@ class ZonalSphere(Spherical):
         """Factors of the features: one over their standard deviation."""
         poles, degrees = poles_and_degrees(frequencies)
 
-        def moments(X: Array) -> tuple[Array, ...]:
-            values = zonal(X @ poles.T, degrees, X.shape[1])
-            return values.sum(axis=0), square_sums(values)
+        def moments(X: Array, weights: Array) -> tuple[Array, ...]:
+            return weighted_moments(zonal(X @ poles.T, degrees, X.shape[1]), weights)
 
-        total, squares = rows.add(moments, width=3 * len(frequencies))
-        return 1 / np.sqrt(variance_of(total, squares, len(rows)))
+        total, squares = rows.add(moments, rows.multiplicities, width=3 * len(frequencies))
+        return 1 / np.sqrt(variance_of(total, squares, rows.total_weight))
 
     def features(self, X: Array, frequencies: Array, phases: Array, phase: str) -> Array:
         """Values of the zonal harmonics, of mean square one over the sphere.
@@ -252,12 +255,13 @@ def highest_degree(n_features: int, dtype: Any) -> int:
     return degree
 
 
-def square_sums(values: Array) -> Array:
-    """Sums of squares of the columns."""
-    return np.einsum("ij,ij->j", values, values)
+def weighted_moments(values: Array, weights: Array) -> tuple[Array, Array]:
+    """Sums of the columns, and of their squares."""
+    weight = weights[:, 0]
+    return weight @ values, np.einsum("i,ij,ij->j", weight, values, values)
 
 
-def variance_of(total: Array, squares: Array, count: int) -> Array:
+def variance_of(total: Array, squares: Array, count: float) -> Array:
     """Variance from the sum and the sum of squares; the mean square where rounding is all of it."""
     scalar = total.dtype.type
     mean_square = squares / scalar(count)

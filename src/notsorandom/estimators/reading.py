@@ -1,0 +1,92 @@
+"""Training data as the game takes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from notsorandom.game import Player
+from notsorandom.rows import Array, Rows
+
+# So few samples are put into an order of their own and copies merged: what is learned from them
+# then depends on nothing but what they are, to the last digit.
+FEW_ROWS = 1024
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Samples and targets, and which of the rows that were given they are.
+
+    Parameters
+    ----------
+    rows : Rows
+    player : Player
+    places : ndarray of shape (n_given,)
+        Where each row that was given is among these; -1 if it is not.
+    """
+
+    rows: Rows
+    player: Player
+    places: Array
+
+    @property
+    def pair(self) -> tuple[Rows, Player]:
+        """Samples and dual player."""
+        return self.rows, self.player
+
+    def take(self, kept: Array) -> Reading:
+        """Only those where the mask is true."""
+        moved = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
+        chosen = np.flatnonzero(kept)
+        return Reading(self.rows.take(chosen), self.player.take(chosen), moved[self.places])
+
+    def spread(self, values: Array) -> Array:
+        """Values of these samples for the rows that were given; zero for those left out."""
+        padded = np.concatenate([values, np.zeros_like(values[:1])])
+        return padded[self.places]
+
+    def gathered(self, values: Array) -> Array:
+        """Values of the rows that were given for these samples."""
+        present = np.flatnonzero(self.places >= 0)
+        result = np.empty((len(self.rows), *values.shape[1:]), dtype=values.dtype)
+        result[self.places[present]] = values[present]
+        return result
+
+    def settled(self) -> Reading:
+        """The same, if they are few, in an order of their own and with copies merged."""
+        rows, player = self.pair
+        if len(rows) > FEW_ROWS:
+            return self
+        first, which = distinct(rows.array, player.targets)
+        counts = np.bincount(which, weights=player.multiplicities)[:, None].astype(rows.dtype)
+        weights = None if (counts == 1).all() else counts
+        return Reading(
+            replace(rows.take(first), weights=weights),
+            replace(player.take(first), weights=weights),
+            np.append(which, -1)[self.places],
+        )
+
+
+def distinct(X: Any, targets: Array) -> tuple[Array, Array]:
+    """Which samples stand for all, sorted by what they are, and which of those each one is.
+
+    The order is the same for data of another scale.
+    """
+    if not sparse.issparse(X):
+        _, first, which = np.unique(
+            np.column_stack([X, targets]), axis=0, return_index=True, return_inverse=True
+        )
+        return first, which.ravel()
+    X = X.copy()
+    X.eliminate_zeros()
+    X.sum_duplicates()
+    contents = [
+        (*X.indices[start:end].tolist(), -1, *X.data[start:end].tolist(), *target)
+        for start, end, target in zip(X.indptr, X.indptr[1:], targets.tolist(), strict=False)
+    ]
+    places = {content: place for place, content in enumerate(sorted(set(contents)))}
+    which = np.array([places[content] for content in contents])
+    return np.unique(which, return_index=True)[1], which

@@ -1,0 +1,78 @@
+"""Weights of samples and of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from notsorandom.rows import Array
+
+
+def check_sample_weight(sample_weight: Any, n_samples: int, dtype: Any) -> Array | None:
+    """Return the weights as an array, or None for None; raise ValueError if they can't be ones."""
+    if sample_weight is None:
+        return None
+    try:
+        weights = np.asarray(sample_weight).astype(dtype)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"sample_weight={sample_weight!r} is not allowed: it must be numbers, one a sample."
+        ) from error
+    if weights.ndim == 0:
+        weights = np.full(n_samples, weights)
+    if weights.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}, but X has {n_samples} samples: it must have "
+            f"shape ({n_samples},), one weight a sample."
+        )
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise ValueError(
+            f"sample_weight has {weights[bad[0]]} at sample {bad[0]}, but weights must be finite "
+            "and not negative: a weight of 2 is the sample twice, one of 0 leaves it out."
+        )
+    if not weights.any():
+        raise ValueError(
+            "sample_weight is zero for all samples, which leaves none to learn from: give some of "
+            "them weight."
+        )
+    return weights
+
+
+def class_factors(
+    class_weight: Any, classes: Array, codes: Array, weights: Array | None, dtype: Any
+) -> Array | None:
+    """Factors of the samples' weights by their class, or None if all are one.
+
+    Parameters
+    ----------
+    class_weight : None, "balanced" or dict of class to number
+        ``"balanced"`` gives all classes the same total weight.
+    classes, codes : ndarrays
+        The classes, and which of them each sample is.
+    weights : ndarray of shape (n_samples,), optional
+        Of the samples.
+    dtype : data-type
+    """
+    if class_weight is None:
+        return None
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        totals = np.bincount(codes, weights=weights, minlength=len(classes))
+        return (totals.sum() / (len(classes) * totals))[codes].astype(dtype)
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(
+            f"class_weight={class_weight!r} is not allowed: it must be None, 'balanced' or a dict "
+            "of class to weight."
+        )
+    known = classes.tolist()
+    for name, weight in class_weight.items():
+        number = isinstance(weight, (int, float, np.number)) and not isinstance(weight, bool)
+        if name not in known or not number or not (0 < weight < np.inf):
+            raise ValueError(
+                f"class_weight has {name!r}: {weight!r}, but it must have classes of y, "
+                f"{known[:10]!r}, with positive weights; those left out have weight 1."
+            )
+    factors = np.array([class_weight.get(name, 1.0) for name in known], dtype=dtype)
+    return factors[codes]

@@ -1,0 +1,80 @@
+"""When to stop: a game watched on samples that it doesn't see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from notsorandom.game import GameResult, Match, Player
+from notsorandom.kernel import LearnedKernel
+from notsorandom.linear import decide, solve_machines
+from notsorandom.rows import Rows
+from notsorandom.scoring import score
+
+# With so many features the held-out samples are asked first, and then whenever there are so many
+# more, or a tenth more: models of nearly the same size tell nothing new.
+FIRST_SIZE = 10
+GROWTH = 0.1
+# Models on the way needn't be exact.
+GAP = 1e-2
+
+
+class Validation:
+    """Scores of the features found so far on held-out samples, and whether to go on.
+
+    Parameters
+    ----------
+    kernel_of : callable
+        Makes the kernel of a game's result.
+    part, rest : tuples of Rows and Player
+        What the game is played on, and what it is watched on.
+    n_iter_no_change : int
+        So many scores without a better one end the game.
+    tol : float
+        A score must be so much better to count.
+
+    Attributes
+    ----------
+    sizes, scores : lists
+        Numbers of features that were looked at, and how good they are on the held-out samples.
+    best : GameResult
+        The game when the score was best.
+    """
+
+    def __init__(
+        self,
+        kernel_of: Callable[[GameResult], LearnedKernel],
+        part: tuple[Rows, Player],
+        rest: tuple[Rows, Player],
+        n_iter_no_change: int,
+        tol: float,
+    ) -> None:
+        self.kernel_of = kernel_of
+        self.part = part
+        self.rest = rest
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.sizes: list[int] = []
+        self.scores: list[float] = []
+        self.best: GameResult | None = None
+        self._highest = float("-inf")
+        self._since = 0
+
+    def says_stop(self, match: Match) -> bool:
+        """Look at the game after a round."""
+        size = len(match.found) * match.space.n_columns(match.phase)
+        last = self.sizes[-1] if self.sizes else 0
+        ended = len(match.found) >= match.n_frequencies
+        if size == last or (not ended and size < last + max(FIRST_SIZE, GROWTH * last)):
+            return False
+        result = match.result()
+        kernel, (rows, player) = self.kernel_of(result), self.part
+        coef, intercept, _ = solve_machines(kernel.features_of(rows), player, GAP)
+        held_rows, held_player = self.rest
+        value = score(held_player, decide(kernel.features_of(held_rows), coef, intercept))
+        self.sizes.append(size)
+        self.scores.append(value)
+        if self.best is None or value > self._highest + self.tol:
+            self.best, self._highest, self._since = result, value, 0
+        else:
+            self._since += 1
+        return self._since >= self.n_iter_no_change
