@@ -4,6 +4,7 @@ import reference
 
 from notsorandom import Ascent, Euclidean, Langevin, LearnedKernel
 from notsorandom.game import LOSSES, Player, play
+from notsorandom.game.play import shrinkage
 from notsorandom.linear import solve_machine
 from notsorandom.rows import Rows
 
@@ -222,3 +223,9 @@ def test_tasks_share_their_frequencies(rng):
     assert result.dual.shape == (2000, 3)
     for wave in waves:
         assert np.linalg.norm(both - wave, axis=1).min() < 0.4
+
+
+def test_more_tasks_take_larger_steps():
+    assert shrinkage(1) == 0.25
+    assert shrinkage(4) == 0.5
+    assert shrinkage(100) == 1.0

@@ -16,7 +16,7 @@ from notsorandom.progress import Progress
 from notsorandom.reweight import reweighted, settle
 from notsorandom.rows import Array, Rows
 from notsorandom.scoring import mistakes, strata
-from notsorandom.smoothing import CANDIDATES, CLEARLY, REAL_CANDIDATES, choose_smoothing
+from notsorandom.smoothing import CANDIDATES, CLEARLY, choose_smoothing
 
 WEIGHTINGS: dict[str, Callable[[GameResult], Array]] = {
     "potential": lambda result: normalized(result.strengths),
@@ -26,7 +26,7 @@ WEIGHTINGS: dict[str, Callable[[GameResult], Array]] = {
 DYNAMICS = ("gradient", "primal_dual")
 # Features, or rounds, of the games that choose the smoothing: always as many, so that a longer fit
 # chooses as a shorter one does.
-TRIAL_SIZE = 16
+TRIAL_SIZE = 32
 # Their SVMs needn't be exact.
 TRIAL_GAP = 1e-2
 # The final SVM's, relative to its objective: far less than what moves its accuracy.
@@ -125,8 +125,6 @@ class Game:
         verbose: int = 0,
     ) -> float:
         """Compare the candidates by short games on a part of the data."""
-        of_classes = player.loss.one_sided
-        candidates = CANDIDATES if of_classes else REAL_CANDIDATES
         room = TRIAL_SIZE * self.space.n_columns(self.phase)
         n_rounds = min(TRIAL_SIZE, n_rounds or TRIAL_SIZE)
         seed = rng.integers(2**63)
@@ -134,7 +132,7 @@ class Game:
             room = n_components
         elif self.space.resolve(rows, np.random.default_rng(seed)).kind == "finite":
             room = sys.maxsize  # frequencies are found again there, and may come many together
-        with Progress(len(candidates), "smoothing", shown=verbose > 0) as bar:
+        with Progress(len(CANDIDATES), "smoothing", shown=verbose > 0) as bar:
 
             def errors(train: Array, test: Array, smoothing: float) -> Array:
                 # The same seed for all candidates: they differ by nothing else.
@@ -147,14 +145,9 @@ class Game:
                 kernel = self.kernel(result, part, pupil)
                 coef, intercept, _ = solve_machines(kernel.features_of(part), pupil, TRIAL_GAP)
                 scores = decide(kernel.features_of(rows.take(test)), coef, intercept)
-                bar.update(candidates.index(smoothing) + 1)
+                bar.update(CANDIDATES.index(smoothing) + 1)
                 return mistakes(player.take(test), scores)
 
-            return choose_smoothing(
-                strata(player),
-                player.multiplicities,
-                errors,
-                rng,
-                candidates,
-                CLEARLY if of_classes else 0.0,
-            )
+            # Residuals tell more than wrong classes do.
+            clearly = CLEARLY if player.loss.one_sided else 0.0
+            return choose_smoothing(strata(player), player.multiplicities, errors, rng, clearly)

@@ -127,7 +127,7 @@ class Rows:
 
     def drawn(self, n_rows: int, rng: np.random.Generator) -> Array:
         """Indices of `n_rows` random samples, some more than once."""
-        if self.weights is None:
+        if self.weights is None or np.ptp(self.weights) == 0:
             return rng.integers(len(self), size=n_rows)
         share = self.weights[:, 0].astype(np.float64)
         return rng.choice(len(self), size=n_rows, p=share / share.sum())

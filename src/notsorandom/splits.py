@@ -1,4 +1,4 @@
-"""A part of the samples held out."""
+"""Samples dealt into parts, every class alike."""
 
 from __future__ import annotations
 
@@ -6,11 +6,25 @@ import numpy as np
 
 from notsorandom.rows import Array
 
+# Shares of a sum are rounded.
+ROUNDING = 1e-12
+
 
 def held_out(codes: Array, weights: Array, share: float, rng: np.random.Generator) -> Array:
     """Which samples are held out: about `share` of the weight of every class, as a mask.
 
     At least one sample of every class is not.
+    """
+    return places(codes, weights, rng) > (1 - share) - ROUNDING
+
+
+def folds(codes: Array, weights: Array, n_folds: int, rng: np.random.Generator) -> Array:
+    """The part that each sample is in, from 0, of about equal weight."""
+    return (n_folds * (places(codes, weights, rng) + ROUNDING)).astype(int)
+
+
+def places(codes: Array, weights: Array, rng: np.random.Generator) -> Array:
+    """The samples of each class in random order: what share of its weight is before each of them.
 
     Parameters
     ----------
@@ -18,14 +32,11 @@ def held_out(codes: Array, weights: Array, share: float, rng: np.random.Generato
         Class of each sample, as integers from 0.
     weights : ndarray of shape (n_samples,)
         How often each sample counts.
-    share : float
-        Between 0 and 1.
     rng : numpy.random.Generator
     """
-    mask = np.zeros(len(codes), dtype=bool)
+    result = np.empty(len(codes))
     for code in np.unique(codes):
         members = rng.permutation(np.flatnonzero(codes == code))
         weight = weights[members].astype(np.float64)
-        before = np.cumsum(weight) - weight
-        mask[members] = before >= (1 - share) * weight.sum() * (1 - 1e-12)
-    return mask
+        result[members] = (np.cumsum(weight) - weight) / weight.sum()
+    return result

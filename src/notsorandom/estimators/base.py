@@ -427,7 +427,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             if first:
                 self.n_outputs_, self._flat = targets.shape[1], y.ndim == 1
             check_outputs(targets.shape[1], self.n_outputs_)
-        column = None if weights is None else weights[:, None]
+        column = None if weights is None or (weights == 1).all() else weights[:, None]
         rows = Rows(space.prepare(X), column)
         return Reading(rows, Player(loss, targets, column), places).settled()
 

@@ -236,8 +236,8 @@ class Match:
         As a fraction of the space's scale.
     learning_rate : "auto", "theory" or float
         :math:`\eta` above: in these units, with aligned phases, 1 takes away a feature's whole
-        correlation with the measure. ``"auto"`` takes a quarter of it, always: a longer game goes
-        through the same rounds first. ``"theory"`` is the regret bound's schedule, for which a
+        correlation with the measure. ``"auto"`` takes a quarter of it, more if there are several
+        tasks, always: a longer game goes through the same rounds first. ``"theory"`` is the regret bound's schedule, for which a
         round is one play however many its peaks.
     projection : {"exact", "alternating"}
     checkpoint : Checkpoint, optional
@@ -328,7 +328,8 @@ class Match:
         )
         n_peaks = plays = len(peaks)
         if self.learning_rate == "auto":
-            rate = SHRINKAGE * space.n_columns(phase)  # a column's mean square is one over that
+            rate = shrinkage(dual.shape[1])
+            rate *= space.n_columns(phase)  # a column's mean square is one over that
         elif self.learning_rate == "theory":
             rate, plays = player.theory_rate(len(self.history) + 1, self.bound), 1
         else:
@@ -377,6 +378,15 @@ class Match:
             history={name: np.array([record[name] for record in history]) for name in history[0]},
             status="flat" if self.flat else "complete",
         )
+
+
+def shrinkage(n_tasks: int) -> float:
+    """Share of a feature's correlations that a round takes away.
+
+    A feature that serves many tasks is little of any one of them, and there are few a task: they
+    can't afford to be found again and again.
+    """
+    return min(1.0, SHRINKAGE * math.sqrt(n_tasks))
 
 
 def respond(

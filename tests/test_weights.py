@@ -1,0 +1,226 @@
+"""Weights of samples and classes: a weight of two is a row twice, one of zero a row left out."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+
+from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
+from notsorandom.estimators.reading import Reading, distinct
+from notsorandom.game import LOSSES, Player
+from notsorandom.rows import Rows
+from notsorandom.spaces import Euclidean, ZonalSphere
+from notsorandom.spaces.euclidean import median_distance
+
+
+def data(rng, n_samples, dtype=np.float64):
+    X = rng.standard_normal((n_samples, 4)).astype(dtype)
+    return X, np.sin(2 * X[:, 0]) + X[:, 1]
+
+
+def outputs(model, X):
+    if isinstance(model, FourierFeatures):
+        return model.transform(X)
+    return model.predict(X) if isinstance(model, FourierRegressor) else model.decision_function(X)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    "space", ["euclidean", Sphere(normalize=True), Sphere("zonal", normalize=True)]
+)
+@pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier, FourierRegressor])
+def test_weights_are_copies_exactly(rng, estimator, space, n_classes):
+    X, y = data(rng, 60)
+    if estimator is not FourierRegressor:
+        y = np.digitize(y, [0.0] if n_classes == 2 else [-0.7, 0.7])
+    weights = rng.integers(0, 4, size=60)
+    order = rng.permutation(weights.sum())
+    X_copied, y_copied = (np.repeat(part, weights, axis=0)[order] for part in (X, y))
+    model = estimator(12, space=space, random_state=0)
+    weighted = outputs(model.fit(X, y, sample_weight=weights), X)
+    np.testing.assert_array_equal(outputs(model.fit(X_copied, y_copied), X), weighted)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_no_weight_is_left_out_of_many(rng, dtype, as_sparse):
+    X, y = data(rng, 1500, dtype)
+    weights = (rng.uniform(size=1500) < 0.8).astype(float)
+    kept = weights > 0
+    X_given = sparse.csr_matrix(X) if as_sparse else X
+    model = FourierClassifier(8, random_state=0)
+    some = model.fit(X_given[kept], y[kept] > 0).decision_function(X)
+    weighted = model.fit(X_given, y > 0, sample_weight=weights)
+    np.testing.assert_allclose(weighted.decision_function(X), some, rtol=1e-3, atol=1e-3)
+    assert weighted.dual_.shape == (1500, 1)
+    assert not weighted.dual_[~kept].any()
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "squared", "epsilon_insensitive"])
+def test_one_weight_for_all_is_a_larger_C(rng, loss):
+    X, y = data(rng, 300)
+    y = y if loss in ("squared", "epsilon_insensitive") else y > 0
+    model = FourierFeatures(12, loss=loss, smoothing=0.06, random_state=0)
+    weighted = model.fit(X, y, sample_weight=np.full(300, 4.0)).transform(X)
+    stronger = model.set_params(C=4.0).fit(X, y).transform(X)
+    np.testing.assert_allclose(weighted, stronger, rtol=1e-4, atol=1e-5)
+
+
+def test_few_heavy_samples_are_like_many_in_what_is_learned(rng):
+    """Beyond the sizes where it is exact, it is the same up to luck."""
+    X, y = data(rng, 3000)
+    weights = np.where(X[:, 2] > 0, 3, 1)
+    X_test, y_test = data(rng, 2000)
+    model = FourierRegressor(40, random_state=0)
+    weighted = model.fit(X, y, sample_weight=weights).score(X_test, y_test)
+    copied = model.fit(np.repeat(X, weights, axis=0), np.repeat(y, weights)).score(X_test, y_test)
+    assert min(weighted, copied) > 0.9
+    assert abs(weighted - copied) < 0.03
+
+
+def test_weights_move_scale_and_centre(rng):
+    X = rng.standard_normal((400, 3))
+    X[:200] *= 10
+    weights = np.where(np.arange(400) < 200, 1.0, 1e-6)[:, None]
+    weighted, large = Rows(X, weights), Rows(X[:200])
+    np.testing.assert_allclose(weighted.mean(), large.mean(), atol=1e-4)
+    ratio = median_distance(weighted, rng) / median_distance(large, rng)
+    assert 0.85 < ratio < 1.15
+
+
+def test_zonal_features_are_scaled_by_weighted_deviation(rng):
+    X = rng.standard_normal((200, 5))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    weights = rng.integers(1, 4, size=200)
+    rows, copied = Rows(X, weights[:, None].astype(float)), Rows(np.repeat(X, weights, axis=0))
+    space = ZonalSphere(max_degree=3).resolve(rows, rng)
+    frequencies = space.draw(6, 5, np.float64, rng)
+    np.testing.assert_allclose(
+        space.scales(rows, frequencies), space.scales(copied, frequencies), rtol=1e-10
+    )
+    for one, other in zip(
+        space.penalty(rows, frequencies, 0.1), space.penalty(copied, frequencies, 0.1), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier])
+def test_class_weights_are_weights_of_samples(rng, estimator):
+    X, y = data(rng, 200)
+    y = np.digitize(y, [-1.5, 0.5])
+    sizes = np.bincount(y)
+    balanced = 200 / (3 * sizes)
+    by_sample = estimator(10, random_state=0).fit(X, y, sample_weight=balanced[y])
+    for class_weight in ("balanced", dict(enumerate(balanced))):
+        by_class = estimator(10, class_weight=class_weight, random_state=0).fit(X, y)
+        np.testing.assert_array_equal(outputs(by_class, X), outputs(by_sample, X))
+    twice = estimator(10, class_weight="balanced", random_state=0)
+    np.testing.assert_array_equal(
+        outputs(twice.fit(X, y, sample_weight=np.full(200, 1.0)), X), outputs(by_sample, X)
+    )
+
+
+def test_balance_helps_a_rare_class(rng):
+    X, y = data(rng, 3000)
+    rare = (y > 1.6).astype(int)
+    X_test, y_test = data(rng, 5000)
+    recalls = []
+    for class_weight in (None, "balanced"):
+        model = FourierClassifier(30, class_weight=class_weight, random_state=0).fit(X, rare)
+        recalls.append(model.predict(X_test[y_test > 1.6]).mean())
+    assert recalls[1] > recalls[0]
+    assert recalls[1] > 0.9
+
+
+def test_the_certificate_of_a_weighted_fit_is_that_of_copies(rng):
+    X, y = data(rng, 80)
+    weights = rng.integers(0, 3, size=80)
+    model = FourierFeatures(8, smoothing=0.06, random_state=0)
+    weighted = model.fit(X, y > 0, sample_weight=weights).certificate(X, y > 0)
+    X, y = (np.repeat(part, weights, axis=0) for part in (X, y))
+    assert model.fit(X, y > 0).certificate(X, y > 0) == weighted
+    assert 0 < weighted.lower <= weighted.upper
+
+
+def test_linear_models_take_the_features_with_weights(rng):
+    X, y = data(rng, 300)
+    weights = rng.uniform(0, 2, size=300)
+    features = FourierFeatures(10, random_state=0)
+    Z = features.fit_transform(X, y > 0, sample_weight=weights)
+    LogisticRegression().fit(Z, y > 0, sample_weight=weights)
+    np.testing.assert_array_equal(Z, features.transform(X))
+
+
+BAD = {
+    "shape": (np.ones(9), r"shape \(9,\), but X has 10 samples"),
+    "two columns": (np.ones((10, 2)), "shape"),
+    "negative": ([1.0] * 9 + [-1.0], "-1.0 at sample 9"),
+    "nan": ([np.nan] + [1.0] * 9, "nan at sample 0"),
+    "zero": (np.zeros(10), "zero for all samples"),
+    "words": (["a"] * 10, "must be numbers"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier, FourierRegressor])
+def test_bad_weights(rng, estimator, case):
+    weights, message = BAD[case]
+    X, y = data(rng, 10)
+    y = y if estimator is FourierRegressor else np.arange(10) % 2
+    with pytest.raises(ValueError, match=message):
+        estimator().fit(X, y, sample_weight=weights)
+
+
+def test_weights_that_leave_one_class(rng):
+    X, _ = data(rng, 10)
+    labels = np.arange(10) % 2
+    with pytest.raises(ValueError, match="only one class"):
+        FourierClassifier().fit(X, labels, sample_weight=labels)
+
+
+@pytest.mark.parametrize(
+    ("class_weight", "message"),
+    [
+        ("even", "must be None, 'balanced' or a dict"),
+        ([1, 2], "must be None, 'balanced' or a dict"),
+        ({7: 1.0}, "class_weight has 7: 1.0"),
+        ({0: -1.0}, "class_weight has 0: -1.0"),
+        ({0: "x"}, "class_weight has 0: 'x'"),
+    ],
+)
+def test_bad_class_weights(rng, class_weight, message):
+    X, y = data(rng, 10)
+    with pytest.raises(ValueError, match=message):
+        FourierClassifier(class_weight=class_weight).fit(X, np.arange(10) % 2)
+    with pytest.raises(ValueError, match="has no classes"):
+        FourierFeatures(loss="squared", class_weight="balanced").fit(X, y)
+
+
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_copies_are_merged_whatever_their_order(rng, as_sparse):
+    X = rng.integers(0, 3, size=(40, 2)).astype(float)
+    targets = rng.integers(0, 2, size=(40, 1)) * 2.0 - 1
+    first, which = distinct(sparse.csr_array(X) if as_sparse else X, targets)
+    together = np.column_stack([X, targets])
+    assert len(first) == len(np.unique(together, axis=0))
+    np.testing.assert_array_equal(together[first][which], together)
+    order = rng.permutation(40)
+    shuffled = X[order]
+    again, _ = distinct(sparse.csr_array(shuffled) if as_sparse else shuffled, targets[order])
+    np.testing.assert_array_equal(together[order][again], together[first])
+
+
+def test_what_is_spread_is_gathered(rng):
+    X = rng.integers(0, 3, size=(30, 2)).astype(float)
+    targets = np.where(np.arange(30) % 2, 1.0, -1.0)[:, None]
+    player = Player(LOSSES["hinge"](1.0), targets)
+    places = np.append(np.arange(30), -1)  # one more row was given, and left out
+    reading = Reading(Rows(X), player, places).settled()
+    values = rng.standard_normal((len(reading.rows), 1))
+    given = reading.spread(values)
+    assert given.shape == (31, 1)
+    assert given[-1] == 0
+    np.testing.assert_array_equal(reading.gathered(given), values)
+    part = reading.take(np.arange(len(values)) % 2 == 0)
+    np.testing.assert_array_equal(part.gathered(given), values[::2])
+    assert Euclidean().resolve(part.rows, rng).scale > 0
