@@ -93,7 +93,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         class_weight: Any = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
+        n_iter_no_change: int = 5,
         tol: float = 1e-4,
         warm_start: bool = False,
         random_state: Any = None,

@@ -18,7 +18,8 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
     Parameters
     ----------
     n_components, n_rounds, space, search, phase, loss, C, smoothing, weighting, learning_rate, \
-    dynamics, reweight
+    dynamics, reweight, class_weight, early_stopping, validation_fraction, n_iter_no_change, tol, \
+    warm_start
         As in :class:`FourierFeatures`. `loss` and `C` are those of the final SVM too.
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
@@ -33,7 +34,8 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
     duality_gap_ : float
         Largest duality gap of the final SVMs, relative to the objective. They are solved to 1e-3;
         where that can't be reached (at a huge `C`), a ``ConvergenceWarning`` says so.
-    classes_, frequencies_, phases_, kernel_, history_, status_, smoothing_
+    classes_, frequencies_, phases_, kernel_, history_, status_, smoothing_, dual_, average_dual_, \
+    validation_sizes_, validation_scores_
         As in :class:`FourierFeatures`.
 
     Examples
@@ -65,7 +67,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         class_weight: Any = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
+        n_iter_no_change: int = 5,
         tol: float = 1e-4,
         warm_start: bool = False,
         random_state: Any = None,

@@ -22,9 +22,9 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fourier
 
     Parameters
     ----------
-    n_components : int, default=100
+    n_components : int or "auto", default=100
         Number of real output features. On the sphere's harmonics, which can be found again, there
-        may be fewer.
+        may be fewer. ``"auto"`` stops by itself, as with `early_stopping`, at 2000 at the latest.
     n_rounds : int or "auto", default="auto"
         The game ends after so many rounds at the latest. ``"auto"`` is `n_components`.
     space : {"euclidean", "sphere"} or a space, default="euclidean"
@@ -47,8 +47,8 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fourier
     smoothing : float or "auto", default="auto"
         Standard deviation of the noise that the samples are thought to carry, as a fraction of
         their median distance. More of it favours low frequencies. ``"auto"`` compares a few
-        values on a held-out part of the training data, at less than the cost of the fit (with
-        fewer than 30 frequencies or rounds to go, it is 0.06).
+        values, by short games on a part of the training data: all of up to 1024 samples are asked
+        once, of more at most 1024.
     weighting : {"potential", "uniform"}, default="potential"
         How much of the kernel each frequency gets: in proportion to the amplitude of the peak it
         was found at, or all the same, as in the paper.
@@ -62,8 +62,25 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fourier
     reweight : bool, default=False
         Weight the frequencies found so that the margin is largest, and drop those that have no
         weight then. A better margin isn't always a better accuracy.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the samples' weights by class; ``"balanced"`` gives every class the same weight
+        in all.
+    early_stopping : bool, default=False
+        Hold out some of the samples, and stop when the features no longer help there; the number
+        of features that did best is kept. The final model of a predictor sees all samples.
+    validation_fraction : float, default=0.1
+        Share of every class that is held out.
+    n_iter_no_change : int, default=5
+        Stop after so many looks at the held-out samples without a better score. There is a look
+        whenever there are ten features more, or a tenth more.
+    tol : float, default=1e-4
+        What a score must be better by, to count.
+    warm_start : bool, default=False
+        Go on with the game of the last fit, which must have had ``warm_start=True`` too, the same
+        data and the same parameters but for `n_components`: 50 features and then 100 are the same
+        as 100 at once.
     random_state : int, RandomState instance or None, default=None
-        Seed of the search's starting points.
+        Seed of the search's starting points, and of what is held out.
     verbose : int, default=0
         If 1, show a progress bar with the current potential.
 
@@ -81,10 +98,16 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fourier
         Of losses of the residual.
     history_ : dict of str to ndarray
         One value a round; see :class:`notsorandom.game.Round`.
-    status_ : {"complete", "flat"}
+    status_ : {"complete", "stopped", "flat"}
+        ``"stopped"`` before there were `n_components`, early or by a callback; ``"flat"`` if
+        there was nothing to find.
     smoothing_ : float
     dual_, average_dual_ : ndarrays of shape (n_samples, n_tasks)
         Where the dual player ended, and where it was on average: dual variables times labels.
+        Zero for samples that the game wasn't played on.
+    validation_sizes_, validation_scores_ : ndarrays
+        Only if it stops by itself: numbers of features, and the accuracy (or R^2) of a model on
+        them for the held-out samples.
     average_kernel_ : LearnedKernel
         The kernel player's average play, of which the paper's theorem speaks.
     n_features_in_ : int
@@ -94,7 +117,14 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fourier
     Notes
     -----
     Data are centred inside, and their overall scale doesn't matter; the scale of one column
-    against another does, as it does for ``SVC``: see ``StandardScaler``.
+    against another does, as it does for ``SVC``: see ``StandardScaler``. Sparse samples are not
+    made dense, and their centre is seen to without it.
+
+    A sample of weight 2 is like the sample twice. For up to 1024 samples the two give the same to
+    the last digit, and the order of the samples doesn't matter; beyond that, random draws differ.
+
+    With scikit-learn 1.9 or later, callbacks can be set (``set_callbacks``): a task is one feature
+    learned, and a callback that asks for it stops the game at the end of the round.
 
     References
     ----------
@@ -115,7 +145,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fourier
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
 
         Returns
         -------

@@ -25,7 +25,8 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         Inverse regularisation.
     epsilon : float, default=0.1
         Residuals below cost nothing, with the second loss, in the targets' unit.
-    smoothing, weighting, learning_rate, dynamics, reweight
+    smoothing, weighting, learning_rate, dynamics, reweight, early_stopping, validation_fraction, \
+    n_iter_no_change, tol, warm_start
         As in :class:`FourierFeatures`.
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
@@ -39,7 +40,8 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
     duality_gap_ : float
         As in :class:`FourierClassifier`.
     n_outputs_ : int
-    frequencies_, phases_, kernel_, history_, status_, smoothing_
+    frequencies_, phases_, kernel_, history_, status_, smoothing_, dual_, average_dual_, \
+    validation_sizes_, validation_scores_
         As in :class:`FourierFeatures`.
 
     Examples
@@ -72,7 +74,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         reweight: bool = False,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
+        n_iter_no_change: int = 5,
         tol: float = 1e-4,
         warm_start: bool = False,
         random_state: Any = None,

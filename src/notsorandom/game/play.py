@@ -85,8 +85,9 @@ class GameResult:
         Where the dual player ended, and where it was on average over the plays; signed.
     history : dict of str to ndarray
         The rounds' records, column by column; see :class:`Round`.
-    status : {"complete", "flat"}
-        ``"flat"`` if the potential vanished everywhere, as for samples that are all equal.
+    status : {"complete", "stopped", "flat"}
+        ``"stopped"`` if it was watched and told to; ``"flat"`` if the potential vanished
+        everywhere, as for samples that are all equal.
     """
 
     space: Any
@@ -236,9 +237,9 @@ class Match:
         As a fraction of the space's scale.
     learning_rate : "auto", "theory" or float
         :math:`\eta` above: in these units, with aligned phases, 1 takes away a feature's whole
-        correlation with the measure. ``"auto"`` takes a quarter of it, more if there are several
-        tasks, always: a longer game goes through the same rounds first. ``"theory"`` is the regret bound's schedule, for which a
-        round is one play however many its peaks.
+        correlation with the measure. ``"auto"`` takes a quarter of it, or more if there are
+        several tasks, always: a longer game goes through the same rounds first. ``"theory"`` is
+        the regret bound's schedule, for which a round is one play however many its peaks.
     projection : {"exact", "alternating"}
     checkpoint : Checkpoint, optional
         Where a shorter game on the same samples with the same settings stopped, to go on from.

@@ -1,0 +1,298 @@
+"""Fits that are gone on with, that stop by themselves, and that are watched."""
+
+import pickle
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV, train_test_split
+
+from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Langevin, Sphere
+from notsorandom.datasets import make_checkerboard
+from notsorandom.estimators import base
+
+ALL = pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier, FourierRegressor])
+
+
+def same(one, other):
+    """Everything learned is the same, but for the clock."""
+    names = {name for name in vars(one) if name.endswith("_")}
+    assert names == {name for name in vars(other) if name.endswith("_")}
+    for name in names - {"history_", "features_", "kernel_", "average_kernel_"}:
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    for name in ("kernel_", "average_kernel_"):
+        np.testing.assert_array_equal(getattr(one, name).weights, getattr(other, name).weights)
+    for name in set(one.history_) - {"seconds"}:
+        np.testing.assert_array_equal(one.history_[name], other.history_[name], err_msg=name)
+
+
+SETTINGS = {
+    "plain": {},
+    "paired": {"phase": "paired"},
+    "theory": {"learning_rate": "theory"},
+    "reweighted": {"reweight": True},
+    "weighted": {"sample_weight": True},
+    "balanced": {"class_weight": "balanced"},
+    "harmonics": {"space": Sphere(normalize=True)},
+    "zonal": {"space": Sphere("zonal", max_degree=4, normalize=True), "smoothing": 0.1},
+    "primal_dual": {"space": Sphere(normalize=True), "dynamics": "primal_dual", "smoothing": 0.1},
+    "langevin": {"search": Langevin(n_particles=20), "smoothing": 0.0},
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_some_and_then_more_are_as_many_at_once(windmill, rng, setting):
+    X, y = windmill[0][:200], windmill[1][:200]
+    options = dict(SETTINGS[setting])
+    weights = rng.integers(0, 3, size=200) if options.pop("sample_weight", False) else None
+    at_once = FourierFeatures(30, random_state=0, **options).fit(X, y, weights)
+    model = FourierFeatures(10, warm_start=True, random_state=0, **options).fit(X, y, weights)
+    for size in (14, 30):  # most rounds have four peaks: these end in the middle of one
+        model.set_params(n_components=size).fit(X, y, weights)
+    same(model, at_once)
+
+
+@ALL
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_every_estimator_goes_on(windmill, estimator, dtype):
+    X, y = windmill[0].astype(dtype), windmill[1]
+    at_once = estimator(100, random_state=0).fit(X, y)
+    model = estimator(50, warm_start=True, random_state=0).fit(X, y)
+    found = model.frequencies_.copy()
+    seconds = model.history_["seconds"][-1]
+    model = pickle.loads(pickle.dumps(model))
+    model.set_params(n_components=100).fit(X, y)
+    same(model, at_once)
+    np.testing.assert_array_equal(model.frequencies_[:50], found)
+    assert model.history_["seconds"][-1] > seconds
+
+
+def test_without_a_seed_too(windmill):
+    X, y = windmill[:2]
+    model = FourierFeatures(10, warm_start=True).fit(X, y)
+    found = model.frequencies_.copy()
+    assert len(model.set_params(n_components=20).fit(X, y).frequencies_) == 20
+    np.testing.assert_array_equal(model.frequencies_[:10], found)
+
+
+def test_more_rounds_go_on(rng):
+    X, y = make_checkerboard(300, random_state=0)
+    settings = {"space": "sphere", "smoothing": 0.05, "random_state": 0}
+    at_once = FourierFeatures(50, n_rounds=40, **settings).fit(X, y)
+    model = FourierFeatures(50, n_rounds=7, warm_start=True, **settings).fit(X, y)
+    same(model.set_params(n_rounds=40).fit(X, y), at_once)
+
+
+def test_going_on_needs_the_same_game(windmill):
+    X, y = windmill[:2]
+    model = FourierClassifier(10, warm_start=True, smoothing=0.06, random_state=0).fit(X, y)
+    before = model.decision_function(X)
+    for change, data in [
+        ({"C": 2.0}, (X, y)),
+        ({}, (X[1:], y[1:])),
+        ({}, (X + 1e-9, y)),
+        ({}, (X, np.roll(y, 1))),
+        ({"n_components": 9}, (X, y)),
+    ]:
+        parameters = model.get_params()
+        with pytest.raises(ValueError, match=r"warm_start=True go"):
+            model.set_params(**change).fit(*data)
+        model.set_params(**parameters)
+        np.testing.assert_array_equal(model.decision_function(X), before)  # nothing is lost
+    model.set_params(n_components=12).fit(X, y)
+    assert len(model.frequencies_) == 12
+    anew = clone(model).fit(X[1:], y[1:])  # a clone knows no game
+    assert len(anew.frequencies_) == 12
+    assert len(model.set_params(warm_start=False, C=2.0, n_components=5).fit(X, y).phases_) == 5
+
+
+def test_a_plain_fit_keeps_no_game(windmill):
+    model = FourierFeatures(10, random_state=0).fit(*windmill[:2])
+    assert model._paused is None
+    size = len(pickle.dumps(model))
+    model.set_params(warm_start=True).fit(*windmill[:2])
+    assert len(pickle.dumps(model)) > size
+
+
+@ALL
+def test_it_stops_by_itself(windmill, estimator, monkeypatch):
+    X, y, X_test, y_test = windmill
+    if estimator is FourierRegressor:  # there is no end to what waves can do for the windmill
+        y = X[:, 0] + np.random.default_rng(0).standard_normal(len(y))
+    monkeypatch.setattr(base, "MOST_COMPONENTS", 600)
+    model = estimator("auto", random_state=0).fit(X, y)
+    size = model.kernel_.n_components
+    assert model.status_ == "stopped"
+    assert size < 600
+    best = np.argmax(model.validation_scores_)
+    assert model.validation_sizes_[best] == size
+    assert len(model.validation_sizes_) - 1 - best >= 5
+    assert (np.diff(model.validation_sizes_) >= 10).all()
+    assert model.history_["n_frequencies"][-1] == size
+    played = np.abs(model.dual_).sum(axis=1) > 0
+    assert played.mean() < 0.95
+    if estimator is FourierClassifier:
+        assert model.score(X_test, y_test) > 0.94
+        assert model.coef_.shape == (1, size)
+    assert model.certificate(X, y).upper > 0
+
+
+def test_early_stopping_keeps_within_its_number(windmill):
+    X, y = windmill[:2]
+    settings = {"smoothing": 0.06, "random_state": 0}
+    model = FourierClassifier(30, early_stopping=True, **settings).fit(X, y)
+    assert model.validation_sizes_[-1] <= 30
+    assert model.kernel_.n_components <= 30
+    patient = FourierClassifier("auto", n_iter_no_change=3, **settings).fit(X, y)
+    more_patient = FourierClassifier("auto", n_iter_no_change=12, **settings).fit(X, y)
+    assert len(patient.validation_sizes_) < len(more_patient.validation_sizes_)
+    np.testing.assert_array_equal(
+        patient.validation_scores_,
+        more_patient.validation_scores_[: len(patient.validation_sizes_)],
+    )
+    eager = FourierClassifier("auto", tol=1.0, n_iter_no_change=2, **settings).fit(X, y)
+    assert len(eager.validation_scores_) == 3  # nothing is better by that much
+    assert eager.kernel_.n_components == eager.validation_sizes_[0]
+
+
+def test_held_out_samples_teach_no_features(windmill):
+    """They are those of a fit on the other samples alone."""
+    X, y = windmill[:2]
+    model = FourierFeatures(20, early_stopping=True, smoothing=0.06, random_state=0).fit(X, y)
+    held, size = model._held_out, model.kernel_.n_components
+    assert 0.08 < held.mean() < 0.12
+    assert not model.dual_[held].any()
+    others = FourierFeatures(size, smoothing=0.06, random_state=0).fit(X[~held], y[~held])
+    np.testing.assert_array_equal(others.frequencies_, model.frequencies_)
+    np.testing.assert_array_equal(others.dual_, model.dual_[~held])
+
+
+def test_moments_of_a_fit_that_stopped_early(windmill):
+    from notsorandom.inspection import moments
+
+    X, y = windmill[:2]
+    model = FourierClassifier(30, early_stopping=True, random_state=0).fit(X, y)
+    last = moments(model, X, y)[-1]
+    assert len(last.measure) == (~model._held_out).sum()
+
+
+def test_digits_need_no_number():
+    X, y = load_digits(return_X_y=True)
+    train, test = train_test_split(np.arange(len(y)), random_state=0, stratify=y)
+    model = FourierClassifier("auto", smoothing=0.06, random_state=0).fit(X[train], y[train])
+    assert model.score(X[test], y[test]) > 0.97
+    assert 50 < model.kernel_.n_components < 1000
+
+
+BAD = [
+    ({"early_stopping": "yes"}, "early_stopping='yes' is not allowed: it must be True or False"),
+    ({"validation_fraction": 0.0}, "validation_fraction=0.0 is not allowed"),
+    ({"validation_fraction": 1.0}, "must be a finite number > 0 and < 1"),
+    ({"n_iter_no_change": 0}, "n_iter_no_change=0 is not allowed"),
+    ({"tol": -1}, "tol=-1 is not allowed"),
+    ({"warm_start": 1}, "warm_start=1 is not allowed: it must be True or False"),
+    ({"n_components": "many"}, "must be 'auto' or an int > 0"),
+    ({"n_components": "auto", "warm_start": True}, "not allowed with warm_start=True"),
+    (
+        {"early_stopping": True, "space": "sphere", "dynamics": "primal_dual"},
+        "not allowed with dynamics='primal_dual'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("parameters", "message"), BAD)
+@ALL
+def test_bad_parameters(windmill, estimator, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        estimator(**parameters).fit(*windmill[:2])
+
+
+def test_too_few_to_hold_out(rng):
+    X, y = rng.standard_normal((8, 2)), np.arange(8) % 2
+    with pytest.raises(ValueError, match="leaves none to validate on"):
+        FourierClassifier("auto").fit(X, y)
+    assert FourierClassifier("auto", validation_fraction=0.5).fit(X, y).validation_sizes_.size
+
+
+class Watcher:
+    """A callback that writes down what it is told, and stops where it is asked to."""
+
+    def __init__(self, stop_at=None):
+        self.stop_at = stop_at
+        self.sizes = []
+        self.told = []
+
+    def setup(self, estimator, context):
+        self.told.append("setup")
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context, *, X, y, metadata, fitted_estimator):
+        if context.parent is None:
+            self.told.append("end")
+        else:
+            self.sizes.append(fitted_estimator.kernel_.n_components)
+        self.told.append(fitted_estimator)
+        return self.stop_at is not None and context.task_id + 1 >= self.stop_at
+
+    def teardown(self, estimator, context):
+        self.told.append("teardown")
+
+
+@pytest.mark.skipif(
+    tuple(int(part) for part in sklearn.__version__.split(".")[:2]) < (1, 9),
+    reason="callbacks came with scikit-learn 1.9",
+)
+class TestCallbacks:
+    @ALL
+    def test_are_told_of_every_feature(self, windmill, estimator):
+        X, y, X_test, _ = windmill
+        watcher = Watcher()
+        model = estimator(10, smoothing=0.06, random_state=0).set_callbacks(watcher)
+        model.fit(X, y)
+        assert watcher.sizes == list(range(1, 11))
+        assert watcher.told[0] == "setup"
+        assert watcher.told[-1] == "teardown"
+        # Each is the model had it ended there.
+        seventh = watcher.told[7]
+        expected = estimator(7, smoothing=0.06, random_state=0).fit(X, y)
+        name = "transform" if estimator is FourierFeatures else "predict"
+        np.testing.assert_allclose(
+            getattr(seventh, name)(X_test), getattr(expected, name)(X_test), rtol=1e-6
+        )
+        assert not {name for name in vars(model) if "callback" in name} - {"_skl_callbacks"}
+
+    def test_can_stop_the_game(self, windmill):
+        model = FourierClassifier(100, random_state=0).set_callbacks(Watcher(stop_at=10))
+        model.fit(*windmill[:2])
+        assert model.status_ == "stopped"
+        assert 10 <= model.kernel_.n_components < 14
+
+    def test_that_fail_leave_the_estimator_as_it_was(self, windmill):
+        class Failing(Watcher):
+            def on_fit_task_end(self, estimator, context):
+                raise RuntimeError("enough")
+
+        watcher = Failing()
+        model = FourierClassifier(10, random_state=0).set_callbacks(watcher)
+        with pytest.raises(RuntimeError, match="enough"):
+            model.fit(*windmill[:2])
+        assert not hasattr(model, "kernel_")
+        assert watcher.told == ["setup", "teardown"]
+        assert set(vars(model)) - {"epsilon"} == set(model.get_params()) | {"_skl_callbacks"}
+
+    def test_of_scikit_learn(self, windmill, capsys):
+        pytest.importorskip("rich")
+        from sklearn.callback import ProgressBar, ScoringMonitor
+
+        X, y = windmill[:2]
+        monitor = ScoringMonitor(scoring="accuracy")
+        model = FourierClassifier(12, random_state=0).set_callbacks(monitor, ProgressBar())
+        model.fit(X, y)
+        assert "FourierClassifier - fit" in capsys.readouterr().out
+        grid = GridSearchCV(FourierClassifier(6, random_state=0), {"C": [1.0, 2.0]}, cv=2)
+        grid.set_callbacks(ProgressBar()).fit(X, y)
+        assert grid.best_score_ > 0.5
