@@ -126,7 +126,8 @@ def test_it_stops_by_itself(windmill, estimator, monkeypatch):
     size = model.kernel_.n_components
     assert model.status_ == "stopped"
     assert size < 600
-    best = np.argmax(model.validation_scores_)
+    best = np.argmin(model.validation_losses_)
+    assert (model.validation_scores_ <= 1).all()
     assert model.validation_sizes_[best] == size
     assert len(model.validation_sizes_) - 1 - best >= 5
     assert (np.diff(model.validation_sizes_) >= 10).all()
@@ -153,7 +154,7 @@ def test_early_stopping_keeps_within_its_number(windmill):
         more_patient.validation_scores_[: len(patient.validation_sizes_)],
     )
     eager = FourierClassifier("auto", tol=1.0, n_iter_no_change=2, **settings).fit(X, y)
-    assert len(eager.validation_scores_) == 3  # nothing is better by that much
+    assert len(eager.validation_losses_) == 3  # nothing is better by that much
     assert eager.kernel_.n_components == eager.validation_sizes_[0]
 
 

@@ -97,8 +97,14 @@ class LearnedKernel:
             lambda block: self.space.features(block, frequencies, phases, self.phase) * factors
         )
 
-    def __call__(self, X: Any, Z: Any = None) -> Array:
-        """Gram matrix of shape (n_samples_X, n_samples_Z); `Z` is `X` if not given."""
+    def __call__(self, X: Any, Z: Any = None) -> Any:
+        """Gram matrix of shape (n_samples_X, n_samples_Z); `Z` is `X` if not given.
+
+        Of two points, vectors of shape (n_features,), it is a number, which is what scikit-learn's
+        ``pairwise_kernels`` asks for.
+        """
+        if np.ndim(X) == 1 and np.ndim(Z) == 1:
+            return self(np.asarray(X)[None], np.asarray(Z)[None])[0, 0]
         left = self.features(X)
         right = left if Z is None else self.features(Z)
         return left @ right.T

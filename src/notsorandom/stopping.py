@@ -8,7 +8,7 @@ from notsorandom.game import GameResult, Match, Player
 from notsorandom.kernel import LearnedKernel
 from notsorandom.linear import decide, solve_machines
 from notsorandom.rows import Rows
-from notsorandom.scoring import score
+from notsorandom.scoring import loss, score
 
 # With so many features the held-out samples are asked first, and then whenever there are so many
 # more, or a tenth more: models of nearly the same size tell nothing new.
@@ -28,16 +28,16 @@ class Validation:
     part, rest : tuples of Rows and Player
         What the game is played on, and what it is watched on.
     n_iter_no_change : int
-        So many scores without a better one end the game.
+        So many looks without a smaller loss end the game.
     tol : float
-        A score must be so much better to count.
+        A loss must be so much smaller to count.
 
     Attributes
     ----------
-    sizes, scores : lists
+    sizes, losses, scores : lists
         Numbers of features that were looked at, and how good they are on the held-out samples.
     best : GameResult
-        The game when the score was best.
+        The game when the loss was least.
     """
 
     def __init__(
@@ -54,9 +54,10 @@ class Validation:
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
         self.sizes: list[int] = []
+        self.losses: list[float] = []
         self.scores: list[float] = []
         self.best: GameResult | None = None
-        self._highest = float("-inf")
+        self._least = float("inf")
         self._since = 0
 
     def says_stop(self, match: Match) -> bool:
@@ -70,11 +71,12 @@ class Validation:
         kernel, (rows, player) = self.kernel_of(result), self.part
         coef, intercept, _ = solve_machines(kernel.features_of(rows), player, GAP)
         held_rows, held_player = self.rest
-        value = score(held_player, decide(kernel.features_of(held_rows), coef, intercept))
+        values = decide(kernel.features_of(held_rows), coef, intercept)
         self.sizes.append(size)
-        self.scores.append(value)
-        if self.best is None or value > self._highest + self.tol:
-            self.best, self._highest, self._since = result, value, 0
+        self.losses.append(loss(held_player, values))
+        self.scores.append(score(held_player, values))
+        if self.losses[-1] < self._least - self.tol:
+            self.best, self._least, self._since = result, self.losses[-1], 0
         else:
             self._since += 1
         return self._since >= self.n_iter_no_change

@@ -59,6 +59,7 @@ LEARNED = (
     "average_dual_",
     "average_kernel_",
     "validation_sizes_",
+    "validation_losses_",
     "validation_scores_",
     "n_features_in_",
     "feature_names_in_",
@@ -203,6 +204,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             assert validation.best is not None
             result = replace(validation.best, status=result.status)
             self.validation_sizes_ = np.array(validation.sizes)
+            self.validation_losses_ = np.array(validation.losses)
             self.validation_scores_ = np.array(validation.scores)
         self._take(result, game.kernel(result, *played.pair), played)
         self._finish(*reading.pair)

@@ -35,7 +35,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         Largest duality gap of the final SVMs, relative to the objective. They are solved to 1e-3;
         where that can't be reached (at a huge `C`), a ``ConvergenceWarning`` says so.
     classes_, frequencies_, phases_, kernel_, history_, status_, smoothing_, dual_, average_dual_, \
-    validation_sizes_, validation_scores_
+    validation_sizes_, validation_losses_, validation_scores_
         As in :class:`FourierFeatures`.
 
     Examples

@@ -71,10 +71,10 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fourier
     validation_fraction : float, default=0.1
         Share of every class that is held out.
     n_iter_no_change : int, default=5
-        Stop after so many looks at the held-out samples without a better score. There is a look
+        Stop after so many looks at the held-out samples without a smaller loss. There is a look
         whenever there are ten features more, or a tenth more.
     tol : float, default=1e-4
-        What a score must be better by, to count.
+        What a loss must be smaller by, to count.
     warm_start : bool, default=False
         Go on with the game of the last fit, which must have had ``warm_start=True`` too, the same
         data and the same parameters but for `n_components`: 50 features and then 100 are the same
@@ -105,9 +105,10 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fourier
     dual_, average_dual_ : ndarrays of shape (n_samples, n_tasks)
         Where the dual player ended, and where it was on average: dual variables times labels.
         Zero for samples that the game wasn't played on.
-    validation_sizes_, validation_scores_ : ndarrays
-        Only if it stops by itself: numbers of features, and the accuracy (or R^2) of a model on
-        them for the held-out samples.
+    validation_sizes_, validation_losses_, validation_scores_ : ndarrays
+        Only if it stops by itself: numbers of features; the held-out loss of a model on them, by
+        which it stops, the squared distance of decision values from the labels, clipped to [-1, 1]
+        and over 4, or ``1 - R^2``; and the accuracy or R^2.
     average_kernel_ : LearnedKernel
         The kernel player's average play, of which the paper's theorem speaks.
     n_features_in_ : int

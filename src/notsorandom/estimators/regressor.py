@@ -41,7 +41,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         As in :class:`FourierClassifier`.
     n_outputs_ : int
     frequencies_, phases_, kernel_, history_, status_, smoothing_, dual_, average_dual_, \
-    validation_sizes_, validation_scores_
+    validation_sizes_, validation_losses_, validation_scores_
         As in :class:`FourierFeatures`.
 
     Examples

@@ -1,0 +1,133 @@
+"""Data frames, pipelines, grids, calibration: scikit-learn's other parts take ours as their own."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import VotingClassifier
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.svm import SVC
+from threadpoolctl import threadpool_info
+
+from notsorandom import Ascent, FourierClassifier, FourierFeatures, FourierRegressor
+
+FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
+
+
+def frame(kind, X, names=("width", "height")):
+    return FRAMES[kind](dict(zip(names, X.T, strict=True)))
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier, FourierRegressor])
+def test_frames_are_taken_and_their_names_checked(windmill, kind, estimator):
+    X, y, X_test, _ = windmill
+    model = estimator(8, smoothing=0.06, random_state=0)
+    name = "transform" if estimator is FourierFeatures else "predict"
+    expected = getattr(model.fit(X, y), name)(X_test)
+    model.fit(frame(kind, X), pd.Series(y) if kind == "pandas" else pl.Series(y))
+    assert model.feature_names_in_.tolist() == ["width", "height"]
+    np.testing.assert_array_equal(getattr(model, name)(frame(kind, X_test)), expected)
+    with pytest.raises(ValueError, match="feature names should match"):
+        getattr(model, name)(frame(kind, X_test, ("height", "width")))
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        getattr(model, name)(X_test)
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_features_come_out_as_frames(windmill, kind):
+    X, y = windmill[:2]
+    features = FourierFeatures(5, smoothing=0.06, random_state=0).set_output(transform=kind)
+    output = features.fit_transform(frame(kind, X), y)
+    assert isinstance(output, FRAMES[kind])
+    assert list(output.columns) == [f"fourierfeatures{number}" for number in range(5)]
+    np.testing.assert_array_equal(output.to_numpy(), features.kernel_.features(X))
+
+
+def test_columns_of_a_frame_in_a_pipeline(windmill):
+    X, y = windmill[:2]
+    table = frame("pandas", X).assign(colour=np.where(y == 1, "red", "blue"))
+    columns = ColumnTransformer(
+        [
+            ("waves", make_pipeline(StandardScaler(), FourierFeatures(20)), ["width", "height"]),
+            ("colour", OneHotEncoder(drop="first"), ["colour"]),
+        ]
+    )
+    model = make_pipeline(columns, LogisticRegression()).fit(table, y)
+    assert model.score(table, y) > 0.9
+    assert model[0].get_feature_names_out()[0] == "waves__fourierfeatures0"
+
+
+def test_nested_parameters_in_a_grid_on_two_processes(windmill):
+    X, y = windmill[:2]
+    model = Pipeline(
+        [("features", FourierFeatures(10, search=Ascent(), random_state=0)), ("model", SVC())]
+    )
+    grid = GridSearchCV(
+        model,
+        {"features__smoothing": [0.06, 0.2], "features__search__n_particles": [4, 8]},
+        cv=3,
+        n_jobs=2,
+    ).fit(X, y)
+    alone = GridSearchCV(model, grid.param_grid, cv=3).fit(X, y)
+    np.testing.assert_array_equal(
+        grid.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"]
+    )
+
+
+def n_threads(X):
+    return np.full((len(X), 1), max([pool["num_threads"] for pool in threadpool_info()] or [1]))
+
+
+def test_two_processes_do_not_share_out_the_cores_twice(windmill):
+    """Each worker's linear algebra has its share of the cores, which joblib sees to."""
+    import os
+
+    X, y = windmill[:2]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+    def most_threads(model, X, y):
+        return float(n_threads(X).max())
+
+    scores = cross_val_score(
+        FourierClassifier(4, smoothing=0.06), X, y, cv=2, n_jobs=2, scoring=most_threads
+    )
+    assert scores.max() <= max(1, cores // 2)
+
+
+def test_the_learned_kernel_in_other_machines(windmill):
+    X, y, X_test, y_test = windmill
+    kernel = FourierFeatures(60, random_state=0).fit(X, y).kernel_
+    assert SVC(kernel=kernel).fit(X, y).score(X_test, y_test) > 0.95
+    assert (
+        KernelRidge(kernel=kernel, alpha=0.1).fit(X, 2 * y - 1).score(X_test, 2 * y_test - 1) > 0.5
+    )
+
+
+def test_probabilities_by_calibration(windmill):
+    X, y, X_test, y_test = windmill
+    weights = np.random.default_rng(0).uniform(0.5, 1.5, size=len(y))
+    model = CalibratedClassifierCV(FourierClassifier(60, random_state=0))
+    probabilities = model.fit(X, y, sample_weight=weights).predict_proba(X_test)
+    assert log_loss(y_test, probabilities) < 0.25
+    confident = probabilities.max(axis=1) > 0.95
+    assert np.mean(probabilities.argmax(axis=1)[confident] == y_test[confident]) > 0.95
+
+
+def test_meta_estimators(windmill):
+    X, y = windmill[:2]
+    small = FourierClassifier(10, smoothing=0.06, random_state=0)
+    vote = VotingClassifier([("one", small), ("two", LogisticRegression())]).fit(X, y)
+    assert vote.predict(X).shape == y.shape
+    both = MultiOutputClassifier(small).fit(X, np.column_stack([y, 1 - y])).predict(X)
+    np.testing.assert_array_equal(both[:, 0], 1 - both[:, 1])
+    scaled = make_pipeline(FunctionTransformer(np.square), small)
+    assert cross_val_score(scaled, X, y, cv=2).shape == (2,)
