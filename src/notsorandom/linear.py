@@ -194,10 +194,12 @@ def solve_positive(matrix: Array, right: Array, precision: Any) -> Array:
     for jitter in (0.0, 1e-2, 1.0, 1e2, 1e4):
         matrix[np.diag_indices(len(diagonal))] = diagonal + jitter * rounding
         try:
-            factor = linalg.cho_factor(matrix, check_finite=False)
-        except linalg.LinAlgError:
+            # NumPy's, not SciPy's: each has threads of its own, and the two get in each other's way.
+            factor = np.linalg.cholesky(matrix)
+        except np.linalg.LinAlgError:
             continue
-        return linalg.cho_solve(factor, right, check_finite=False)
+        half = linalg.solve_triangular(factor, right, lower=True, check_finite=False)
+        return linalg.solve_triangular(factor, half, lower=True, trans="T", check_finite=False)
     return right / diagonal.sum()
 
 
