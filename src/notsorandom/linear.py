@@ -194,7 +194,7 @@ def solve_positive(matrix: Array, right: Array, precision: Any) -> Array:
     for jitter in (0.0, 1e-2, 1.0, 1e2, 1e4):
         matrix[np.diag_indices(len(diagonal))] = diagonal + jitter * rounding
         try:
-            # NumPy's, not SciPy's: each has threads of its own, and the two get in each other's way.
+            # NumPy's, not SciPy's: each has threads of its own, which get in each other's way.
             factor = np.linalg.cholesky(matrix)
         except np.linalg.LinAlgError:
             continue
