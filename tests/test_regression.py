@@ -147,8 +147,26 @@ def test_pictures_of_a_regression(wave):
     SpectrumDisplay.from_estimator(model, X[:, :2], y)
     with pytest.raises(ValueError, match="learned from real targets"):
         GameDisplay.from_estimator(model, X[:, :2], y)
-    with pytest.raises(ValueError, match="learned from real targets"):
-        PathDisplay.from_estimator(model, X[:, :2], y, X[:, :2], y)
+    display = PathDisplay.from_estimator(model, X[:, :2], y, X[:, :2], y)
+    assert display.ax_.get_ylabel() == "test R^2 (%)"
+    assert display.accuracies["learned"][-1] == pytest.approx(model.score(X[:, :2], y))
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+@pytest.mark.parametrize("transformer", [False, True])
+def test_a_page_about_a_regression(wave, tmp_path, n_outputs, transformer):
+    X, y = wave
+    y = y if n_outputs == 1 else np.column_stack([y, y**2])
+    model = (
+        FourierFeatures(8, loss="squared", smoothing=0.1, random_state=0)
+        if transformer
+        else FourierRegressor(8, smoothing=0.1, random_state=0)
+    )
+    page = model.fit(X, y).report(tmp_path / "page.html", X, y, X_test=X, y_test=y)
+    text = page.read_text()
+    assert "test R^2" in text
+    assert "R^2 by number of features" in text
+    assert "Confusion on the" not in text
 
 
 def test_what_is_refused(wave):

@@ -17,7 +17,7 @@ from notsorandom.learning import DUALITY_GAP
 from notsorandom.linear import decide, solve_machines
 from notsorandom.parameters import check_number
 from notsorandom.rows import Array, Rows, dense
-from notsorandom.scoring import predicted_codes
+from notsorandom.scoring import predicted_codes, score
 
 # Sizes and rounds at which something is computed anew, if none are asked for.
 N_POINTS = 8
@@ -142,23 +142,24 @@ def accuracy_by_size(
 
     Parameters
     ----------
-    estimator : FourierFeatures or FourierClassifier, fitted
+    estimator : FourierFeatures, FourierClassifier or FourierRegressor, fitted
     X, y, X_test, y_test : array-likes
         Training and test data.
     sizes : sequence of int, optional
         By default a few, up to all features.
     baselines : dict of str to transformer, optional
         Of :mod:`notsorandom.baselines`, fitted anew at the largest size; by default random
-        features of the RBF kernel. All get the same SVM, with the estimator's loss and `C`.
+        features of the RBF kernel. All get the same linear model, with the estimator's loss and
+        `C`.
 
     Returns
     -------
     sizes : ndarray of shape (n_sizes,)
     accuracies : dict of str to ndarray of shape (n_sizes,)
-        The estimator's as ``"learned"``; NaN where a baseline has no such size.
+        The estimator's as ``"learned"``; NaN where a baseline has no such size. Of real targets,
+        the coefficient of determination.
     """
     rows, player = estimator._training_data(X, y).pair
-    require_classes(estimator)
     kernel = estimator.kernel_
     possible = possible_sizes(kernel)
     if sizes is None:
@@ -171,33 +172,39 @@ def accuracy_by_size(
     if baselines is None:
         baselines = {"random (RBF)": RandomFourierFeatures(random_state=0)}
     X_test = validate_data(estimator, X_test, accept_sparse="csr", dtype=rows.dtype, reset=False)
-    y_test = column_or_1d(y_test)
+    y_test = np.asarray(y_test) if learned_reals(estimator) else column_or_1d(y_test)
     check_consistent_length(X_test, y_test)
-    kernels, codes = {"learned": kernel}, predicted_codes(player.targets)
+    kernels = {"learned": kernel}
+    targets = player.targets if learned_reals(estimator) else predicted_codes(player.targets)
     for name, baseline in baselines.items():
-        model = clone(baseline).set_params(n_components=max(sizes)).fit(rows.array, codes)
+        model = clone(baseline).set_params(n_components=max(sizes)).fit(rows.array, targets)
         kernels[name] = model.kernel_
     test_rows = Rows(kernel.space.prepare(X_test))
+
+    def quality(kernel: LearnedKernel) -> float:
+        coef, intercept = fit_machines(kernel.features_of(rows), player)
+        return quality_of(estimator, decide(kernel.features_of(test_rows), coef, intercept), y_test)
+
     accuracies = {
         name: np.array(
-            [
-                np.mean(
-                    estimator.classes_[predict(each.head(size), rows, player, test_rows)] == y_test
-                )
-                if size in possible_sizes(each)
-                else np.nan
-                for size in sizes
-            ]
+            [quality(each.head(n)) if n in possible_sizes(each) else np.nan for n in sizes]
         )
         for name, each in kernels.items()
     }
     return np.array(sizes), accuracies
 
 
-def predict(kernel: LearnedKernel, rows: Rows, player: Player, test_rows: Rows) -> Array:
-    """Class codes that an SVM on a kernel's features gives to the test samples."""
-    coef, intercept = fit_machines(kernel.features_of(rows), player)
-    return predicted_codes(decide(kernel.features_of(test_rows), coef, intercept))
+def quality_of(estimator: Any, scores: Array, y: Array) -> float:
+    """Accuracy of scores, or the coefficient of determination of real targets."""
+    if learned_reals(estimator):
+        targets = np.asarray(y, dtype=np.float64).reshape(len(scores), -1)
+        return score(Player(estimator._loss(), targets), scores)
+    return float(np.mean(estimator.classes_[predicted_codes(scores)] == y))
+
+
+def learned_reals(estimator: Any) -> bool:
+    """Whether a fitted estimator learned from real targets, not from classes."""
+    return not hasattr(estimator, "classes_")
 
 
 def mean_and_spread(trials: Array) -> tuple[Array, Array]:
@@ -295,10 +302,10 @@ def plane_of(estimator: Any, X: Any, y: Any) -> Array:
 
 def require_classes(estimator: Any) -> None:
     """Raise ValueError unless the estimator learned from classes."""
-    if not hasattr(estimator, "classes_"):
+    if learned_reals(estimator):
         raise ValueError(
             f"This {type(estimator).__name__} learned from real targets, but what was asked for is "
-            "about classes: use HistoryDisplay and SpectrumDisplay."
+            "about classes: use HistoryDisplay, SpectrumDisplay or PathDisplay."
         )
 
 

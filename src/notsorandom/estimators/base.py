@@ -337,8 +337,9 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
     ) -> Any:
         """Write a page about the model that opens in any browser: one file, no network.
 
-        It shows the spectrum, how the game went with its bounds, accuracy by number of features,
-        the confusion matrix; for two features and two classes, a slider through the rounds.
+        It shows the spectrum, how the game went with its bounds, accuracy (or R^2) by number of
+        features, the confusion matrix; for two features and two classes, a slider through the
+        rounds.
 
         Parameters
         ----------

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.inspection import accuracy_by_size, mean_and_spread
+from notsorandom.inspection import accuracy_by_size, learned_reals, mean_and_spread
 from notsorandom.plots.drawing import axis_of
 from notsorandom.rows import Array
 
@@ -23,6 +23,8 @@ class PathDisplay:
     sizes : ndarray of shape (n_sizes,)
     accuracies : dict of str to ndarray of shape (n_sizes,) or (n_trials, n_sizes)
         Of each method, as shares. Standard deviations over trials are drawn as bars.
+    quality : str, default="accuracy"
+        What they are: ``"R^2"`` for real targets.
 
     Attributes
     ----------
@@ -42,9 +44,12 @@ class PathDisplay:
     ['learned', 'random (RBF)']
     """
 
-    def __init__(self, sizes: Array, accuracies: Mapping[str, Array]) -> None:
+    def __init__(
+        self, sizes: Array, accuracies: Mapping[str, Array], quality: str = "accuracy"
+    ) -> None:
         self.sizes = sizes
         self.accuracies = accuracies
+        self.quality = quality
 
     @classmethod
     def from_estimator(
@@ -63,7 +68,7 @@ class PathDisplay:
 
         Parameters
         ----------
-        estimator : FourierFeatures or FourierClassifier, fitted
+        estimator : FourierFeatures, FourierClassifier or FourierRegressor, fitted
         X, y, X_test, y_test : array-likes
             The training data, and those that the accuracy is measured on.
         sizes, baselines
@@ -71,7 +76,7 @@ class PathDisplay:
         ax : matplotlib Axes, optional
         """
         found = accuracy_by_size(estimator, X, y, X_test, y_test, sizes, baselines)
-        return cls(*found).plot(ax)
+        return cls(*found, "R^2" if learned_reals(estimator) else "accuracy").plot(ax)
 
     def plot(self, ax: Any = None) -> PathDisplay:
         """Draw on `ax`, or on a new figure."""
@@ -89,7 +94,7 @@ class PathDisplay:
                 capsize=3,
                 label=name,
             )
-        axis.set(xlabel="number of features", ylabel="test accuracy (%)", xscale="log")
+        axis.set(xlabel="number of features", ylabel=f"test {self.quality} (%)", xscale="log")
         axis.set_xticks(self.sizes, [f"{size:,}" for size in self.sizes], rotation=45)
         axis.minorticks_off()
         axis.grid(alpha=0.25)

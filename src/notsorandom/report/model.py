@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 from sklearn.utils.validation import column_or_1d
 
 from notsorandom.game import Player
@@ -16,7 +15,9 @@ from notsorandom.inspection import (
     bounds_by_round,
     fit_machines,
     heaviest_as_images,
+    learned_reals,
     moments,
+    quality_of,
     spread_out,
 )
 from notsorandom.linear import decide
@@ -65,18 +66,27 @@ def write_report(
     where = "training" if X_test is None else "test"
     X_seen, y_seen = (X, y) if X_test is None else (X_test, y_test)
     sizes, accuracies = accuracy_by_size(estimator, X, y, X_seen, y_seen)
-    y_seen = column_or_1d(y_seen)
-    predictions = predicted_classes(estimator, rows, player, X_seen)
+    of_reals = learned_reals(estimator)
+    quality = "R^2" if of_reals else "accuracy"
+    scores = scores_of(estimator, rows, player, X_seen)
+    reached = quality_of(
+        estimator, scores, np.asarray(y_seen) if of_reals else column_or_1d(y_seen)
+    )
+    learned_from = (
+        ("outputs", f"{estimator.n_outputs_:,}")
+        if of_reals
+        else ("classes", f"{len(estimator.classes_):,}")
+    )
     sections: list[Section] = [
         facts_section(
             "The model",
             [
-                (f"{where} accuracy", f"{np.mean(predictions == y_seen):.2%}"),
+                (f"{where} {quality}", f"{reached:.2%}"),
                 ("features", f"{kernel.n_components:,}"),
                 ("frequencies", f"{len(kernel.weights):,}"),
                 ("training samples", f"{len(rows):,}"),
                 ("input columns", f"{rows.n_features:,}"),
-                ("classes", f"{len(estimator.classes_):,}"),
+                learned_from,
                 ("space", type(kernel.space).__name__),
                 ("loss, C", f"{estimator.loss}, {estimator.C:g}"),
                 ("smoothing", f"{estimator.smoothing_:g}"),
@@ -94,28 +104,33 @@ def write_report(
         note = "Red and blue pixels turn the wave opposite ways; each image has its own scale."
         sections.append(images_section("The heaviest frequencies, as images", images, names, note))
     sections.append(history_section(history, bounds_by_round(estimator, X, y)))
-    caption = f"{where} accuracy of the same SVM on the first features learned, and on random ones"
-    sections.append(path_section(sizes, accuracies, caption))
-    if len(estimator.classes_) <= MOST_CLASSES:
+    caption = (
+        f"{where} {quality} of one linear model on the first features learned, and on random ones"
+    )
+    sections.append(path_section(sizes, accuracies, caption, quality[0].upper() + quality[1:]))
+    if not of_reals and len(estimator.classes_) <= MOST_CLASSES:
+        predictions = estimator.classes_[predicted_codes(scores)]
         name = f"Confusion on the {where} samples"
-        sections.append(confusion_section(y_seen, predictions, estimator.classes_, name))
+        sections.append(
+            confusion_section(column_or_1d(y_seen), predictions, estimator.classes_, name)
+        )
     subtitle = f"{type(estimator).__name__}, {kernel.n_components} features"
     return write_page(path, title or "What was learned", subtitle, sections)
 
 
-def predicted_classes(estimator: Any, rows: Rows, player: Player, X: Any) -> Array:
-    """What a classifier says of samples, or an SVM on a transformer's features."""
-    if is_classifier(estimator):
-        return estimator.predict(X)
+def scores_of(estimator: Any, rows: Rows, player: Player, X: Any) -> Array:
+    """Scores of a predictor for samples, or of a linear model on a transformer's features."""
+    if hasattr(estimator, "coef_"):
+        return estimator._scores(X)
     coef, intercept = fit_machines(estimator.kernel_.features_of(rows), player)
-    scores = decide(estimator.transform(X), coef, intercept)
-    return estimator.classes_[predicted_codes(scores)]
+    return decide(estimator.transform(X), coef, intercept)
 
 
 def is_plane_game(estimator: Any, rows: Rows) -> bool:
     """Whether the game can be replayed, and drawn."""
     return bool(
         rows.n_features == 2
+        and not learned_reals(estimator)
         and len(estimator.classes_) == 2
         and estimator.kernel_.space.is_flat
         and "plays" in estimator.history_

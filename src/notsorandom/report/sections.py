@@ -154,14 +154,16 @@ def spectrum_section(kernel: Any) -> Section:
     }
 
 
-def path_section(sizes: Array, accuracies: Mapping[str, Array], title: str) -> Section:
+def path_section(
+    sizes: Array, accuracies: Mapping[str, Array], title: str, quality: str = "Accuracy"
+) -> Section:
     """Accuracy by number of features, each (n_sizes,) or (n_trials, n_sizes), as shares."""
     found = []
     for name, values in accuracies.items():
         mean, spread = mean_and_spread(100 * np.atleast_2d(values))
         found.append(series(name, sizes, mean, marked=True, spread=spread))
     drawn = chart(title, "number of features", "%", found, log_x=True, ticks=sizes)
-    return {"kind": "charts", "title": "Accuracy by number of features", "charts": [drawn]}
+    return {"kind": "charts", "title": f"{quality} by number of features", "charts": [drawn]}
 
 
 def images_section(
