@@ -15,7 +15,6 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
-from threadpoolctl import threadpool_info
 
 from notsorandom import Ascent, FourierClassifier, FourierFeatures, FourierRegressor
 
@@ -81,26 +80,6 @@ def test_nested_parameters_in_a_grid_on_two_processes(windmill):
     np.testing.assert_array_equal(
         grid.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"]
     )
-
-
-def n_threads(X):
-    return np.full((len(X), 1), max([pool["num_threads"] for pool in threadpool_info()] or [1]))
-
-
-def test_two_processes_do_not_share_out_the_cores_twice(windmill):
-    """Each worker's linear algebra has its share of the cores, which joblib sees to."""
-    import os
-
-    X, y = windmill[:2]
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-
-    def most_threads(model, X, y):
-        return float(n_threads(X).max())
-
-    scores = cross_val_score(
-        FourierClassifier(4, smoothing=0.06), X, y, cv=2, n_jobs=2, scoring=most_threads
-    )
-    assert scores.max() <= max(1, cores // 2)
 
 
 def test_the_learned_kernel_in_other_machines(windmill):

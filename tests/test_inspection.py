@@ -11,7 +11,6 @@ from notsorandom.inspection import (
     bounds_by_round,
     mean_and_spread,
     moments,
-    possible_sizes,
     potential_on_grid,
     spread_out,
 )
@@ -202,7 +201,7 @@ def test_the_lower_bound_at_the_equilibrium_is_one(settings):
 def test_whole_degrees_are_not_parted():
     X, y = make_checkerboard(100, random_state=0)
     model = FourierFeatures(60, space=Sphere("degree", max_degree=6), random_state=0).fit(X, y)
-    sizes = possible_sizes(model.kernel_)
+    sizes = model.kernel_.possible_sizes()
     for size in range(1, model.kernel_.n_components + 1):
         if size in sizes:
             model.head(size)

@@ -214,3 +214,16 @@ def test_spectrum_as_images(rng):
         SpectrumDisplay.from_estimator(model, image_shape=(5, 5))
     with pytest.raises(ValueError, match="n_images=0 is not allowed"):
         SpectrumDisplay.from_estimator(model, image_shape=(4, 3), n_images=0)
+
+
+@pytest.mark.parametrize("n_samples", [300, 1500])
+def test_samples_have_the_colour_of_their_class(n_samples):
+    """Whatever order the game has them in, and whichever of them it was played on."""
+    X, y = make_windmill(n_samples, random_state=0)
+    classes = {tuple(point): label for point, label in zip(X, y, strict=True)}
+    for options in ({}, {"early_stopping": True}):
+        model = FourierClassifier(6, smoothing=0.06, random_state=0, **options).fit(X, y)
+        display = GameDisplay.from_estimator(model, X, y, rounds=[1])
+        assert len(display.X) == len(display.y)
+        for point, label in zip(display.X, display.y, strict=True):
+            assert classes[tuple(point)] == label

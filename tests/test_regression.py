@@ -169,6 +169,29 @@ def test_a_page_about_a_regression(wave, tmp_path, n_outputs, transformer):
     assert "Confusion on the" not in text
 
 
+def test_targets_that_are_all_zero(wave):
+    X, y = wave
+    model = FourierRegressor(5, smoothing=0.1, random_state=0).fit(X, 0 * y)
+    np.testing.assert_array_equal(model.predict(X), 0)
+
+
+def test_targets_that_are_no_numbers(wave):
+    X, y = wave
+    mixed = y.astype(object)
+    mixed[7] = None
+    with pytest.raises(ValueError, match=r"nan at sample 7|NaN"):
+        FourierRegressor().fit(X, mixed)
+    mixed[7] = "seven"
+    with pytest.raises(ValueError, match="words, such as 'seven'"):
+        FourierRegressor().fit(X, mixed)
+    with pytest.raises(ValueError, match="dates"):
+        FourierRegressor().fit(X, np.arange(len(y)).astype("datetime64[s]"))
+    with pytest.raises(ValueError, match="inf at sample"):
+        FourierRegressor().fit(X.astype(np.float32), 1e300 * y)
+    with pytest.raises(ValueError, match="for numbers use FourierRegressor"):
+        FourierClassifier().fit(X, y)
+
+
 def test_what_is_refused(wave):
     X, y = wave
     words = np.where(y > 0, "up", "down")

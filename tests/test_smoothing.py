@@ -89,13 +89,17 @@ def test_every_class_is_cut_alike(rng, share):
 
 
 def test_a_share_of_the_weight_is_held_out(rng):
-    weights = rng.uniform(0.1, 3, size=2000)
-    mask = held_out(np.zeros(2000, dtype=int), weights, 0.3, rng)
-    assert abs(weights[mask].sum() / weights.sum() - 0.3) < 0.01
+    weights = np.repeat([1.0, 100.0], [1900, 100])
+    shares = [
+        weights[held_out(np.zeros(2000, dtype=int), weights, 0.3, rng)].sum() / weights.sum()
+        for _ in range(10)
+    ]
+    np.testing.assert_allclose(shares, 0.3, atol=0.01)
 
 
 def test_the_only_sample_of_a_class_is_learned_from(rng):
     assert not held_out(np.zeros(1, dtype=int), np.ones(1), 0.9, rng).any()
+    assert not held_out(np.zeros(5, dtype=int), np.ones(5), 1 - 1e-13, rng).all()
 
 
 def test_folds_are_of_equal_weight_in_every_class(rng):

@@ -61,13 +61,15 @@ def test_the_model_is_the_same(rng, form, estimator):
 def test_nothing_is_made_dense(rng, n_samples, monkeypatch):
     """Twenty thousand columns, of which every row has eight."""
 
-    def checked(matrix, *arguments, **options):
-        assert np.prod(matrix.shape) < 10**6, "made dense"
-        return plain(matrix, *arguments, **options)
+    def bounded(plain):
+        def toarray(matrix, *arguments, **options):
+            assert np.prod(matrix.shape) < 10**6, "made dense"
+            return plain(matrix, *arguments, **options)
+
+        return toarray
 
     for kind in (sparse.csr_matrix, sparse.csr_array, sparse.csc_matrix, sparse.csc_array):
-        plain = kind.toarray
-        monkeypatch.setattr(kind, "toarray", checked)
+        monkeypatch.setattr(kind, "toarray", bounded(kind.toarray))
         monkeypatch.setattr(kind, "todense", None)
     columns = rng.integers(0, 20_000, size=(n_samples, 8))
     y = np.arange(n_samples) % 2

@@ -384,7 +384,11 @@ def test_trials_of_the_smoothing_are_shorter_than_the_game(monkeypatch):
 
     monkeypatch.setattr(learning, "Match", Recorded)
     X, y = make_checkerboard(400, random_state=0)
-    for n_rounds, expected in [("auto", [16, 16, 16, 60]), (90, [16, 16, 16, 90]), (12, [12] * 4)]:
+    for n_rounds, expected in [
+        ("auto", [32, 32, 32, 60]),
+        (90, [32, 32, 32, 90]),
+        (12, [32, 32, 32, 12]),
+    ]:
         lengths.clear()
         FourierFeatures(60, n_rounds=n_rounds, space="sphere", random_state=0).fit(X, y)
         assert lengths == expected

@@ -12,6 +12,9 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Langevin, Sphere
 from notsorandom.datasets import make_checkerboard
 from notsorandom.estimators import base
+from notsorandom.game import LOSSES, Player
+from notsorandom.linear import solve_machines
+from notsorandom.spaces import Euclidean
 
 ALL = pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier, FourierRegressor])
 
@@ -69,6 +72,25 @@ def test_every_estimator_goes_on(windmill, estimator, dtype):
     assert model.history_["seconds"][-1] > seconds
 
 
+def test_a_game_without_room_goes_on_from_before(rng):
+    """Harmonics that come in pairs: a round may take some of its peaks and leave the others."""
+    X = rng.standard_normal((200, 3))
+    y = X[:, 0] * X[:, 1] + 0.3 * X[:, 2] ** 3 > 0
+    space = Sphere("harmonic", max_degree=5, normalize=True)
+    settings = {"space": space, "phase": "paired", "smoothing": 0.06, "random_state": 0}
+    at_once = FourierFeatures(30, **settings).fit(X, y)
+    for first in (5, 7, 13):
+        model = FourierFeatures(first, warm_start=True, **settings).fit(X, y)
+        same(model.set_params(n_components=30).fit(X, y), at_once)
+
+
+def test_a_reweighted_game_is_as_long_as_its_play(windmill):
+    X, y = windmill[:2]
+    model = FourierFeatures(30, reweight=True, warm_start=True, smoothing=0.06, random_state=0)
+    with pytest.raises(ValueError, match="less than the 30 of the last fit"):
+        model.fit(X, y).set_params(n_components=8).fit(X, y)
+
+
 def test_without_a_seed_too(windmill):
     X, y = windmill[:2]
     model = FourierFeatures(10, warm_start=True).fit(X, y)
@@ -94,7 +116,10 @@ def test_going_on_needs_the_same_game(windmill):
         ({}, (X[1:], y[1:])),
         ({}, (X + 1e-9, y)),
         ({}, (X, np.roll(y, 1))),
+        ({}, (X, y, np.arange(len(y)))),
+        ({"space": Euclidean(center=[0.0, 0.1])}, (X, y)),
         ({"n_components": 9}, (X, y)),
+        ({"n_rounds": 1}, (X, y)),
     ]:
         parameters = model.get_params()
         with pytest.raises(ValueError, match=r"warm_start=True go"):
@@ -110,7 +135,7 @@ def test_going_on_needs_the_same_game(windmill):
 
 def test_a_plain_fit_keeps_no_game(windmill):
     model = FourierFeatures(10, random_state=0).fit(*windmill[:2])
-    assert model._paused is None
+    assert not hasattr(model, "_paused")
     size = len(pickle.dumps(model))
     model.set_params(warm_start=True).fit(*windmill[:2])
     assert len(pickle.dumps(model)) > size
@@ -126,10 +151,13 @@ def test_it_stops_by_itself(windmill, estimator, monkeypatch):
     size = model.kernel_.n_components
     assert model.status_ == "stopped"
     assert size < 600
-    best = np.argmin(model.validation_losses_)
+    best, least = 0, np.inf
+    for number, loss in enumerate(model.validation_losses_):
+        if loss < least - 1e-4:
+            best, least = number, loss
     assert (model.validation_scores_ <= 1).all()
     assert model.validation_sizes_[best] == size
-    assert len(model.validation_sizes_) - 1 - best >= 5
+    assert len(model.validation_sizes_) - 1 - best == 5
     assert (np.diff(model.validation_sizes_) >= 10).all()
     assert model.history_["n_frequencies"][-1] == size
     played = np.abs(model.dual_).sum(axis=1) > 0
@@ -159,15 +187,78 @@ def test_early_stopping_keeps_within_its_number(windmill):
 
 
 def test_held_out_samples_teach_no_features(windmill):
-    """They are those of a fit on the other samples alone."""
+    """They are those of a fit on the other samples alone, its smoothing too."""
     X, y = windmill[:2]
-    model = FourierFeatures(20, early_stopping=True, smoothing=0.06, random_state=0).fit(X, y)
+    model = FourierClassifier(20, early_stopping=True, random_state=0).fit(X, y)
     held, size = model._held_out, model.kernel_.n_components
     assert 0.08 < held.mean() < 0.12
     assert not model.dual_[held].any()
-    others = FourierFeatures(size, smoothing=0.06, random_state=0).fit(X[~held], y[~held])
+    others = FourierClassifier(size, random_state=0).fit(X[~held], y[~held])
+    assert others.smoothing_ == model.smoothing_
     np.testing.assert_array_equal(others.frequencies_, model.frequencies_)
     np.testing.assert_array_equal(others.dual_, model.dual_[~held])
+    # But the final model has seen all.
+    player = Player(LOSSES["hinge"](1.0), np.where(y == 1, 1.0, -1.0)[:, None])
+    coef, _, _ = solve_machines(model.kernel_.features(X), player, 1e-6)
+    np.testing.assert_allclose(model.coef_, coef, rtol=0.02, atol=0.02)
+    assert np.abs(others.coef_ - coef).max() > 10 * np.abs(model.coef_ - coef).max()
+    other_seed = FourierFeatures(20, early_stopping=True, random_state=1).fit(X, y)
+    assert (other_seed._held_out != held).any()
+
+
+def test_a_share_of_the_weight_is_held_out(windmill, rng):
+    X, y = windmill[:2]
+    weights = np.where(rng.uniform(size=len(y)) < 0.1, 30.0, 1.0)
+    model = FourierFeatures(10, early_stopping=True, smoothing=0.06, random_state=0)
+    held = model.fit(X, y, sample_weight=weights)._held_out
+    assert 0.05 < weights[held].sum() / weights.sum() < 0.13
+
+
+class StopsAtOnce:
+    def setup(self, estimator, context): ...
+
+    def on_fit_task_begin(self, estimator, context): ...
+
+    def on_fit_task_end(self, estimator, context):
+        return True
+
+    def teardown(self, estimator, context): ...
+
+
+@pytest.mark.parametrize("how", ["rounds", "auto", "few harmonics", "callback"])
+def test_there_is_a_look_at_the_end_however_it_comes(windmill, how):
+    X, y = windmill[:2]
+    settings = {"smoothing": 0.06, "random_state": 0}
+    if how == "rounds":
+        model = FourierClassifier(100, early_stopping=True, n_rounds=4, **settings)
+    elif how == "auto":
+        model = FourierClassifier("auto", n_rounds=1, **settings)
+    elif how == "few harmonics":
+        model = FourierClassifier("auto", space=Sphere(max_degree=3, normalize=True), **settings)
+    else:
+        model = FourierClassifier(20, early_stopping=True, **settings)
+        if not hasattr(model, "set_callbacks"):
+            pytest.skip("callbacks came with scikit-learn 1.9")
+        model.set_callbacks(StopsAtOnce())
+    model.fit(X, y)
+    assert len(model.validation_sizes_) >= 1
+    assert model.kernel_.n_components in model.validation_sizes_
+    if how == "rounds":
+        assert len(model.history_["plays"]) <= 4
+        assert model.validation_sizes_[-1] > 10
+    if how == "few harmonics":  # patience runs out, though there is nothing new to find
+        assert len(model.history_["plays"]) < 200
+
+
+@ALL
+def test_nothing_of_an_earlier_fit_remains(windmill, estimator):
+    X, y = windmill[:2]
+    model = estimator(12, early_stopping=True, smoothing=0.06, random_state=0).fit(X, y)
+    assert hasattr(model, "validation_sizes_")
+    model.set_params(early_stopping=False).fit(X, y)
+    assert not hasattr(model, "validation_sizes_")
+    if estimator is FourierFeatures:
+        assert not hasattr(model.set_params(loss="squared").fit(X, y), "classes_")
 
 
 def test_moments_of_a_fit_that_stopped_early(windmill):
@@ -265,6 +356,12 @@ class TestCallbacks:
             getattr(seventh, name)(X_test), getattr(expected, name)(X_test), rtol=1e-6
         )
         assert not {name for name in vars(model) if "callback" in name} - {"_skl_callbacks"}
+
+    def test_pairs_are_told_of_as_pairs(self, windmill):
+        watcher = Watcher()
+        model = FourierClassifier(12, phase="paired", smoothing=0.06, random_state=0)
+        model.set_callbacks(watcher).fit(*windmill[:2])
+        assert watcher.sizes == [2, 2, 4, 4, 6, 6, 8, 8, 10, 10, 12, 12]
 
     def test_can_stop_the_game(self, windmill):
         model = FourierClassifier(100, random_state=0).set_callbacks(Watcher(stop_at=10))

@@ -152,7 +152,8 @@ def generalization(
     if len(machines) > 1 or not player.loss.one_sided or math.isnan(complexity) or norm == 0:
         return math.nan
     scores = features @ machines[0].coef + machines[0].intercept
-    return margin_bound(player.targets[:, 0] * scores / norm, complexity)
+    margins = player.targets[:, 0] * scores / norm
+    return margin_bound(margins, complexity, counts=player.multiplicities)
 
 
 def solve_tasks(features: Array, player: Player) -> list[LinearMachine]:

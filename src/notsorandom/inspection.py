@@ -117,7 +117,7 @@ def bounds_by_round(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, Array
     rows, player = estimator._played_data(X, y)
     kernel, history = whole_kernel(estimator), estimator.history_
     counts = history["n_frequencies"] * kernel.space.n_columns(kernel.phase)
-    possible = np.flatnonzero(np.isin(counts, possible_sizes(kernel)))
+    possible = np.flatnonzero(np.isin(counts, kernel.possible_sizes()))
     rounds = spread_out(possible + 1, N_POINTS)
     upper = []
     for size in counts[rounds - 1]:
@@ -161,7 +161,7 @@ def accuracy_by_size(
     """
     rows, player = estimator._training_data(X, y).pair
     kernel = estimator.kernel_
-    possible = possible_sizes(kernel)
+    possible = kernel.possible_sizes()
     if sizes is None:
         sizes = spread_out(possible, N_POINTS).tolist()
     if not len(sizes) or not set(sizes) <= set(possible.tolist()):
@@ -187,7 +187,7 @@ def accuracy_by_size(
 
     accuracies = {
         name: np.array(
-            [quality(each.head(n)) if n in possible_sizes(each) else np.nan for n in sizes]
+            [quality(each.head(n)) if n in each.possible_sizes() else np.nan for n in sizes]
         )
         for name, each in kernels.items()
     }
@@ -287,9 +287,9 @@ def whole_kernel(estimator: Any) -> LearnedKernel:
     return estimator.average_kernel_
 
 
-def plane_of(estimator: Any, X: Any, y: Any) -> Array:
-    """The training samples as the game had them, if they can be drawn on a plane."""
-    rows, _ = estimator._played_data(X, y)
+def plane_of(estimator: Any, X: Any, y: Any) -> tuple[Array, Player]:
+    """The samples that the game was played on, if they can be drawn on a plane, and its player."""
+    rows, player = estimator._played_data(X, y)
     space = estimator.kernel_.space
     if rows.n_features != 2 or not space.is_flat:
         raise ValueError(
@@ -297,7 +297,7 @@ def plane_of(estimator: Any, X: Any, y: Any) -> Array:
             "columns on the Euclidean plane can be drawn as maps: leave X and y out, or use "
             "HistoryDisplay."
         )
-    return dense(rows.array)
+    return dense(rows.array), player
 
 
 def require_classes(estimator: Any) -> None:
@@ -307,15 +307,6 @@ def require_classes(estimator: Any) -> None:
             f"This {type(estimator).__name__} learned from real targets, but what was asked for is "
             "about classes: use HistoryDisplay, SpectrumDisplay or PathDisplay."
         )
-
-
-def possible_sizes(kernel: LearnedKernel) -> Array:
-    """Numbers of features that the kernel's head can have without parting a group."""
-    groups = kernel.space.groups(kernel.frequencies, kernel.phase)
-    last = np.zeros(groups.max() + 1, dtype=int)
-    last[groups] = np.arange(len(groups))  # later ones overwrite
-    whole = np.maximum.accumulate(last[groups]) == np.arange(len(groups))
-    return (np.flatnonzero(whole) + 1) * int(kernel.space.n_columns(kernel.phase))
 
 
 def spread_out(numbers: Array, n_points: int) -> Array:

@@ -133,6 +133,14 @@ class LearnedKernel:
             weights=normalized(self.weights[first]),
         )
 
+    def possible_sizes(self) -> Array:
+        """Numbers of features that its head can have, without parting some that come together."""
+        groups = self.space.groups(self.frequencies, self.phase)
+        last = np.zeros(groups.max() + 1, dtype=int)
+        last[groups] = np.arange(len(groups))  # later ones overwrite
+        whole = np.maximum.accumulate(last[groups]) == np.arange(len(groups))
+        return (np.flatnonzero(whole) + 1) * int(self.space.n_columns(self.phase))
+
 
 def normalized(weights: Array) -> Array:
     """The weights over their sum; uniform if they are all zero."""

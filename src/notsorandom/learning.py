@@ -120,13 +120,11 @@ class Game:
         rows: Rows,
         player: Player,
         n_components: int,
-        n_rounds: int | None,
         rng: np.random.Generator,
         verbose: int = 0,
     ) -> float:
         """Compare the candidates by short games on a part of the data."""
         room = TRIAL_SIZE * self.space.n_columns(self.phase)
-        n_rounds = min(TRIAL_SIZE, n_rounds or TRIAL_SIZE)
         seed = rng.integers(2**63)
         if self.dynamics == "primal_dual":
             room = n_components
@@ -141,7 +139,7 @@ class Game:
                     rows.take(train),
                     player.take(train),
                 )
-                result = self.play(part, pupil, room, smoothing, trial_rng, n_rounds=n_rounds)
+                result = self.play(part, pupil, room, smoothing, trial_rng, n_rounds=TRIAL_SIZE)
                 kernel = self.kernel(result, part, pupil)
                 coef, intercept, _ = solve_machines(kernel.features_of(part), pupil, TRIAL_GAP)
                 scores = decide(kernel.features_of(rows.take(test)), coef, intercept)

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 
 
@@ -55,7 +56,7 @@ def check_number(
 
 def check_flag(name: str, value: Any) -> None:
     """Raise ValueError unless the value is true or false."""
-    if not isinstance(value, bool):
+    if not isinstance(value, (bool, np.bool_)):
         raise ValueError(f"{name}={value!r} is not allowed: it must be True or False.")
 
 
@@ -83,3 +84,10 @@ def named_object(name: str, value: Any, known: dict[str, Any], needs: Collection
         )
     value.check()
     return clone(value)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values of a parameter are equal, arrays too."""
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.array_equal(one, other)
+    return type(one) is type(other) and bool(one == other)

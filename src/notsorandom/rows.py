@@ -51,7 +51,7 @@ class Rows:
         return dtype
 
     @cached_property
-    def multiplicities(self) -> Array:
+    def weight_column(self) -> Array:
         """The weights, of shape (n_samples, 1), all one if none were given."""
         return np.ones((len(self), 1), dtype=self.dtype) if self.weights is None else self.weights
 

@@ -17,7 +17,7 @@ MAX_ROWS = 2048
 # Of this many or fewer, every sample is asked once, by games on the other three fourths, and the
 # best candidate is taken as it is: few samples are often noisy ones. Of more, half are asked by a
 # game on the others.
-FEW_ROWS, FEW_FOLDS = 1024, 4
+FEW_SAMPLES, N_FOLDS = 1024, 4
 # Of many samples with classes, another must beat the first by so many standard errors: what is
 # at stake is less than the luck of a short game's starts, which they don't count.
 CLEARLY = 2.0
@@ -52,8 +52,8 @@ def choose_smoothing(
     chosen = rng.permutation(len(codes))[:MAX_ROWS]
     if np.bincount(codes[chosen], minlength=codes.max() + 1).min() < LEAST_MEMBERS:
         return CANDIDATES[0]
-    few = len(codes) <= FEW_ROWS
-    parts = folds(codes[chosen], weights[chosen], FEW_FOLDS if few else 2, rng)
+    few = len(codes) <= FEW_SAMPLES
+    parts = folds(codes[chosen], weights[chosen], N_FOLDS if few else 2, rng)
     splits = [(chosen[parts != part], chosen[parts == part]) for part in np.unique(parts)]
     if not few:
         del splits[1:]

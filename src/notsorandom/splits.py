@@ -15,7 +15,8 @@ def held_out(codes: Array, weights: Array, share: float, rng: np.random.Generato
 
     At least one sample of every class is not.
     """
-    return places(codes, weights, rng) > (1 - share) - ROUNDING
+    place = places(codes, weights, rng)
+    return (place > 0) & (place > (1 - share) - ROUNDING)
 
 
 def folds(codes: Array, weights: Array, n_folds: int, rng: np.random.Generator) -> Array:

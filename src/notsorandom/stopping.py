@@ -25,7 +25,7 @@ class Validation:
     ----------
     kernel_of : callable
         Makes the kernel of a game's result.
-    part, rest : tuples of Rows and Player
+    played, held : tuples of Rows and Player
         What the game is played on, and what it is watched on.
     n_iter_no_change : int
         So many looks without a smaller loss end the game.
@@ -37,20 +37,20 @@ class Validation:
     sizes, losses, scores : lists
         Numbers of features that were looked at, and how good they are on the held-out samples.
     best : GameResult
-        The game when the loss was least.
+        The game when the loss was last smaller by `tol` than ever before.
     """
 
     def __init__(
         self,
         kernel_of: Callable[[GameResult], LearnedKernel],
-        part: tuple[Rows, Player],
-        rest: tuple[Rows, Player],
+        played: tuple[Rows, Player],
+        held: tuple[Rows, Player],
         n_iter_no_change: int,
         tol: float,
     ) -> None:
         self.kernel_of = kernel_of
-        self.part = part
-        self.rest = rest
+        self.played = played
+        self.held = held
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
         self.sizes: list[int] = []
@@ -59,24 +59,29 @@ class Validation:
         self.best: GameResult | None = None
         self._least = float("inf")
         self._since = 0
+        self._progress = 0
 
     def says_stop(self, match: Match) -> bool:
-        """Look at the game after a round."""
-        size = len(match.found) * match.space.n_columns(match.phase)
-        last = self.sizes[-1] if self.sizes else 0
-        ended = len(match.found) >= match.n_frequencies
-        if size == last or (not ended and size < last + max(FIRST_SIZE, GROWTH * last)):
+        """Look at the game after a round, if enough has happened since the last look."""
+        # Where frequencies are found again, rounds may bring nothing new but their weights.
+        progress = max(match.n_features, len(match.history))
+        if progress < self._progress + max(FIRST_SIZE, GROWTH * self._progress):
             return False
+        self._progress = progress
+        self.look(match)
+        return self._since >= self.n_iter_no_change
+
+    def look(self, match: Match) -> None:
+        """See how good the features found so far are."""
         result = match.result()
-        kernel, (rows, player) = self.kernel_of(result), self.part
+        kernel, (rows, player) = self.kernel_of(result), self.played
         coef, intercept, _ = solve_machines(kernel.features_of(rows), player, GAP)
-        held_rows, held_player = self.rest
+        held_rows, held_player = self.held
         values = decide(kernel.features_of(held_rows), coef, intercept)
-        self.sizes.append(size)
+        self.sizes.append(match.n_features)
         self.losses.append(loss(held_player, values))
         self.scores.append(score(held_player, values))
         if self.losses[-1] < self._least - self.tol:
             self.best, self._least, self._since = result, self.losses[-1], 0
         else:
             self._since += 1
-        return self._since >= self.n_iter_no_change

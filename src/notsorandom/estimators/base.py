@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from notsorandom.certify import certify
 from notsorandom.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from notsorandom.estimators.reading import Reading
-from notsorandom.estimators.targets import check_classes, check_outputs, check_reals
+from notsorandom.estimators.targets import (
+    check_classes,
+    check_finite,
+    check_labels,
+    check_outputs,
+    check_reals,
+)
 from notsorandom.estimators.weights import check_sample_weight, class_factors
 from notsorandom.game import (
     LOSSES,
@@ -31,7 +37,7 @@ from notsorandom.game import (
 )
 from notsorandom.kernel import LearnedKernel
 from notsorandom.learning import DYNAMICS, WEIGHTINGS, Game
-from notsorandom.parameters import check_choice, check_flag, check_number, named_object
+from notsorandom.parameters import check_choice, check_flag, check_number, named_object, same
 from notsorandom.rows import Array, Rows
 from notsorandom.scoring import signs, strata
 from notsorandom.search import SEARCHES
@@ -44,7 +50,16 @@ FLOATS = [np.float64, np.float32]
 # With n_components="auto", there are never more than this.
 MOST_COMPONENTS = 2000
 # A longer game may differ in these from the one that it goes on with.
-FREE_PARAMETERS = ("n_components", "n_rounds", "warm_start", "random_state", "verbose")
+FREE_PARAMETERS = (
+    "n_components",
+    "n_rounds",
+    "validation_fraction",
+    "n_iter_no_change",
+    "tol",
+    "warm_start",
+    "random_state",
+    "verbose",
+)
 # What a game teaches an estimator; a transformer needs no more than this.
 LEARNED = (
     "classes_",
@@ -67,6 +82,13 @@ LEARNED = (
     "_weights",
     "_held_out",
 )
+
+
+class Paused(NamedTuple):
+    """A game that may be gone on with."""
+
+    identity: dict[str, Any]
+    checkpoint: Checkpoint
 
 
 class FourierEstimator(CallbackSupportMixin, BaseEstimator):
@@ -156,6 +178,8 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         return self
 
     def _fit(self, game: Game, X: Any, y: Any, sample_weight: Any, tasks: Tasks) -> None:
+        # What an earlier fit learned is of use to a game that goes on, and gone otherwise.
+        learned = {name: self.__dict__.pop(name) for name in LEARNED if name in self.__dict__}
         reading = self._read(game.space, X, y, sample_weight)
         n_components = self._most_components()
         n_rounds = None if self.n_rounds == "auto" else int(self.n_rounds)
@@ -173,22 +197,24 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
                 self.n_iter_no_change,
                 float(self.tol),
             )
-        identity = self._identity(*reading.pair) if self.warm_start else ""
-        checkpoint = self._continued(identity)
+        checkpoint = self._continued(reading, learned)
         if checkpoint is not None:
-            pass  # the smoothing too is that of the game that goes on
+            self.smoothing_ = learned["smoothing_"]
         elif self.smoothing == "auto":
             self.smoothing_ = game.choose_smoothing(
-                *played.pair, n_components, n_rounds, choice_rng, self.verbose
+                *played.pair, n_components, choice_rng, self.verbose
             )
         else:
             self.smoothing_ = float(self.smoothing)
+        match: Match | None = None
 
-        def watch(match: Match) -> bool:
-            self._paused = (identity, match.last) if self.warm_start else None
-            size = len(match.found) * match.space.n_columns(match.phase)
-            told = tasks.features_found(size, lambda n: self._if_stopped(game, match, n, played))
-            return (validation is not None and validation.says_stop(match)) or told
+        def watch(now: Match) -> bool:
+            nonlocal match
+            match = now
+            told = tasks.features_found(
+                now.n_features, lambda n: self._if_stopped(game, now, n, reading, played)
+            )
+            return (validation is not None and validation.says_stop(now)) or told
 
         result = game.play(
             *played.pair,
@@ -200,7 +226,11 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             watch,
             checkpoint,
         )
-        if validation is not None:
+        if self.warm_start and match is not None:
+            self._paused = Paused(self._identity(reading), match.last)
+        if validation is not None and match is not None:
+            if not validation.sizes or validation.sizes[-1] != match.n_features:
+                validation.look(match)  # at the end, however it came
             assert validation.best is not None
             result = replace(validation.best, status=result.status)
             self.validation_sizes_ = np.array(validation.sizes)
@@ -224,12 +254,14 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         """Do what is left once the kernel is learned."""
 
     def _if_stopped(
-        self, game: Game, match: Match, n_components: int, played: Reading
+        self, game: Game, match: Match, n_components: int, reading: Reading, played: Reading
     ) -> dict[str, Any]:
         """Attributes of the estimator, had the game ended at so many features."""
         other, result = copy.copy(self), match.result()
-        other._take(result, game.plain_kernel(result).head(n_components), played)
-        other._finish(*played.pair)
+        kernel = game.plain_kernel(result)
+        sizes = kernel.possible_sizes()
+        other._take(result, kernel.head(int(sizes[sizes >= n_components].min())), played)
+        other._finish(*reading.pair)
         return dict(vars(other))
 
     def _stops_early(self) -> bool:
@@ -245,45 +277,52 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         mask = held_out(strata(player), player.multiplicities, share, rng)
         if not mask.any():
             raise ValueError(
-                f"validation_fraction={share} of {len(rows)} samples leaves none to validate on: "
+                f"validation_fraction={share} of {len(rows)} different samples leaves none to "
+                "validate on: "
                 "give more samples, a larger fraction, or early_stopping=False and a number for "
                 "n_components."
             )
         self._held_out = reading.spread(mask)
         return reading.take(~mask), reading.take(mask)
 
-    def _identity(self, rows: Rows, player: Player) -> str:
-        """What must be the same for a game to go on: the data, and most parameters."""
+    def _identity(self, reading: Reading) -> dict[str, Any]:
+        """What must be the same for a game to go on: most parameters, and the data."""
+        rows, player = reading.pair
         content = hashlib.blake2b()
         X = rows.array
         samples = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
         for array in (*samples, player.targets, player.multiplicities):
             content.update(np.ascontiguousarray(array).tobytes())
-        parameters = self.get_params()
-        fixed = {name: parameters[name] for name in parameters if name not in FREE_PARAMETERS}
-        return f"{fixed!r} {content.hexdigest()}"
+        parameters = {
+            name: type(value) if hasattr(value, "get_params") else copy.deepcopy(value)
+            for name, value in self.get_params().items()
+            if name not in FREE_PARAMETERS
+        }
+        return parameters | {"data": content.hexdigest()}
 
-    def _continued(self, identity: str) -> Checkpoint | None:
+    def _continued(self, reading: Reading, learned: dict[str, Any]) -> Checkpoint | None:
         """Where the last fit's game stopped, if this fit is to go on from there."""
-        paused = getattr(self, "_paused", None)
-        self._paused = None
+        paused = self.__dict__.pop("_paused", None)
         if not self.warm_start or paused is None:
             return None
-        known, checkpoint = paused
-        if known != identity:
+        identity = self._identity(reading)
+        other = [name for name in identity if not same(identity[name], paused.identity.get(name))]
+        if other:
             raise ValueError(
-                "warm_start=True goes on with the game of the last fit, but the data or parameters "
-                f"are others (all but {', '.join(FREE_PARAMETERS)} must be the same): give the "
-                "same, or set warm_start=False to begin anew."
+                f"warm_start=True goes on with the game of the last fit, but {', '.join(other)} "
+                "was another then: give the same, or set warm_start=False to begin anew."
             )
-        if self._most_components() < self.kernel_.n_components and not self.reweight:
-            raise ValueError(
-                f"n_components={self.n_components} is less than the {self.kernel_.n_components} "
-                "features that the last fit has, which warm_start=True goes on with: give at least "
-                "as many, use features_.head(), or set warm_start=False."
-            )
-        found: Checkpoint = checkpoint
-        return found
+        kernel, history = learned["average_kernel_"], learned["history_"]
+        asked = {"n_components": self.n_components, "n_rounds": self.n_rounds}
+        had = {"n_components": kernel.n_components, "n_rounds": len(history["seconds"])}
+        for name, number in asked.items():
+            if number != "auto" and number < had[name]:
+                raise ValueError(
+                    f"{name}={number} is less than the {had[name]} of the last fit, which "
+                    "warm_start=True goes on with: give at least as many, use features_.head(), "
+                    "or set warm_start=False."
+                )
+        return paused.checkpoint
 
     def certificate(self, X: Any, y: Any, bandwidth: float | None = None) -> Certificate:
         """Bound how far the learned kernel is from the best one for the training data.
@@ -314,7 +353,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             average = getattr(self, "average_kernel_", None)
             if average is not None and "plays" in self.history_ and self._held_out is None:
                 played = (average, self.history_)
-        return certify(
+        found = certify(
             self.kernel_,
             *reading.pair,
             duals,
@@ -323,6 +362,9 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             bandwidth,
             played,
         )
+        if self._weights is None and getattr(self, "class_weight", None) is None:
+            return found
+        return replace(found, generalization=math.nan)  # it is about samples all drawn alike
 
     def report(
         self,
@@ -405,7 +447,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         X = sparse.csr_array(X) if sparse.issparse(X) else X
         y = np.asarray(y)
         if of_classes:
-            check_classification_targets(y)
+            check_labels(y, type(self).__name__)
         if first:
             self._weights = check_sample_weight(sample_weight, X.shape[0], X.dtype)
         weights = self._weights
@@ -426,7 +468,9 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             if factors is not None:
                 weights = factors if weights is None else weights * factors
         else:
-            targets = y.astype(X.dtype).reshape(len(y), -1)
+            with np.errstate(over="ignore"):
+                targets = y.astype(X.dtype).reshape(len(y), -1)
+            check_finite(targets)
             if first:
                 self.n_outputs_, self._flat = targets.shape[1], y.ndim == 1
             check_outputs(targets.shape[1], self.n_outputs_)

@@ -7,6 +7,8 @@ from typing import Any
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
+
+    CALLBACK_FRAMES = 1  # between who calls fit and fit
 except ImportError:  # before scikit-learn 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
@@ -16,8 +18,10 @@ except ImportError:  # before scikit-learn 1.9
         """Return the method."""
         return method
 
+    CALLBACK_FRAMES = 0
 
-__all__ = ["CallbackSupportMixin", "Tasks", "with_callbacks"]
+
+__all__ = ["CALLBACK_FRAMES", "CallbackSupportMixin", "Tasks", "with_callbacks"]
 
 
 class Tasks:

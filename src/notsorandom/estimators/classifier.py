@@ -35,7 +35,8 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         Largest duality gap of the final SVMs, relative to the objective. They are solved to 1e-3;
         where that can't be reached (at a huge `C`), a ``ConvergenceWarning`` says so.
     classes_, frequencies_, phases_, kernel_, history_, status_, smoothing_, dual_, average_dual_, \
-    validation_sizes_, validation_losses_, validation_scores_
+    average_kernel_, validation_sizes_, validation_losses_, validation_scores_, n_features_in_, \
+    feature_names_in_
         As in :class:`FourierFeatures`.
 
     Examples
@@ -99,6 +100,10 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
     def decision_function(self, X: Any) -> Array:
         """Signed distance to the border, up to scale.
 
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
@@ -108,6 +113,15 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> Array:
-        """Class of each sample."""
+        """Class of each sample.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
         codes = predicted_codes(self._scores(X))
         return self.classes_[codes]

@@ -66,19 +66,21 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fourier
         Factors of the samples' weights by class; ``"balanced"`` gives every class the same weight
         in all.
     early_stopping : bool, default=False
-        Hold out some of the samples, and stop when the features no longer help there; the number
-        of features that did best is kept. The final model of a predictor sees all samples.
+        Hold out some of the samples, and stop when the features no longer help there. Those are
+        kept that there were when the loss was last smaller than before. The final model of a
+        predictor sees all samples.
     validation_fraction : float, default=0.1
-        Share of every class that is held out.
+        Share of the samples that is held out, of every class alike; not the only one of a class.
     n_iter_no_change : int, default=5
         Stop after so many looks at the held-out samples without a smaller loss. There is a look
-        whenever there are ten features more, or a tenth more.
+        whenever there are ten features more and a tenth more, and one at the end.
     tol : float, default=1e-4
         What a loss must be smaller by, to count.
     warm_start : bool, default=False
         Go on with the game of the last fit, which must have had ``warm_start=True`` too, the same
-        data and the same parameters but for `n_components`: 50 features and then 100 are the same
-        as 100 at once.
+        data, and the same parameters but for more `n_components` or `n_rounds`: 50 features and
+        then 100 are the same as 100 at once. With ``dynamics="primal_dual"`` there is no game to
+        go on with, and it begins anew.
     random_state : int, RandomState instance or None, default=None
         Seed of the search's starting points, and of what is held out.
     verbose : int, default=0
@@ -99,8 +101,8 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fourier
     history_ : dict of str to ndarray
         One value a round; see :class:`notsorandom.game.Round`.
     status_ : {"complete", "stopped", "flat"}
-        ``"stopped"`` before there were `n_components`, early or by a callback; ``"flat"`` if
-        there was nothing to find.
+        How the game ended: with all its features or rounds, stopped early or by a callback, or
+        with nothing to find.
     smoothing_ : float
     dual_, average_dual_ : ndarrays of shape (n_samples, n_tasks)
         Where the dual player ended, and where it was on average: dual variables times labels.
@@ -125,7 +127,8 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fourier
     the last digit, and the order of the samples doesn't matter; beyond that, random draws differ.
 
     With scikit-learn 1.9 or later, callbacks can be set (``set_callbacks``): a task is one feature
-    learned, and a callback that asks for it stops the game at the end of the round.
+    learned (with ``dynamics="gradient"``), before any reweighting, and a callback that asks for it
+    stops the game at the end of the round.
 
     References
     ----------
@@ -161,7 +164,8 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fourier
 
         They are the features that a fit with that `n_components` and the same smoothing finds,
         so one fit gives every smaller size. On the sphere's harmonics, those found again later
-        have the weight of the longer game; with ``reweight=True`` they are the first of those
+        have the weight of the longer game, and a short fit may fill the end of its room with
+        others; `dual_` is the longer game's; with ``reweight=True`` they are the first of those
         that were kept.
         """
         check_is_fitted(self)

@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from notsorandom.estimators.base import FLOATS, FourierEstimator
+from notsorandom.estimators.callbacks import CALLBACK_FRAMES
 from notsorandom.estimators.features import FourierFeatures
 from notsorandom.game import Player
 from notsorandom.learning import DUALITY_GAP
@@ -33,7 +34,7 @@ class FourierPredictor(FourierEstimator):
                 f"The final model was solved to a relative duality gap of {self.duality_gap_:.1e}, "
                 f"not to {DUALITY_GAP:.0e}: try a smaller C.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=4 + CALLBACK_FRAMES,
             )
 
     def _scores(self, X: Any) -> Array:

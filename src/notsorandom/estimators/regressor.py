@@ -41,7 +41,8 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         As in :class:`FourierClassifier`.
     n_outputs_ : int
     frequencies_, phases_, kernel_, history_, status_, smoothing_, dual_, average_dual_, \
-    validation_sizes_, validation_losses_, validation_scores_
+    average_kernel_, validation_sizes_, validation_losses_, validation_scores_, n_features_in_, \
+    feature_names_in_
         As in :class:`FourierFeatures`.
 
     Examples
@@ -105,6 +106,10 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
 
     def predict(self, X: Any) -> Array:
         """Predict the targets.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
 
         Returns
         -------

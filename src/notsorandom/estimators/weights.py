@@ -14,12 +14,15 @@ def check_sample_weight(sample_weight: Any, n_samples: int, dtype: Any) -> Array
     """Return the weights as an array, or None for None; raise ValueError if they can't be ones."""
     if sample_weight is None:
         return None
-    try:
-        weights = np.asarray(sample_weight).astype(dtype)
-    except (TypeError, ValueError) as error:
+    weights = np.asarray(sample_weight)
+    if weights.dtype.kind == "O":
+        weights = np.asarray([value for value in weights.ravel()]).reshape(weights.shape)
+    if weights.dtype.kind not in "biuf":
         raise ValueError(
-            f"sample_weight={sample_weight!r} is not allowed: it must be numbers, one a sample."
-        ) from error
+            f"sample_weight has values of type {weights.dtype}, such as "
+            f"{weights.ravel()[:1].tolist()}: it must be numbers, one a sample."
+        )
+    weights = weights.astype(np.float64)
     if weights.ndim == 0:
         weights = np.full(n_samples, weights)
     if weights.shape != (n_samples,):
@@ -38,7 +41,14 @@ def check_sample_weight(sample_weight: Any, n_samples: int, dtype: Any) -> Array
             "sample_weight is zero for all samples, which leaves none to learn from: give some of "
             "them weight."
         )
-    return weights
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = weights.astype(dtype)
+    if not np.isfinite(rounded).all() or ((weights > 0) & (rounded == 0)).any():
+        raise ValueError(
+            f"sample_weight is from {weights[weights > 0].min()} to {weights.max()}, which "
+            f"{np.dtype(dtype)} can't hold: scale the weights, or give X in float64."
+        )
+    return rounded
 
 
 def class_factors(

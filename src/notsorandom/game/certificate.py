@@ -167,20 +167,24 @@ def regret_bound(player: Player, bound: float, plays: Array, steps: Array) -> fl
     return 0.5 * total / float(plays.sum())
 
 
-def margin_bound(margins: Array, complexity: float, delta: float = 0.05) -> float:
+def margin_bound(
+    margins: Array, complexity: float, delta: float = 0.05, counts: Array | None = None
+) -> float:
     r"""Bound the error by the margins of a unit-norm decision function.
 
     .. math:: \min_\theta \; \tfrac1n \#\{i : m_i \le \theta\} + \tfrac{2}{\theta} \mathcal R
        + \sqrt{\tfrac{\log \log_2 (2 / \theta)}{n}} + 3 \sqrt{\tfrac{\log (2 / \delta)}{n}}
 
     with the Rademacher complexity :math:`\mathcal R`. The third term pays for choosing
-    :math:`\theta` after having seen the samples.
+    :math:`\theta` after having seen the samples. Each margin may be that of several samples,
+    `counts` of them.
     """
-    n_samples = len(margins)
+    counts = np.ones(len(margins)) if counts is None else counts
+    n_samples = float(counts.sum())
     best = math.inf
     for theta in np.unique(np.clip(margins, 0, 1)):
         if theta > 0:
-            below = float(np.mean(margins < theta))
+            below = float(np.average(margins < theta, weights=counts))
             choice = math.sqrt(math.log(max(math.log2(2 / theta), 1)) / n_samples)
             best = min(best, below + 2 * complexity / theta + choice)
     return best + 3 * math.sqrt(math.log(2 / delta) / n_samples)

@@ -205,7 +205,7 @@ def play(
     match = Match(rows, player, **settings)
     while (record := match.play_round()) is not None:
         if watch is not None:
-            watch(record, match.last.dual)
+            watch(record, match.before)
     return match.result()
 
 
@@ -247,8 +247,10 @@ class Match:
     Attributes
     ----------
     last : Checkpoint
-        The start of the last round. It is where a longer game goes on from, since the last round
-        of a shorter one may have had no room for all of its peaks.
+        The start of the last round, or of the first that had no room for all of its peaks: it is
+        where a longer game goes on from.
+    before : ndarray of shape (n_samples, n_tasks)
+        The dual variables that the last round started from.
     """
 
     def __init__(
@@ -281,7 +283,7 @@ class Match:
             checkpoint = self._checkpoint(found, [], dual, np.zeros_like(dual), 0, True)
         elif checkpoint.history:
             self.began -= checkpoint.history[-1]["seconds"]
-        self.last = checkpoint
+        self.last, self.cramped = checkpoint, False
         self.space = checkpoint.space
         self.rng.bit_generator.state = checkpoint.random
         self.found, self.history = checkpoint.found.copy(), list(checkpoint.history)
@@ -298,6 +300,11 @@ class Match:
     def _checkpoint(self, *state: Any) -> Checkpoint:
         return Checkpoint(self.space, self.rng.bit_generator.state, *state)
 
+    @property
+    def n_features(self) -> int:
+        """Real features found so far."""
+        return len(self.found) * int(self.space.n_columns(self.phase))
+
     def play_round(self) -> Round | None:
         """Play one round and return its record, or None if the game is over."""
         rows, player, space, phase = self.rows, self.player, self.space, self.phase
@@ -307,7 +314,8 @@ class Match:
         start = self._checkpoint(
             self.found.copy(), self.history[:], self.dual, self.dual_total, self.plays, self.flat
         )
-        dual, measure = self.dual, player.measure(self.dual)
+        self.before = dual = self.dual
+        measure = player.measure(dual)
         landscape = Landscape(space, rows, measure, self.smoothing, phase)
         peaks = self.search.find(landscape, room, self.rng)
         groups = space.groups(peaks.frequencies, phase)
@@ -318,7 +326,9 @@ class Match:
         fitting = self.found.fitting(peaks.frequencies, groups, room)
         if not fitting:
             return None
-        self.last = start
+        if not self.cramped:
+            self.last = start
+        self.cramped = self.cramped or len(fitting) < len(peaks)
         peaks = peaks.take(fitting)
         phases = space.phases(peaks.amplitudes)
         scales = scales[fitting]

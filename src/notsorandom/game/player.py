@@ -89,7 +89,7 @@ class Player:
             return dual
         # A cone's part inside a ball: scaled down.
         norms = np.sqrt(self.weighted(np.square(dual, dtype=np.float64)).sum(axis=0))
-        radius = self.radius
+        radius = max(self.radius, np.finfo(np.float64).tiny)
         return dual * np.minimum(1, radius / np.maximum(norms, radius)).astype(dual.dtype)
 
     def gradient(self, dual: Array, response: Array) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 from notsorandom.inspection import Moment, moments, plane_of, potential_on_grid, require_classes
 from notsorandom.plots.drawing import BLUE, RED, RESOLUTION, import_pyplot, mesh
 from notsorandom.rows import Array, Rows
+from notsorandom.scoring import predicted_codes
 
 
 class GameDisplay:
@@ -60,14 +61,15 @@ class GameDisplay:
             Counted from one; by default the first, the last, and one in between.
         ax : array of matplotlib Axes of shape (3, n_rounds), optional
         """
-        plane = plane_of(estimator, X, y)
+        plane, player = plane_of(estimator, X, y)
         require_classes(estimator)
         if len(estimator.classes_) != 2:
             raise ValueError(
                 f"The model has {len(estimator.classes_)} classes, but a game is drawn for two: "
                 "use HistoryDisplay and SpectrumDisplay."
             )
-        return cls(plane, np.asarray(y), moments(estimator, X, y, rounds)).plot(ax)
+        labels = estimator.classes_[predicted_codes(player.targets)]
+        return cls(plane, labels, moments(estimator, X, y, rounds)).plot(ax)
 
     def plot(self, ax: Any = None) -> GameDisplay:
         """Draw a column for each moment on `ax`, or on a new figure."""

@@ -92,7 +92,7 @@ class SpectrumDisplay:
             return cls(kernel, image_shape=image_shape, n_images=n_images).plot(ax)
         if X is None:
             return cls(kernel).plot(ax)
-        plane = plane_of(estimator, X, y)
+        plane, _ = plane_of(estimator, X, y)
         last = len(estimator.history_["potential"])
         return cls(kernel, (plane, moments(estimator, X, y, [last])[0])).plot(ax)
 

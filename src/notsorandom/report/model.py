@@ -68,7 +68,8 @@ def write_report(
     sizes, accuracies = accuracy_by_size(estimator, X, y, X_seen, y_seen)
     of_reals = learned_reals(estimator)
     quality = "R^2" if of_reals else "accuracy"
-    scores = scores_of(estimator, rows, player, X_seen)
+    training = estimator._training_data(X, y)
+    scores = scores_of(estimator, training.rows, training.player, X_seen)
     reached = quality_of(
         estimator, scores, np.asarray(y_seen) if of_reals else column_or_1d(y_seen)
     )
@@ -84,7 +85,7 @@ def write_report(
                 (f"{where} {quality}", f"{reached:.2%}"),
                 ("features", f"{kernel.n_components:,}"),
                 ("frequencies", f"{len(kernel.weights):,}"),
-                ("training samples", f"{len(rows):,}"),
+                ("training samples", f"{len(estimator.dual_):,}"),
                 ("input columns", f"{rows.n_features:,}"),
                 learned_from,
                 ("space", type(kernel.space).__name__),

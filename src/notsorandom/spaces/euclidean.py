@@ -284,7 +284,7 @@ class Euclidean(BaseEstimator):
     def complexity(self, rows: Rows, bandwidth: float, phase: str) -> float:
         r"""Rademacher complexity: :math:`3 R_\omega R_x \sqrt{R_\lambda / n}` (Appendix D)."""
         reach = bandwidth * self.radius(rows)
-        return 3 * reach * math.sqrt(self.bound(rows.n_features, phase) / len(rows))
+        return 3 * reach * math.sqrt(self.bound(rows.n_features, phase) / rows.total_weight)
 
     def sample_size(self, rows: Rows, bandwidth: float) -> float:
         """Samples that the concentration of the potential asks for."""

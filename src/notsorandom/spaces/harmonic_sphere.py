@@ -228,7 +228,7 @@ class HarmonicSphere(Spherical):
         r"""Rademacher complexity, by Massart's lemma for so many harmonics and their signs."""
         count = count_harmonics(rows.n_features, self.max_degree)
         bound = self.bound(rows.n_features, phase)
-        return math.sqrt(2 * bound * math.log(2 * count) / len(rows))
+        return math.sqrt(2 * bound * math.log(2 * count) / rows.total_weight)
 
     def n_columns(self, phase: str) -> int:
         """Real features a frequency."""

@@ -115,7 +115,7 @@ class ZonalSphere(Spherical):
 
         count = rows.total_weight
         total, squares, pull, half = rows.add(
-            moments, rows.multiplicities, width=4 * len(frequencies)
+            moments, rows.weight_column, width=4 * len(frequencies)
         )
         mean = total / rows.dtype.type(count)
         noise = (smoothing * self.scale) ** 2 * degrees * (degrees + rows.n_features - 2)
@@ -182,7 +182,7 @@ class ZonalSphere(Spherical):
         def moments(X: Array, weights: Array) -> tuple[Array, ...]:
             return weighted_moments(zonal(X @ poles.T, degrees, X.shape[1]), weights)
 
-        total, squares = rows.add(moments, rows.multiplicities, width=3 * len(frequencies))
+        total, squares = rows.add(moments, rows.weight_column, width=3 * len(frequencies))
         return 1 / np.sqrt(variance_of(total, squares, rows.total_weight))
 
     def features(self, X: Array, frequencies: Array, phases: Array, phase: str) -> Array:
