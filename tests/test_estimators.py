@@ -34,7 +34,7 @@ def test_scikit_learn_contract(estimator, check):
 
 @parametrize_with_checks(
     [
-        estimator(20, space=sphere)
+        estimator(20, space=sphere, smoothing=0.06)
         for estimator in (FourierFeatures, FourierClassifier)
         for sphere in (Sphere(normalize=True), Sphere("harmonic", normalize=True))
     ]

@@ -74,7 +74,8 @@ class Rows:
         if sparse.issparse(self.array):
             held = self.array.nnz // max(1, len(self))
         row_bytes = max(1, held, width) * self.dtype.itemsize
-        step = int(np.clip(BLOCK_BYTES // row_bytes, *BLOCK_ROWS))
+        least, most = BLOCK_ROWS
+        step = max(least, min(most, BLOCK_BYTES // row_bytes))
         return (slice(start, start + step) for start in range(0, len(self), step))
 
     def add(
