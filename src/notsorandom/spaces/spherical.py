@@ -121,7 +121,9 @@ def unit_rows(X: Any, normalize: bool) -> Any:
 def directions(vectors: Any) -> Any:
     """Rows over their norms, whose squares never overflow."""
     if sparse.issparse(vectors):
-        return (sparse.diags_array(1 / lengths(vectors)) @ vectors).astype(vectors.dtype).tocsr()
+        scaled = vectors.copy()
+        scaled.data /= np.repeat(lengths(vectors), np.diff(vectors.indptr)).astype(scaled.dtype)
+        return scaled
     scaled = vectors / np.abs(vectors).max(axis=1, keepdims=True)
     scaled /= np.sqrt(np.einsum("ij,ij->i", scaled, scaled))[:, None]
     return scaled
