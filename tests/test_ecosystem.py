@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import sklearn
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import VotingClassifier
@@ -18,6 +19,7 @@ from sklearn.svm import SVC
 
 from notsorandom import Ascent, FourierClassifier, FourierFeatures, FourierRegressor
 
+SKLEARN = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
 
 
@@ -28,6 +30,8 @@ def frame(kind, X, names=("width", "height")):
 @pytest.mark.parametrize("kind", FRAMES)
 @pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier, FourierRegressor])
 def test_frames_are_taken_and_their_names_checked(windmill, kind, estimator):
+    if kind == "polars" and SKLEARN < (1, 9) and not hasattr(pl.DataFrame, "__dataframe__"):
+        pytest.skip("this polars is too new for this scikit-learn to see its column names")
     X, y, X_test, _ = windmill
     model = estimator(8, smoothing=0.06, random_state=0)
     name = "transform" if estimator is FourierFeatures else "predict"
