@@ -133,12 +133,9 @@ class Game:
         with Progress(len(CANDIDATES), "smoothing", shown=verbose > 0) as bar:
 
             def errors(train: Array, test: Array, smoothing: float) -> Array:
+                part, pupil = rows.take(train), player.take(train)
                 # The same seed for all candidates: they differ by nothing else.
-                trial_rng, part, pupil = (
-                    np.random.default_rng(seed),
-                    rows.take(train),
-                    player.take(train),
-                )
+                trial_rng = np.random.default_rng(seed)
                 result = self.play(part, pupil, room, smoothing, trial_rng, n_rounds=TRIAL_SIZE)
                 kernel = self.kernel(result, part, pupil)
                 coef, intercept, _ = solve_machines(kernel.features_of(part), pupil, TRIAL_GAP)

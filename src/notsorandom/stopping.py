@@ -36,8 +36,6 @@ class Validation:
     ----------
     sizes, losses, scores : lists
         Numbers of features that were looked at, and how good they are on the held-out samples.
-    best : GameResult
-        The game when the loss was last smaller by `tol` than ever before.
     """
 
     def __init__(
@@ -56,23 +54,32 @@ class Validation:
         self.sizes: list[int] = []
         self.losses: list[float] = []
         self.scores: list[float] = []
-        self.best: GameResult | None = None
+        self._match: Match | None = None
+        self._best: GameResult | None = None  # when the loss was last smaller by tol than before
         self._least = float("inf")
         self._since = 0
         self._progress = 0
 
     def says_stop(self, match: Match) -> bool:
         """Look at the game after a round, if enough has happened since the last look."""
+        self._match = match
         # Where frequencies are found again, rounds may bring nothing new but their weights.
         progress = max(match.n_features, len(match.history))
         if progress < self._progress + max(FIRST_SIZE, GROWTH * self._progress):
             return False
         self._progress = progress
-        self.look(match)
+        self._look(match)
         return self._since >= self.n_iter_no_change
 
-    def look(self, match: Match) -> None:
-        """See how good the features found so far are."""
+    def conclude(self) -> GameResult:
+        """The game when it was best, once it has ended, however it did."""
+        assert self._match is not None, "every game has a round"
+        if not self.sizes or self.sizes[-1] != self._match.n_features:
+            self._look(self._match)
+        assert self._best is not None
+        return self._best
+
+    def _look(self, match: Match) -> None:
         result = match.result()
         kernel, (rows, player) = self.kernel_of(result), self.played
         coef, intercept, _ = solve_machines(kernel.features_of(rows), player, GAP)
@@ -82,6 +89,6 @@ class Validation:
         self.losses.append(loss(held_player, values))
         self.scores.append(score(held_player, values))
         if self.losses[-1] < self._least - self.tol:
-            self.best, self._least, self._since = result, self.losses[-1], 0
+            self._best, self._least, self._since = result, self.losses[-1], 0
         else:
             self._since += 1

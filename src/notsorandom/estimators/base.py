@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import math
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -24,6 +23,7 @@ from notsorandom.estimators.targets import (
     check_outputs,
     check_reals,
 )
+from notsorandom.estimators.warm_start import Paused, identity_of
 from notsorandom.estimators.weights import check_sample_weight, class_factors
 from notsorandom.game import (
     LOSSES,
@@ -37,7 +37,7 @@ from notsorandom.game import (
 )
 from notsorandom.kernel import LearnedKernel
 from notsorandom.learning import DYNAMICS, WEIGHTINGS, Game
-from notsorandom.parameters import check_choice, check_flag, check_number, named_object, same
+from notsorandom.parameters import check_choice, check_flag, check_number, named_object
 from notsorandom.rows import Array, Rows
 from notsorandom.scoring import signs, strata
 from notsorandom.search import SEARCHES
@@ -49,17 +49,6 @@ from notsorandom.stopping import Validation
 FLOATS = [np.float64, np.float32]
 # With n_components="auto", there are never more than this.
 MOST_COMPONENTS = 2000
-# A longer game may differ in these from the one that it goes on with.
-FREE_PARAMETERS = (
-    "n_components",
-    "n_rounds",
-    "validation_fraction",
-    "n_iter_no_change",
-    "tol",
-    "warm_start",
-    "random_state",
-    "verbose",
-)
 # What a game teaches an estimator; a transformer needs no more than this.
 LEARNED = (
     "classes_",
@@ -82,13 +71,6 @@ LEARNED = (
     "_weights",
     "_held_out",
 )
-
-
-class Paused(NamedTuple):
-    """A game that may be gone on with."""
-
-    identity: dict[str, Any]
-    checkpoint: Checkpoint
 
 
 class FourierEstimator(CallbackSupportMixin, BaseEstimator):
@@ -178,43 +160,40 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         return self
 
     def _fit(self, game: Game, X: Any, y: Any, sample_weight: Any, tasks: Tasks) -> None:
-        # What an earlier fit learned is of use to a game that goes on, and gone otherwise.
-        learned = {name: self.__dict__.pop(name) for name in LEARNED if name in self.__dict__}
-        reading = self._read(game.space, X, y, sample_weight)
+        # Nothing of an earlier fit remains, but what a game that goes on needs.
+        smoothing = getattr(self, "smoothing_", None)
+        for name in LEARNED:
+            self.__dict__.pop(name, None)
+        paused: Paused | None = self.__dict__.pop("_paused", None)
+        reading = played = self._read(game.space, X, y, sample_weight)
         n_components = self._most_components()
         n_rounds = None if self.n_rounds == "auto" else int(self.n_rounds)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         # Streams of their own: the game is the same whether its smoothing was chosen or given.
         rng, choice_rng, split_rng = np.random.default_rng(seed).spawn(3)
-        played, validation = reading, None
         self._held_out: Array | None = None
+        validation: Validation | None = None
         if self._stops_early():
-            played, asked = self._divided(reading, split_rng)
+            played, held = self._divided(reading, split_rng)
             validation = Validation(
-                game.plain_kernel,
-                played.pair,
-                asked.pair,
-                self.n_iter_no_change,
-                float(self.tol),
+                game.plain_kernel, played.pair, held.pair, self.n_iter_no_change, float(self.tol)
             )
-        checkpoint = self._continued(reading, learned)
-        if checkpoint is not None:
-            self.smoothing_ = learned["smoothing_"]
+        checkpoint: Checkpoint | None = None
+        if self.warm_start and paused is not None:
+            checkpoint = paused.resumed(self, reading)
+            self.smoothing_ = smoothing
         elif self.smoothing == "auto":
             self.smoothing_ = game.choose_smoothing(
                 *played.pair, n_components, choice_rng, self.verbose
             )
         else:
             self.smoothing_ = float(self.smoothing)
-        match: Match | None = None
 
-        def watch(now: Match) -> bool:
-            nonlocal match
-            match = now
+        def watch(match: Match) -> bool:
             told = tasks.features_found(
-                now.n_features, lambda n: self._if_stopped(game, now, n, reading, played)
+                match.n_features, lambda n: self._if_stopped(game, match, n, reading, played)
             )
-            return (validation is not None and validation.says_stop(now)) or told
+            return (validation is not None and validation.says_stop(match)) or told
 
         result = game.play(
             *played.pair,
@@ -226,18 +205,19 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             watch,
             checkpoint,
         )
-        if self.warm_start and match is not None:
-            self._paused = Paused(self._identity(reading), match.last)
-        if validation is not None and match is not None:
-            if not validation.sizes or validation.sizes[-1] != match.n_features:
-                validation.look(match)  # at the end, however it came
-            assert validation.best is not None
-            result = replace(validation.best, status=result.status)
+        if validation is not None:
+            result = replace(validation.conclude(), status=result.status)
             self.validation_sizes_ = np.array(validation.sizes)
             self.validation_losses_ = np.array(validation.losses)
             self.validation_scores_ = np.array(validation.scores)
         self._take(result, game.kernel(result, *played.pair), played)
         self._finish(*reading.pair)
+        if self.warm_start and result.checkpoint is not None:
+            lengths = {
+                "n_components": self.average_kernel_.n_components,
+                "n_rounds": len(result.history["seconds"]),
+            }
+            self._paused = Paused(result.checkpoint, identity_of(self, reading), lengths)
         tasks.end(lambda: dict(vars(self)))
 
     def _take(self, result: GameResult, kernel: LearnedKernel, played: Reading) -> None:
@@ -278,51 +258,11 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         if not mask.any():
             raise ValueError(
                 f"validation_fraction={share} of {len(rows)} different samples leaves none to "
-                "validate on: "
-                "give more samples, a larger fraction, or early_stopping=False and a number for "
-                "n_components."
+                "validate on: give more samples, a larger fraction, or early_stopping=False and a "
+                "number for n_components."
             )
         self._held_out = reading.spread(mask)
         return reading.take(~mask), reading.take(mask)
-
-    def _identity(self, reading: Reading) -> dict[str, Any]:
-        """What must be the same for a game to go on: most parameters, and the data."""
-        rows, player = reading.pair
-        content = hashlib.blake2b()
-        X = rows.array
-        samples = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
-        for array in (*samples, player.targets, player.multiplicities):
-            content.update(np.ascontiguousarray(array).tobytes())
-        parameters = {
-            name: type(value) if hasattr(value, "get_params") else copy.deepcopy(value)
-            for name, value in self.get_params().items()
-            if name not in FREE_PARAMETERS
-        }
-        return parameters | {"data": content.hexdigest()}
-
-    def _continued(self, reading: Reading, learned: dict[str, Any]) -> Checkpoint | None:
-        """Where the last fit's game stopped, if this fit is to go on from there."""
-        paused = self.__dict__.pop("_paused", None)
-        if not self.warm_start or paused is None:
-            return None
-        identity = self._identity(reading)
-        other = [name for name in identity if not same(identity[name], paused.identity.get(name))]
-        if other:
-            raise ValueError(
-                f"warm_start=True goes on with the game of the last fit, but {', '.join(other)} "
-                "was another then: give the same, or set warm_start=False to begin anew."
-            )
-        kernel, history = learned["average_kernel_"], learned["history_"]
-        asked = {"n_components": self.n_components, "n_rounds": self.n_rounds}
-        had = {"n_components": kernel.n_components, "n_rounds": len(history["seconds"])}
-        for name, number in asked.items():
-            if number != "auto" and number < had[name]:
-                raise ValueError(
-                    f"{name}={number} is less than the {had[name]} of the last fit, which "
-                    "warm_start=True goes on with: give at least as many, use features_.head(), "
-                    "or set warm_start=False."
-                )
-        return paused.checkpoint
 
     def certificate(self, X: Any, y: Any, bandwidth: float | None = None) -> Certificate:
         """Bound how far the learned kernel is from the best one for the training data.

@@ -16,7 +16,7 @@ def check_sample_weight(sample_weight: Any, n_samples: int, dtype: Any) -> Array
         return None
     weights = np.asarray(sample_weight)
     if weights.dtype.kind == "O":
-        weights = np.asarray([value for value in weights.ravel()]).reshape(weights.shape)
+        weights = np.array(weights.tolist())
     if weights.dtype.kind not in "biuf":
         raise ValueError(
             f"sample_weight has values of type {weights.dtype}, such as "

@@ -88,6 +88,8 @@ class GameResult:
     status : {"complete", "stopped", "flat"}
         ``"stopped"`` if it was watched and told to; ``"flat"`` if the potential vanished
         everywhere, as for samples that are all equal.
+    checkpoint : Checkpoint, optional
+        Where a longer game goes on from.
     """
 
     space: Any
@@ -100,6 +102,7 @@ class GameResult:
     average_dual: Array
     history: dict[str, Array]
     status: str
+    checkpoint: Checkpoint | None = None
 
 
 class Found:
@@ -388,6 +391,7 @@ class Match:
             average_dual=self.dual_total / self.dual.dtype.type(self.plays),
             history={name: np.array([record[name] for record in history]) for name in history[0]},
             status="flat" if self.flat else "complete",
+            checkpoint=self.last,
         )
 
 
