@@ -11,6 +11,8 @@ from notsorandom.rows import Array, Rows
 
 # Two features are compared on this many rows: a correlation is then known to about 0.03.
 PROBE_ROWS = 1024
+# Numbers that single precision holds as well as it holds any.
+SINGLE_REACH = (1e-30, 1e30)
 
 
 def potential_of(amplitudes: Array) -> Array:
@@ -30,6 +32,18 @@ def mean_in_groups(values: Array, groups: Array) -> Array:
     _, codes = np.unique(groups, return_inverse=True)
     means = np.bincount(codes, weights=values) / np.bincount(codes)
     return means[codes].astype(values.dtype)
+
+
+def in_single(frequencies: Array) -> Array:
+    """Frequencies rounded to what single precision holds, in the type they are in.
+
+    No sample tells two waves that close apart, and a model is stored in half the room, exactly.
+    Frequencies so long or short that single precision doesn't reach them are left as they are.
+    """
+    longest = np.abs(frequencies).max(initial=0.0)
+    if frequencies.dtype != np.float64 or not SINGLE_REACH[0] < longest < SINGLE_REACH[1]:
+        return frequencies
+    return frequencies.astype(np.float32).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -114,7 +128,7 @@ class Landscape:
 
     def moved(self, points: Points, shift: Array) -> Points:
         """What is found at a shift from the points."""
-        return self.at(self.space.move(points.frequencies, shift))
+        return self.at(in_single(self.space.move(points.frequencies, shift)))
 
     def everywhere(self) -> Points:
         """Height and transform at all frequencies of a finite space."""
@@ -154,7 +168,9 @@ class Landscape:
 
     def draw(self, n_points: int, rng: np.random.Generator, variance: float = 1.0) -> Array:
         """Frequencies to start from, of so many times the usual variance."""
-        return self.space.draw(n_points, self.rows.n_features, self.rows.dtype, rng, variance)
+        return in_single(
+            self.space.draw(n_points, self.rows.n_features, self.rows.dtype, rng, variance)
+        )
 
     def coarse(self, n_rows: int, rng: np.random.Generator) -> Landscape:
         """The same landscape as `n_rows` random samples show it.
