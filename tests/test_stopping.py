@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Langevin, Sphere
 from notsorandom.datasets import make_checkerboard
-from notsorandom.estimators import base
+from notsorandom.estimators import settings
 from notsorandom.game import LOSSES, Player
 from notsorandom.learning import DUALITY_GAP
 from notsorandom.linear import decide, solve_machines
@@ -147,7 +147,7 @@ def test_it_stops_by_itself(windmill, estimator, monkeypatch):
     X, y, X_test, y_test = windmill
     if estimator is FourierRegressor:  # there is no end to what waves can do for the windmill
         y = X[:, 0] + np.random.default_rng(0).standard_normal(len(y))
-    monkeypatch.setattr(base, "MOST_COMPONENTS", 600)
+    monkeypatch.setattr(settings, "MOST_COMPONENTS", 600)
     model = estimator("auto", random_state=0).fit(X, y)
     size = model.kernel_.n_components
     assert model.status_ == "stopped"

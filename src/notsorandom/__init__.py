@@ -24,16 +24,41 @@ Three cupboards serve them all: :mod:`notsorandom.parameters` checks what users 
 
 from notsorandom.estimators import FourierClassifier, FourierFeatures, FourierRegressor
 from notsorandom.kernel import LearnedKernel
+from notsorandom.models import load
 from notsorandom.search import Ascent, Chain, Enumerate, Langevin
 from notsorandom.spaces import Euclidean, Sphere
+from notsorandom.tensors import FileFormatError
 
 __version__ = "0.1.0"
 
+# What skops is to trust: ``skops.io.load(path, trusted=notsorandom.SKOPS_TYPES)``. All are plain
+# containers of numbers.
+SKOPS_TYPES = [
+    "notsorandom.estimators.classifier.FourierClassifier",
+    "notsorandom.estimators.features.FourierFeatures",
+    "notsorandom.estimators.regressor.FourierRegressor",
+    "notsorandom.estimators.warm_start.Paused",
+    "notsorandom.game.play.Checkpoint",
+    "notsorandom.game.play.Found",
+    "notsorandom.kernel.LearnedKernel",
+    "notsorandom.search.ascent.Ascent",
+    "notsorandom.search.auto.Auto",
+    "notsorandom.search.chain.Chain",
+    "notsorandom.search.enumerate.Enumerate",
+    "notsorandom.search.langevin.Langevin",
+    "notsorandom.spaces.euclidean.Euclidean",
+    "notsorandom.spaces.harmonic_sphere.HarmonicSphere",
+    "notsorandom.spaces.sphere.Sphere",
+    "notsorandom.spaces.zonal_sphere.ZonalSphere",
+]
+
 __all__ = [
+    "SKOPS_TYPES",
     "Ascent",
     "Chain",
     "Enumerate",
     "Euclidean",
+    "FileFormatError",
     "FourierClassifier",
     "FourierFeatures",
     "FourierRegressor",
@@ -41,4 +66,5 @@ __all__ = [
     "LearnedKernel",
     "Sphere",
     "__version__",
+    "load",
 ]

@@ -3,19 +3,54 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Put a file in place by one step: until then the old one, if any, stays as it was."""
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that is put in place by one step: until then the old one stays as it was."""
     path = path.resolve()  # a link stays a link to what is written
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    writer = f"{os.getpid()}-{threading.get_ident()}"
+    temporary = path.with_name(f".{path.name}.{writer}.part")
     try:
         with temporary.open("wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    settle_folder(path.parent)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file by one step."""
+    with whole_file(path) as file:
+        file.write(content)
+
+
+def settle_folder(folder: Path) -> None:
+    """Make sure that a file's new name survives a power cut, where folders can be told so."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def remove_parts(path: Path) -> None:
+    """Remove what writers of a file left behind when they were killed."""
+    path = path.resolve()
+    for part in path.parent.glob(f".{glob_escaped(path.name)}.*.part"):
+        part.unlink(missing_ok=True)
+
+
+def glob_escaped(name: str) -> str:
+    """The name as a pattern that matches nothing else."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)

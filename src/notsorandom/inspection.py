@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from notsorandom.baselines import RandomFourierFeatures
+from notsorandom.estimators.settings import loss_of
 from notsorandom.game import Player, replay
 from notsorandom.kernel import LearnedKernel
 from notsorandom.learning import DUALITY_GAP
@@ -198,7 +199,7 @@ def quality_of(estimator: Any, scores: Array, y: Array) -> float:
     """Accuracy of scores, or the coefficient of determination of real targets."""
     if learned_reals(estimator):
         targets = np.asarray(y, dtype=np.float64).reshape(len(scores), -1)
-        return score(Player(estimator._loss(), targets), scores)
+        return score(Player(loss_of(estimator), targets), scores)
     return float(np.mean(estimator.classes_[predicted_codes(scores)] == y))
 
 

@@ -41,8 +41,10 @@ class LearnedKernel:
 
     def __post_init__(self) -> None:
         for name in ("frequencies", "phases", "scales", "weights"):
-            array = np.array(getattr(self, name))
-            array.flags.writeable = False
+            array = np.asarray(getattr(self, name))
+            if array.flags.writeable:
+                array = array.copy()
+                array.flags.writeable = False
             object.__setattr__(self, name, array)
 
     @classmethod

@@ -84,10 +84,3 @@ def named_object(name: str, value: Any, known: dict[str, Any], needs: Collection
         )
     value.check()
     return clone(value)
-
-
-def same(one: Any, other: Any) -> bool:
-    """Whether two values of a parameter are equal, arrays too."""
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return np.array_equal(one, other)
-    return type(one) is type(other) and bool(one == other)

@@ -12,6 +12,9 @@ from scipy import sparse
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+# What samples may be given as.
+FLOATS = [np.float64, np.float32]
+
 # A block of this many bytes stays in cache between two uses of it.
 BLOCK_BYTES = 2**22
 # Below, the overhead of a block shows; above, so does the memory of what is computed from it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from notsorandom.game import GameResult, Match, Player
 from notsorandom.kernel import LearnedKernel
@@ -78,6 +79,21 @@ class Validation:
             self._look(self._match)
         assert self._best is not None
         return self._best
+
+    def state(self) -> dict[str, Any]:
+        """What was seen so far, in plain values and arrays, of which files can be made."""
+        best = None if self._best is None else vars(self._best) | {"checkpoint": None}
+        return {
+            "seen": [self.sizes, self.losses, self.scores],
+            "best": best,
+            "stand": [self._least, self._since, self._progress],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what was seen before."""
+        self.sizes, self.losses, self.scores = state["seen"]
+        self._best = None if state["best"] is None else GameResult(**state["best"])
+        self._least, self._since, self._progress = state["stand"]
 
     def _look(self, match: Match) -> None:
         result = match.result()

@@ -5,25 +5,15 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    clone,
-)
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
 
+from notsorandom.estimators.transformer import KernelTransformer
 from notsorandom.kernel import LearnedKernel
-from notsorandom.rows import Array
-
-TYPES = [np.float64, np.float32]
 
 
-class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FeatureMap(KernelTransformer, BaseEstimator):
     """A transformer whose fit ends with a kernel of a few waves."""
-
-    kernel_: LearnedKernel
 
     def fit(self, X: Any, y: Any = None) -> Any:
         """Find the frequencies.
@@ -50,22 +40,6 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.kernel_ = kernel
         self.frequencies_, self.phases_ = kernel.frequencies, kernel.phases
 
-    def transform(self, X: Any) -> Array:
-        """Map samples to the features.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-        """
-        check_is_fitted(self)
-        return self.kernel_.features(
-            validate_data(self, X, accept_sparse="csr", dtype=TYPES, reset=False)
-        )
-
     def head(self, n_components: int) -> Any:
         """Return the fitted transformer of the first `n_components` features."""
         check_is_fitted(self)
@@ -75,12 +49,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         shorter._take(kernel)
         return shorter
 
-    @property
-    def _n_features_out(self) -> int:
-        return self.kernel_.n_components
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -10,10 +10,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from notsorandom.baselines.feature_map import TYPES, FeatureMap
+from notsorandom.baselines.feature_map import FeatureMap
 from notsorandom.kernel import LearnedKernel, normalized
 from notsorandom.parameters import check_choice, check_number
-from notsorandom.rows import Array, Rows
+from notsorandom.rows import FLOATS, Array, Rows
 from notsorandom.scoring import signs
 from notsorandom.spaces import Euclidean
 
@@ -101,7 +101,7 @@ class LKRF(FeatureMap):
         check_number("rho", self.rho, least=0)
         check_number("bandwidth", self.bandwidth, above=0, or_else=["median"])
         check_choice("weighting", self.weighting, ["none", "sqrt_q"])
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=TYPES, ensure_min_samples=2)
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=2)
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:

@@ -11,10 +11,10 @@ from scipy import special, stats
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
-from notsorandom.baselines.feature_map import TYPES, FeatureMap
+from notsorandom.baselines.feature_map import FeatureMap
 from notsorandom.kernel import LearnedKernel
 from notsorandom.parameters import check_choice, check_number
-from notsorandom.rows import Array, Rows
+from notsorandom.rows import FLOATS, Array, Rows
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.euclidean import median_distance
 
@@ -88,7 +88,7 @@ class RandomFourierFeatures(FeatureMap):
                 f"n_components={self.n_components} is not allowed with phase='paired': each "
                 "frequency gives cosine and sine, so it must be even."
             )
-        rows = Rows(validate_data(self, X, accept_sparse="csr", dtype=TYPES))
+        rows = Rows(validate_data(self, X, accept_sparse="csr", dtype=FLOATS))
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         space = Euclidean(scale=self.bandwidth).resolve(rows, rng)
         self.bandwidth_ = float(space.scale)
@@ -108,7 +108,7 @@ class RandomFourierFeatures(FeatureMap):
 
 def median_gamma(X: Any, random_state: int = 0) -> float:
     """Return scikit-learn's `gamma` of the RBF kernel whose bandwidth is the median distance."""
-    rows = Rows(check_array(X, accept_sparse="csr", dtype=TYPES))
+    rows = Rows(check_array(X, accept_sparse="csr", dtype=FLOATS))
     return 0.5 / median_distance(rows, np.random.default_rng(random_state)) ** 2
 
 

@@ -8,47 +8,27 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from notsorandom.certify import certify
 from notsorandom.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
-from notsorandom.estimators.reading import Reading
-from notsorandom.estimators.targets import (
-    check_classes,
-    check_finite,
-    check_labels,
-    check_outputs,
-    check_reals,
-)
-from notsorandom.estimators.warm_start import Paused, identity_of
-from notsorandom.estimators.weights import check_sample_weight, class_factors
-from notsorandom.game import (
-    LOSSES,
-    MARGIN_LOSSES,
-    Certificate,
-    Checkpoint,
-    GameResult,
-    Loss,
-    Match,
-    Player,
-)
+from notsorandom.estimators.checkpoints import CheckpointFile, Saved
+from notsorandom.estimators.identity import fingerprint
+from notsorandom.estimators.reading import Reading, read_data
+from notsorandom.estimators.settings import configured_game, most_components, stops_early
+from notsorandom.estimators.warm_start import Paused
+from notsorandom.game import LOSSES, Certificate, Checkpoint, GameResult, Match, Player
 from notsorandom.kernel import LearnedKernel
-from notsorandom.learning import DYNAMICS, WEIGHTINGS, Game
-from notsorandom.parameters import check_choice, check_flag, check_number, named_object
+from notsorandom.learning import Game
+from notsorandom.parameters import check_number
 from notsorandom.rows import Array, Rows
-from notsorandom.scoring import signs, strata
-from notsorandom.search import SEARCHES
-from notsorandom.spaces import SPACES, Euclidean
+from notsorandom.scoring import strata
+from notsorandom.spaces import Euclidean
 from notsorandom.splits import held_out
 from notsorandom.stopping import Validation
 
-# What samples may be given as.
-FLOATS = [np.float64, np.float32]
-# With n_components="auto", there are never more than this.
-MOST_COMPONENTS = 2000
 # What a game teaches an estimator; a transformer needs no more than this.
 LEARNED = (
     "classes_",
@@ -65,17 +45,21 @@ LEARNED = (
     "validation_sizes_",
     "validation_losses_",
     "validation_scores_",
+    "n_samples_fit_",
     "n_features_in_",
     "feature_names_in_",
     "_flat",
     "_weights",
+    "_weighted",
     "_held_out",
+    "_fingerprint",
 )
 
 
 class FourierEstimator(CallbackSupportMixin, BaseEstimator):
     """Parameters and fitting that all estimators have in common."""
 
+    _paused: Paused
     # Losses that it may have.
     _losses: tuple[str, ...] = tuple(LOSSES)
 
@@ -101,6 +85,8 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         n_iter_no_change: int = 5,
         tol: float = 1e-4,
         warm_start: bool = False,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60.0,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -123,6 +109,8 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
         self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
         self.random_state = random_state
         self.verbose = verbose
 
@@ -144,10 +132,10 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         -------
         self
         """
-        game = self._game()
+        game = configured_game(self)
         tasks = Tasks(
             self,
-            self._most_components(),
+            most_components(self),
             X=X,
             y=y,
             metadata=None if sample_weight is None else {"sample_weight": sample_weight},
@@ -161,27 +149,34 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _fit(self, game: Game, X: Any, y: Any, sample_weight: Any, tasks: Tasks) -> None:
         # Nothing of an earlier fit remains, but what a game that goes on needs.
-        smoothing = getattr(self, "smoothing_", None)
-        for name in LEARNED:
+        before = copy.copy(self)
+        for name in (*LEARNED, "_paused"):
             self.__dict__.pop(name, None)
-        paused: Paused | None = self.__dict__.pop("_paused", None)
-        reading = played = self._read(game.space, X, y, sample_weight)
-        n_components = self._most_components()
-        n_rounds = None if self.n_rounds == "auto" else int(self.n_rounds)
+        reading = played = read_data(self, game.space, X, y, sample_weight)
+        self._fingerprint = fingerprint(
+            reading.rows, reading.player.targets, reading.player.multiplicities
+        )
         seed = check_random_state(self.random_state).randint(2**31 - 1)
+        file, saved = self._checkpoint_file(seed)
+        if saved is not None:
+            seed = saved.seed
         # Streams of their own: the game is the same whether its smoothing was chosen or given.
         rng, choice_rng, split_rng = np.random.default_rng(seed).spawn(3)
         self._held_out: Array | None = None
         validation: Validation | None = None
-        if self._stops_early():
+        if stops_early(self):
             played, held = self._divided(reading, split_rng)
             validation = Validation(
                 game.plain_kernel, played.pair, held.pair, self.n_iter_no_change, float(self.tol)
             )
-        checkpoint: Checkpoint | None = None
-        if self.warm_start and paused is not None:
-            checkpoint = paused.resumed(self, reading)
-            self.smoothing_ = smoothing
+        n_components = most_components(self)
+        start: Checkpoint | None = None
+        if saved is not None:
+            start, self.smoothing_ = saved.game, saved.smoothing
+            if validation is not None and saved.validation is not None:
+                validation.restore(saved.validation)
+        elif self.warm_start and hasattr(before, "_paused"):
+            start, self.smoothing_ = before._paused.resumed(self), before.smoothing_
         elif self.smoothing == "auto":
             self.smoothing_ = game.choose_smoothing(
                 *played.pair, n_components, choice_rng, self.verbose
@@ -189,21 +184,29 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         else:
             self.smoothing_ = float(self.smoothing)
 
+        def state(match: Match) -> Saved:
+            seen = None if validation is None else validation.state()
+            return Saved(seed, self.smoothing_, match.here(), seen)
+
         def watch(match: Match) -> bool:
             told = tasks.features_found(
                 match.n_features, lambda n: self._if_stopped(game, match, n, reading, played)
             )
-            return (validation is not None and validation.says_stop(match)) or told
+            stop = (validation is not None and validation.says_stop(match)) or told
+            # A round that was cut short, or was the last, is played again after a crash.
+            if file is not None and not stop and not match.cramped:
+                file.write_if_due(lambda: state(match))
+            return stop
 
         result = game.play(
             *played.pair,
             n_components,
             self.smoothing_,
             rng,
-            n_rounds,
+            None if self.n_rounds == "auto" else int(self.n_rounds),
             self.verbose,
             watch,
-            checkpoint,
+            start,
         )
         if validation is not None:
             result = replace(validation.conclude(), status=result.status)
@@ -213,12 +216,17 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         self._take(result, game.kernel(result, *played.pair), played)
         self._finish(*reading.pair)
         if self.warm_start and result.checkpoint is not None:
-            lengths = {
-                "n_components": self.average_kernel_.n_components,
-                "n_rounds": len(result.history["seconds"]),
-            }
-            self._paused = Paused(result.checkpoint, identity_of(self, reading), lengths)
+            self._paused = Paused.after(self, result.checkpoint)
         tasks.end(lambda: dict(vars(self)))
+        if file is not None:
+            file.done()
+
+    def _checkpoint_file(self, seed: int) -> tuple[CheckpointFile | None, Saved | None]:
+        """The file that the game is kept in, if any, and what a fit that was killed left there."""
+        if self.checkpoint is None:
+            return None, None
+        file = CheckpointFile(self, None if self.random_state is None else seed)
+        return file, file.read()
 
     def _take(self, result: GameResult, kernel: LearnedKernel, played: Reading) -> None:
         """Keep what a game taught."""
@@ -243,12 +251,6 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         other._take(result, kernel.head(int(sizes[sizes >= n_components].min())), played)
         other._finish(*reading.pair)
         return dict(vars(other))
-
-    def _stops_early(self) -> bool:
-        return self.early_stopping or self.n_components == "auto"
-
-    def _most_components(self) -> int:
-        return MOST_COMPONENTS if self.n_components == "auto" else int(self.n_components)
 
     def _divided(self, reading: Reading, rng: np.random.Generator) -> tuple[Reading, Reading]:
         """Samples to learn from, and some to stop by."""
@@ -285,7 +287,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         if bandwidth is not None:
             check_number("bandwidth", bandwidth, above=0)
         duals, played = [], None
-        if len(self.dual_) == len(reading.places):
+        if hasattr(self, "dual_") and len(self.dual_) == len(reading.places):
             duals = [
                 ("the last dual", reading.gathered(self.dual_)),
                 ("the average dual", reading.gathered(self.average_dual_)),
@@ -297,7 +299,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             self.kernel_,
             *reading.pair,
             duals,
-            self._game().search,
+            configured_game(self).search,
             np.random.default_rng(0),
             bandwidth,
             played,
@@ -339,137 +341,62 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         -------
         Path
         """
-        from notsorandom.report import write_report  # the one way back through the house
+        from notsorandom.report import write_report  # a way back through the house
 
         return write_report(
             self, path, X, y, X_test=X_test, y_test=y_test, image_shape=image_shape, title=title
         )
 
+    def save(self, path: Any, metrics: Any = None) -> Any:
+        """Write the model to a file, which :func:`notsorandom.load` reads.
+
+        The file is in the safetensors format, of arrays and a header in JSON, which many programs
+        and languages read. Until it is whole, a file that was there before stays as it was.
+
+        Parameters
+        ----------
+        path : str or Path
+            Must end in ``.safetensors``.
+        metrics : dict of str to number, optional
+            What is known of the model, such as its accuracy; kept in the file.
+
+        Returns
+        -------
+        Path
+
+        Notes
+        -----
+        What is as long as the training data is not kept: `dual_`, `average_dual_` and sample
+        weights; nor is `checkpoint`, or a `random_state` that is a generator.
+        """
+        from notsorandom.models import save  # a way back through the house
+
+        return save(self, path, metrics)
+
+    def _complete(self) -> None:
+        """Make what follows from the rest, once that was read from a file."""
+
     def _training_data(self, X: Any, y: Any) -> Reading:
         """Samples and targets given once more after the fit, as the game takes them."""
         check_is_fitted(self)
-        return self._read(self.kernel_.space, X, y, first=False)
+        if self._weighted and self._weights is None:
+            raise ValueError(
+                "This model was fitted with sample weights, which files of models don't keep: ask "
+                "the model as it was before it was saved."
+            )
+        return read_data(self, self.kernel_.space, X, y, first=False)
 
     def _played_data(self, X: Any, y: Any) -> tuple[Rows, Player]:
         """Those of them that the game was played on."""
         reading = self._training_data(X, y)
-        if len(reading.places) != len(self.dual_):
+        if len(reading.places) != self.n_samples_fit_:
             raise ValueError(
                 f"X has {len(reading.places)} samples, but the game was played on "
-                f"{len(self.dual_)}: give the training data."
+                f"{self.n_samples_fit_}: give the training data."
             )
         if self._held_out is not None:
             reading = reading.take(~reading.gathered(self._held_out))
         return reading.pair
-
-    def _read(
-        self, space: Any, X: Any, y: Any, sample_weight: Any = None, first: bool = True
-    ) -> Reading:
-        """Check samples and targets; at the first time, learn what targets and weights there are.
-
-        The weights are kept, for when the training data are given once more.
-        """
-        loss = self._loss()
-        of_classes = loss.one_sided
-        if not of_classes:
-            check_reals(y, self.loss)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=FLOATS,
-            multi_output=not of_classes,
-            y_numeric=not of_classes,
-            ensure_min_samples=2 if first else 1,
-            reset=first,
-        )
-        X = sparse.csr_array(X) if sparse.issparse(X) else X
-        y = np.asarray(y)
-        if of_classes:
-            check_labels(y, type(self).__name__)
-        if first:
-            self._weights = check_sample_weight(sample_weight, X.shape[0], X.dtype)
-        weights = self._weights
-        if weights is not None and len(weights) != X.shape[0]:
-            weights = None  # other samples than at fit
-        places = np.arange(X.shape[0])
-        if weights is not None:
-            kept = np.flatnonzero(weights > 0)
-            places = np.where(weights > 0, np.cumsum(weights > 0) - 1, -1)
-            X, y, weights = X[kept], y[kept], weights[kept]
-        if of_classes:
-            classes, codes = np.unique(y, return_inverse=True)
-            if first:
-                self.classes_ = classes
-            check_classes(type(self).__name__, classes, self.classes_)
-            targets = signs(codes, len(classes), X.dtype)
-            factors = class_factors(self.class_weight, classes, codes, weights, X.dtype)
-            if factors is not None:
-                weights = factors if weights is None else weights * factors
-        else:
-            with np.errstate(over="ignore"):
-                targets = y.astype(X.dtype).reshape(len(y), -1)
-            check_finite(targets)
-            if first:
-                self.n_outputs_, self._flat = targets.shape[1], y.ndim == 1
-            check_outputs(targets.shape[1], self.n_outputs_)
-        column = None if weights is None or (weights == 1).all() else weights[:, None]
-        rows = Rows(space.prepare(X), column)
-        return Reading(rows, Player(loss, targets, column), places).settled()
-
-    def _loss(self) -> Loss:
-        return LOSSES[self.loss](float(self.C), float(self.epsilon))
-
-    def _game(self) -> Game:
-        """Check every parameter, and put the game together."""
-        check_choice("phase", self.phase, ["aligned", "paired"])
-        check_choice("loss", self.loss, self._losses)
-        check_choice("weighting", self.weighting, WEIGHTINGS)
-        check_choice("dynamics", self.dynamics, DYNAMICS)
-        for name in ("reweight", "early_stopping", "warm_start"):
-            check_flag(name, getattr(self, name))
-        check_number("n_components", self.n_components, above=0, integer=True, or_else=["auto"])
-        check_number("n_rounds", self.n_rounds, above=0, integer=True, or_else=["auto"])
-        check_number("C", self.C, above=0)
-        check_number("epsilon", self.epsilon, least=0)
-        check_number("smoothing", self.smoothing, least=0, or_else=["auto"])
-        check_number("learning_rate", self.learning_rate, above=0, or_else=["auto", "theory"])
-        check_number("validation_fraction", self.validation_fraction, above=0, below=1)
-        check_number("n_iter_no_change", self.n_iter_no_change, above=0, integer=True)
-        check_number("tol", self.tol, least=0)
-        if not isinstance(self.verbose, bool):
-            check_number("verbose", self.verbose, least=0, integer=True)
-        space = named_object("space", self.space, SPACES, needs=["check", "prepare", "resolve"])
-        search = named_object("search", self.search, SEARCHES, needs=["check", "find"])
-        n_columns = space.n_columns(self.phase)
-        if self._most_components() % n_columns:
-            raise ValueError(
-                f"n_components={self.n_components} is not allowed with phase={self.phase!r}: each "
-                f"frequency gives {n_columns} features, so it must be a multiple of {n_columns}."
-            )
-        if self._stops_early() and (self.warm_start or self.dynamics == "primal_dual"):
-            other = "warm_start=True" if self.warm_start else "dynamics='primal_dual'"
-            raise ValueError(
-                f"early_stopping={self.early_stopping} with n_components={self.n_components!r} is "
-                f"not allowed with {other}: give n_components a number and early_stopping=False, "
-                "or leave the other out."
-            )
-        if self.class_weight is not None and self.loss not in MARGIN_LOSSES:
-            raise ValueError(
-                f"class_weight={self.class_weight!r} is not allowed with loss={self.loss!r}, which "
-                "has no classes: use sample_weight in fit."
-            )
-        return Game(
-            space=space,
-            search=search,
-            loss=self._loss(),
-            phase=self.phase,
-            weighting=self.weighting,
-            learning_rate=self.learning_rate,
-            dynamics=self.dynamics,
-            reweight=self.reweight,
-        )
 
     def _learned(self) -> dict[str, Any]:
         """What the game taught, by attribute."""

@@ -19,7 +19,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
     ----------
     n_components, n_rounds, space, search, phase, loss, C, smoothing, weighting, learning_rate, \
     dynamics, reweight, class_weight, early_stopping, validation_fraction, n_iter_no_change, tol, \
-    warm_start
+    warm_start, checkpoint, checkpoint_every
         As in :class:`FourierFeatures`. `loss` and `C` are those of the final SVM too.
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
@@ -35,8 +35,8 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         Largest duality gap of the final SVMs, relative to the objective. They are solved to 1e-3;
         where that can't be reached (at a huge `C`), a ``ConvergenceWarning`` says so.
     classes_, frequencies_, phases_, kernel_, history_, status_, smoothing_, dual_, average_dual_, \
-    average_kernel_, validation_sizes_, validation_losses_, validation_scores_, n_features_in_, \
-    feature_names_in_
+    average_kernel_, validation_sizes_, validation_losses_, validation_scores_, n_samples_fit_, \
+    n_features_in_, feature_names_in_
         As in :class:`FourierFeatures`.
 
     Examples
@@ -71,6 +71,8 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         n_iter_no_change: int = 5,
         tol: float = 1e-4,
         warm_start: bool = False,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60.0,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -93,6 +95,8 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
             n_iter_no_change=n_iter_no_change,
             tol=tol,
             warm_start=warm_start,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
             random_state=random_state,
             verbose=verbose,
         )

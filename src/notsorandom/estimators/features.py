@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
-from notsorandom.estimators.base import FLOATS, FourierEstimator
-from notsorandom.rows import Array
+from notsorandom.estimators.base import FourierEstimator
+from notsorandom.estimators.transformer import KernelTransformer
 
 
-class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FourierEstimator):
+class FourierFeatures(KernelTransformer, FourierEstimator):
     r"""Fourier features learned from labels: a kernel found, not guessed.
 
     A kernel is a measure over frequencies. This transformer finds the frequencies by a game in
@@ -81,6 +79,13 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fourier
         data, and the same parameters but for more `n_components` or `n_rounds`: 50 features and
         then 100 are the same as 100 at once. With ``dynamics="primal_dual"`` there is no game to
         go on with, and it begins anew.
+    checkpoint : str, Path or None, default=None
+        File that the game is kept in while it goes on, so that a fit that was killed can go on: the
+        next ``fit`` with the same data and parameters takes it up, and ends with the very same
+        model. With others it refuses, and says what differs. The file is removed when the fit is
+        done. With ``dynamics="primal_dual"`` there are no rounds, and none is written.
+    checkpoint_every : float, default=60.0
+        Seconds between two times that it is written.
     random_state : int, RandomState instance or None, default=None
         Seed of the search's starting points, and of what is held out.
     verbose : int, default=0
@@ -113,6 +118,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fourier
         and over 4, or ``1 - R^2``; and the accuracy or R^2.
     average_kernel_ : LearnedKernel
         The kernel player's average play, of which the paper's theorem speaks.
+    n_samples_fit_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if `X` has column names, all strings.
@@ -144,21 +150,6 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fourier
     (500, 20)
     """
 
-    def transform(self, X: Any) -> Array:
-        """Map samples to the learned features.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
-        return self.kernel_.features(X)
-
     def head(self, n_components: int) -> FourierFeatures:
         """Return the fitted transformer of the first `n_components` features.
 
@@ -181,12 +172,3 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fourier
             shorter.history_ = {name: column[:n_rounds] for name, column in self.history_.items()}
             shorter.history_["n_frequencies"] = np.minimum(shorter.history_["n_frequencies"], count)
         return shorter
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.kernel_.n_components
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

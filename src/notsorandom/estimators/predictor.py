@@ -8,14 +8,14 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from notsorandom.estimators.base import FLOATS, FourierEstimator
+from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.callbacks import CALLBACK_FRAMES
 from notsorandom.estimators.features import FourierFeatures
 from notsorandom.game import Player
 from notsorandom.learning import DUALITY_GAP
 from notsorandom.linear import decide, solve_machines
 from notsorandom.progress import Progress
-from notsorandom.rows import Array, Rows
+from notsorandom.rows import FLOATS, Array, Rows
 
 
 class FourierPredictor(FourierEstimator):
@@ -27,8 +27,7 @@ class FourierPredictor(FourierEstimator):
             self.coef_, self.intercept_, self.duality_gap_ = solve_machines(
                 features, player, DUALITY_GAP, bar.update
             )
-        self.features_ = FourierFeatures(**self.get_params(deep=False))
-        self.features_.__dict__ |= self._learned()
+        self._complete()
         if not self.duality_gap_ <= DUALITY_GAP:
             warnings.warn(
                 f"The final model was solved to a relative duality gap of {self.duality_gap_:.1e}, "
@@ -36,6 +35,10 @@ class FourierPredictor(FourierEstimator):
                 ConvergenceWarning,
                 stacklevel=4 + CALLBACK_FRAMES,
             )
+
+    def _complete(self) -> None:
+        self.features_ = FourierFeatures(**self.get_params(deep=False))
+        self.features_.__dict__ |= self._learned()
 
     def _scores(self, X: Any) -> Array:
         """Values of the linear models, of shape (n_samples, n_tasks)."""

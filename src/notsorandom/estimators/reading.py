@@ -7,9 +7,20 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.validation import validate_data
 
+from notsorandom.estimators.settings import loss_of
+from notsorandom.estimators.targets import (
+    check_classes,
+    check_finite,
+    check_labels,
+    check_outputs,
+    check_reals,
+)
+from notsorandom.estimators.weights import check_sample_weight, class_factors
 from notsorandom.game import Player
-from notsorandom.rows import Array, Rows, dense
+from notsorandom.rows import FLOATS, Array, Rows, dense
+from notsorandom.scoring import signs
 
 # So few samples are put into an order of their own and copies merged: what is learned from them
 # then depends on nothing but what they are, to the last digit.
@@ -70,6 +81,65 @@ class Reading:
             replace(player.take(first), weights=weights),
             np.append(which, -1)[self.places],
         )
+
+
+def read_data(
+    estimator: Any, space: Any, X: Any, y: Any, sample_weight: Any = None, first: bool = True
+) -> Reading:
+    """Check samples and targets; the first time, the estimator learns what targets there are.
+
+    It keeps the weights, for when the training data are given once more.
+    """
+    loss = loss_of(estimator)
+    of_classes = loss.one_sided
+    if not of_classes:
+        check_reals(y, estimator.loss)
+    X, y = validate_data(
+        estimator,
+        X,
+        y,
+        accept_sparse="csr",
+        dtype=FLOATS,
+        multi_output=not of_classes,
+        y_numeric=not of_classes,
+        ensure_min_samples=2 if first else 1,
+        reset=first,
+    )
+    X = sparse.csr_array(X) if sparse.issparse(X) else X
+    y = np.asarray(y)
+    if of_classes:
+        check_labels(y, type(estimator).__name__)
+    if first:
+        estimator.n_samples_fit_ = X.shape[0]
+        estimator._weights = check_sample_weight(sample_weight, X.shape[0], X.dtype)
+        estimator._weighted = sample_weight is not None
+    weights = estimator._weights
+    if weights is not None and len(weights) != X.shape[0]:
+        weights = None  # other samples than at fit
+    places = np.arange(X.shape[0])
+    if weights is not None:
+        kept = np.flatnonzero(weights > 0)
+        places = np.where(weights > 0, np.cumsum(weights > 0) - 1, -1)
+        X, y, weights = X[kept], y[kept], weights[kept]
+    if of_classes:
+        classes, codes = np.unique(y, return_inverse=True)
+        if first:
+            estimator.classes_ = classes
+        check_classes(type(estimator).__name__, classes, estimator.classes_)
+        targets = signs(codes, len(classes), X.dtype)
+        factors = class_factors(estimator.class_weight, classes, codes, weights, X.dtype)
+        if factors is not None:
+            weights = factors if weights is None else weights * factors
+    else:
+        with np.errstate(over="ignore"):
+            targets = y.astype(X.dtype).reshape(len(y), -1)
+        check_finite(targets)
+        if first:
+            estimator.n_outputs_, estimator._flat = targets.shape[1], y.ndim == 1
+        check_outputs(targets.shape[1], estimator.n_outputs_)
+    column = None if weights is None or (weights == 1).all() else weights[:, None]
+    rows = Rows(space.prepare(X), column)
+    return Reading(rows, Player(loss, targets, column), places).settled()
 
 
 def distinct(X: Any, targets: Array) -> tuple[Array, Array]:

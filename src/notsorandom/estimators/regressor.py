@@ -26,7 +26,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
     epsilon : float, default=0.1
         Residuals below cost nothing, with the second loss, in the targets' unit.
     smoothing, weighting, learning_rate, dynamics, reweight, early_stopping, validation_fraction, \
-    n_iter_no_change, tol, warm_start
+    n_iter_no_change, tol, warm_start, checkpoint, checkpoint_every
         As in :class:`FourierFeatures`.
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
@@ -41,8 +41,8 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         As in :class:`FourierClassifier`.
     n_outputs_ : int
     frequencies_, phases_, kernel_, history_, status_, smoothing_, dual_, average_dual_, \
-    average_kernel_, validation_sizes_, validation_losses_, validation_scores_, n_features_in_, \
-    feature_names_in_
+    average_kernel_, validation_sizes_, validation_losses_, validation_scores_, n_samples_fit_, \
+    n_features_in_, feature_names_in_
         As in :class:`FourierFeatures`.
 
     Examples
@@ -78,6 +78,8 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         n_iter_no_change: int = 5,
         tol: float = 1e-4,
         warm_start: bool = False,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60.0,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -100,6 +102,8 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
             n_iter_no_change=n_iter_no_change,
             tol=tol,
             warm_start=warm_start,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
             random_state=random_state,
             verbose=verbose,
         )

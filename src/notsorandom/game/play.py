@@ -24,6 +24,8 @@ SHRINKAGE = 0.25
 # A potential of less than so many squared roundings of its largest value is none; features are of
 # mean square one, but on the sphere their squares can be as large as this at single points.
 ROUNDING = 1000
+# What is known of each frequency found.
+FOUND = ("frequencies", "phases", "scales", "strengths", "weights")
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ class Found:
         self.scales: list[float] = []
         self.strengths: list[float] = []
         self.weights: list[float] = []
-        self._known: dict[bytes, int] = {}
+        self._known: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self.frequencies)
@@ -132,13 +134,29 @@ class Found:
         other.__dict__ |= {name: copy(value) for name, value in vars(self).items()}
         return other
 
+    def columns(self) -> dict[str, Array]:
+        """All there is to know of them, as arrays."""
+        return {name: np.array(getattr(self, name)) for name in FOUND}
+
+    @classmethod
+    def from_columns(cls, merging: bool, columns: dict[str, Array]) -> Found:
+        """What was taken apart by :meth:`columns`."""
+        found = cls(merging)
+        for name in FOUND:
+            setattr(found, name, list(columns[name]))
+        if merging:
+            found._known = {
+                one.tobytes().hex(): place for place, one in enumerate(found.frequencies)
+            }
+        return found
+
     def fitting(self, frequencies: Array, groups: Array, room: int) -> list[int]:
         """Indices of those that are known or that there is room for, group by group."""
         whole_room = room
         fitting: list[int] = []
         for group in dict.fromkeys(groups.tolist()):
             members = np.flatnonzero(groups == group).tolist()
-            n_new = sum(frequencies[i].tobytes() not in self._known for i in members)
+            n_new = sum(frequencies[i].tobytes().hex() not in self._known for i in members)
             if n_new <= room:
                 fitting += members
                 room -= n_new
@@ -156,7 +174,7 @@ class Found:
         for frequency, phase, scale, strength in zip(
             frequencies, phases, scales, strengths, strict=True
         ):
-            place = self._known.get(frequency.tobytes(), len(self))
+            place = self._known.get(frequency.tobytes().hex(), len(self))
             if place == len(self):
                 self.frequencies.append(frequency)
                 self.phases.append(phase)
@@ -164,7 +182,7 @@ class Found:
                 self.strengths.append(0.0)
                 self.weights.append(0.0)
                 if self.merging:
-                    self._known[frequency.tobytes()] = place
+                    self._known[frequency.tobytes().hex()] = place
             self.strengths[place] += float(strength)
             self.weights[place] += weight
 
@@ -181,6 +199,24 @@ class Checkpoint:
     dual_total: Array
     plays: int
     flat: bool
+
+    def state(self) -> dict[str, Any]:
+        """The same in plain values and arrays, of which files can be made."""
+        return vars(self) | {
+            "merging": self.found.merging,
+            "found": self.found.columns(),
+            "history": in_columns(self.history),
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Checkpoint:
+        """What was taken apart by :meth:`state`."""
+        columns = {name: column.tolist() for name, column in state["history"].items()}
+        rounds = zip(*columns.values(), strict=True)
+        found = Found.from_columns(state["merging"], state["found"])
+        history = [dict(zip(columns, record, strict=True)) for record in rounds]
+        others = {name: state[name] for name in ("space", "random", "dual", "dual_total")}
+        return cls(found=found, history=history, plays=state["plays"], flat=state["flat"], **others)
 
 
 def play(
@@ -254,6 +290,8 @@ class Match:
         where a longer game goes on from.
     before : ndarray of shape (n_samples, n_tasks)
         The dual variables that the last round started from.
+    cramped : bool
+        Whether there was a round by now that had no room for all of its peaks.
     """
 
     def __init__(
@@ -303,6 +341,12 @@ class Match:
     def _checkpoint(self, *state: Any) -> Checkpoint:
         return Checkpoint(self.space, self.rng.bit_generator.state, *state)
 
+    def here(self) -> Checkpoint:
+        """The start of the next round."""
+        return self._checkpoint(
+            self.found.copy(), self.history[:], self.dual, self.dual_total, self.plays, self.flat
+        )
+
     @property
     def n_features(self) -> int:
         """Real features found so far."""
@@ -314,9 +358,7 @@ class Match:
         room = self.n_frequencies - len(self.found)
         if room <= 0 or len(self.history) >= self.n_rounds:
             return None
-        start = self._checkpoint(
-            self.found.copy(), self.history[:], self.dual, self.dual_total, self.plays, self.flat
-        )
+        start = self.here()
         self.before = dual = self.dual
         measure = player.measure(dual)
         landscape = Landscape(space, rows, measure, self.smoothing, phase)
@@ -378,7 +420,7 @@ class Match:
 
     def result(self) -> GameResult:
         """What came of the rounds so far."""
-        found, history = self.found, self.history
+        found = self.found
         weights = np.array(found.weights)
         return GameResult(
             space=self.space,
@@ -389,10 +431,15 @@ class Match:
             weights=weights / weights.sum(),
             dual=self.dual,
             average_dual=self.dual_total / self.dual.dtype.type(self.plays),
-            history={name: np.array([record[name] for record in history]) for name in history[0]},
+            history=in_columns(self.history),
             status="flat" if self.flat else "complete",
             checkpoint=self.last,
         )
+
+
+def in_columns(history: list[dict[str, Any]]) -> dict[str, Array]:
+    """The rounds' records, column by column."""
+    return {name: np.array([record[name] for record in history]) for name in history[0]}
 
 
 def shrinkage(n_tasks: int) -> float:

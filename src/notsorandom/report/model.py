@@ -85,7 +85,7 @@ def write_report(
                 (f"{where} {quality}", f"{reached:.2%}"),
                 ("features", f"{kernel.n_components:,}"),
                 ("frequencies", f"{len(kernel.weights):,}"),
-                ("training samples", f"{len(estimator.dual_):,}"),
+                ("training samples", f"{estimator.n_samples_fit_:,}"),
                 ("input columns", f"{rows.n_features:,}"),
                 learned_from,
                 ("space", type(kernel.space).__name__),

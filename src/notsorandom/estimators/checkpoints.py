@@ -1,0 +1,113 @@
+"""A fit that survives a crash: its game, in a file."""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import notsorandom
+from notsorandom.estimators.identity import differences, identity_of
+from notsorandom.files import remove_parts
+from notsorandom.game import Checkpoint
+from notsorandom.packing import Packer, Unpacker
+from notsorandom.tensors import FileFormatError, TensorFile, write_tensors
+
+# Of the files.
+FORMAT = 1
+KIND = "notsorandom.checkpoint"
+# A fit may differ in these from the one whose checkpoint it goes on with. The seed that comes of
+# random_state is compared instead.
+FREE_PARAMETERS = ("warm_start", "checkpoint", "checkpoint_every", "random_state", "verbose")
+
+
+class Saved(NamedTuple):
+    """What a checkpoint file holds.
+
+    Parameters
+    ----------
+    seed : int
+        Of the whole fit.
+    smoothing : float
+    game : Checkpoint
+        The start of the round that is next.
+    validation : dict or None
+        What was seen on samples held out until then.
+    """
+
+    seed: int
+    smoothing: float
+    game: Checkpoint
+    validation: dict[str, Any] | None
+
+
+class CheckpointFile:
+    """The file that a fit's game is kept in from time to time.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Which knows its data already.
+    seed : int or None
+        None if any will do.
+    """
+
+    def __init__(self, estimator: Any, seed: int | None) -> None:
+        self.path = Path(estimator.checkpoint)
+        self.every = float(estimator.checkpoint_every)
+        self.identity = identity_of(estimator, FREE_PARAMETERS) | {
+            # Another may play another game.
+            "notsorandom": f"{notsorandom.__version__} (format {FORMAT})",
+            "random_state": f"seed {seed}" if seed is not None else "None",
+        }
+        self._written = time.monotonic()
+
+    def read(self) -> Saved | None:
+        """What is there to go on from, if anything; raise ValueError if it is of another fit."""
+        if not self.path.exists():
+            return None
+        with TensorFile(self.path) as file:
+            try:
+                told = file.told(KIND)
+                other = differences(told["identity"], self.identity)
+                if not other:
+                    seed, smoothing, game, validation = Unpacker(file).unpack(told["state"])
+                    return Saved(seed, smoothing, Checkpoint.from_state(game), validation)
+            except FileFormatError:
+                raise
+            # Whatever is missing, or of the wrong kind.
+            except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
+                raise FileFormatError(
+                    f"{self.path} is not a checkpoint: delete it, or give another path."
+                ) from error
+        raise ValueError(
+            f"checkpoint={str(self.path)!r} is of another fit: {other}. Fit as then to go on with "
+            "it, or delete the file, or give another, to begin anew."
+        )
+
+    def write_if_due(self, saved: Callable[[], Saved]) -> None:
+        """Write the file if the last time is long enough ago; a fit never dies of it."""
+        if time.monotonic() - self._written < self.every:
+            return
+        packer = Packer()
+        seed, smoothing, game, validation = saved()
+        state = packer.pack([seed, smoothing, game.state(), validation], "state")
+        told = {"identity": self.identity, "state": state}
+        try:
+            write_tensors(self.path, packer.arrays, {KIND: json.dumps(told)})
+        except OSError as error:
+            warnings.warn(
+                f"The checkpoint could not be written ({error}). The fit goes on, and it will be "
+                f"tried again in {self.every:g} seconds: make room at {self.path.parent}.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        self._written = time.monotonic()
+
+    def done(self) -> None:
+        """Remove the file: there is nothing left to go on with."""
+        self.path.unlink(missing_ok=True)
+        remove_parts(self.path)

@@ -1,0 +1,97 @@
+"""A fitted estimator, read from a file that nobody vouches for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import notsorandom
+from notsorandom.kernel import LearnedKernel
+from notsorandom.models.layout import ESTIMATORS, FORMAT, KEPT, KERNEL, KIND
+from notsorandom.models.soundness import check_model
+from notsorandom.packing import Unpacker
+from notsorandom.tensors import FileFormatError, TensorFile
+
+
+def load(path: Any) -> Any:
+    """Read an estimator that was written by its method ``save``.
+
+    Nothing in the file is ever executed. A file that is damaged, or was tampered with, raises
+    :class:`notsorandom.FileFormatError`.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    FourierFeatures, FourierClassifier or FourierRegressor
+        It predicts bit for bit what the estimator did that was saved. It has no `dual_` and
+        `average_dual_`, which are as long as the training data, nor the weights of samples.
+
+    Examples
+    --------
+    >>> import notsorandom
+    >>> from notsorandom.datasets import make_windmill
+    >>> X, y = make_windmill(500, random_state=0)
+    >>> path = notsorandom.FourierClassifier(20).fit(X, y).save("windmill.safetensors")
+    >>> notsorandom.load(path).predict(X).shape
+    (500,)
+    """
+    with TensorFile(Path(path)) as file:
+        try:
+            return restored(file, described(file))
+        except FileFormatError:
+            raise
+        # Whatever is missing, of the wrong kind or out of its range.
+        except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+            raise file.refuse(f"it is no sound model ({error})") from error
+        except RecursionError as error:
+            raise file.refuse("it is nested too deeply") from error
+
+
+def described(file: TensorFile) -> dict[str, Any]:
+    """What a file says of its model."""
+    if KIND not in file.metadata:
+        raise file.refuse("there is no model in it")
+    told = file.told(KIND)
+    if not isinstance(told, dict) or not isinstance(told.get("format"), int):
+        raise file.refuse("what it says of its model can't be understood")
+    if told["format"] != FORMAT:
+        raise file.refuse(
+            f"it is of format {told['format']}, and version {notsorandom.__version__} of the "
+            f"library reads format {FORMAT}: update the library"
+        )
+    return told
+
+
+def restored(file: TensorFile, told: dict[str, Any]) -> Any:
+    """The estimator that a file tells of, checked."""
+    unpack = Unpacker(file).unpack
+    parameters = {key: unpack(value) for key, value in told["parameters"].items()}
+    estimator = ESTIMATORS[told["class"]](**parameters)
+    parts = {part: frozen(unpack(told["kernel"][part])) for part in KERNEL}
+    kernel = LearnedKernel(unpack(told["space"]), **parts, phase=estimator.phase)
+    estimator.kernel_ = kernel
+    estimator.frequencies_, estimator.phases_ = kernel.frequencies, kernel.phases
+    if told["average"] is not None:
+        own = {part: frozen(unpack(value)) for part, value in told["average"].items()}
+        estimator.average_kernel_ = LearnedKernel(kernel.space, **parts | own, phase=kernel.phase)
+    for key in KEPT:
+        if key in told["learned"]:
+            setattr(estimator, key, unpack(told["learned"][key]))
+    bits = unpack(told["held_out"])
+    estimator._weights, estimator._held_out = None, None
+    if bits is not None:
+        estimator._held_out = np.unpackbits(bits, count=estimator.n_samples_fit_).astype(bool)
+    check_model(estimator)
+    estimator._complete()
+    return estimator
+
+
+def frozen(array: Any) -> Any:
+    """The array, not to be written to: it needn't be copied then."""
+    array.flags.writeable = False
+    return array
