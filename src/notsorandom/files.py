@@ -7,7 +7,22 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+
+def checked_path(path: Any, *endings: str) -> Path:
+    """The path, if a file whose name ends in one of these can be written there."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path={path!r} is not allowed: it must be a str or a Path.")
+    path = Path(path)
+    if path.suffix not in endings or path.is_dir():
+        raise ValueError(
+            f"path={str(path)!r} is not allowed: name a file that ends in {endings[0]}."
+        )
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise FileNotFoundError(f"The folder {folder} doesn't exist: make it first.")
+    return path
 
 
 @contextmanager

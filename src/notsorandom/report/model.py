@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import column_or_1d
 
+from notsorandom.files import checked_path
 from notsorandom.game import Player
 from notsorandom.inspection import (
     accuracy_by_size,
@@ -21,7 +22,7 @@ from notsorandom.inspection import (
     spread_out,
 )
 from notsorandom.linear import decide
-from notsorandom.report.page import Section, checked_path, write_page
+from notsorandom.report.page import ENDINGS, Section, write_page
 from notsorandom.report.sections import (
     confusion_section,
     facts_section,
@@ -53,7 +54,7 @@ def write_report(
     title: str | None = None,
 ) -> Path:
     """Write a page about a fitted estimator; see :meth:`notsorandom.FourierFeatures.report`."""
-    path = checked_path(path)
+    path = checked_path(path, *ENDINGS)
     if title is not None and not isinstance(title, str):
         raise TypeError(f"title={title!r} is not allowed: it must be a str.")
     rows, player = estimator._played_data(X, y)

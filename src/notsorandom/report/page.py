@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import html
 import json
-import os
 import string
 from collections.abc import Sequence
 from importlib import resources
@@ -15,29 +14,18 @@ from typing import Any
 import numpy as np
 
 import notsorandom
-from notsorandom.files import write_whole
+from notsorandom.files import checked_path, write_whole
 from notsorandom.rows import Array
 
 Section = dict[str, Any]
+# What the name of a page ends in.
+ENDINGS = (".html", ".htm")
 
 
 def write_page(path: str | Path, title: str, subtitle: str, sections: Sequence[Section]) -> Path:
     """Write the page, whole or not at all; return where it is."""
-    path = checked_path(path)
+    path = checked_path(path, *ENDINGS)
     write_whole(path, page(title, subtitle, sections).encode())
-    return path
-
-
-def checked_path(path: Any) -> Path:
-    """The path, if a page can be written there."""
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path={path!r} is not allowed: it must be a str or a Path.")
-    path = Path(path)
-    if path.suffix not in (".html", ".htm") or path.is_dir():
-        raise ValueError(f"path={str(path)!r} is not allowed: name a file that ends in .html.")
-    folder = path.resolve().parent
-    if not folder.is_dir():
-        raise FileNotFoundError(f"The folder {folder} doesn't exist: make it first.")
     return path
 
 
