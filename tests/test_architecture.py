@@ -16,7 +16,7 @@ ORDER = [
     ["reweight", "stopping"],
     ["learning", "certify"],
     ["estimators"],
-    ["models"],
+    ["models", "onnx_export"],
     ["datasets", "baselines"],
     ["inspection"],
     ["plots", "report"],
@@ -24,7 +24,7 @@ ORDER = [
     ["cli"],
 ]
 # A model writes its own report, which is made of everything, and its own files.
-BACK = {("estimators", "report"), ("estimators", "models")}
+BACK = {("estimators", "report"), ("estimators", "models"), ("estimators", "onnx_export")}
 NEVER = {("game", "search"), ("search", "game")}
 ROOT = Path(notsorandom.__file__).parent
 
@@ -54,5 +54,5 @@ def test_every_room_is_in_the_order():
 
 def test_importing_does_not_pull_in_extras():
     code = "import sys, notsorandom, notsorandom.datasets, notsorandom.cli;"
-    code += "assert not {'matplotlib', 'skimage'} & set(sys.modules)"
+    code += "assert not {'matplotlib', 'skimage', 'onnx'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -373,6 +373,32 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
 
         return save(self, path, metrics)
 
+    def to_onnx(self, path: Any) -> Any:
+        """Write the model as an ONNX file, for runtimes that know nothing of this library.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write, which ends in ``.onnx``.
+
+        Returns
+        -------
+        Path
+
+        Notes
+        -----
+        The graph takes ``X``, of shape (n_samples, n_features_in_), in single precision. A
+        transformer gives ``features``; a classifier ``label`` and ``decision``, the answers of
+        `predict` and `decision_function`; a regressor ``prediction``. Inside, degrees beyond 64
+        are computed in double precision.
+
+        A graph can't refuse samples. On the sphere it scales all of them to norm one, whether or
+        not the space has ``normalize=True``; zero, which has no direction, becomes NaN.
+        """
+        from notsorandom.onnx_export import export_onnx  # another way back
+
+        return export_onnx(self, path)
+
     def _complete(self) -> None:
         """Make what follows from the rest, once that was read from a file."""
 
