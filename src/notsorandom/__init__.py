@@ -12,6 +12,7 @@ A tour of the rooms, in the order data walks through them:
 - :mod:`notsorandom.learning`: the game put together; :mod:`notsorandom.smoothing` chosen.
 - :mod:`notsorandom.certify`: how far the kernel is from the best one.
 - :mod:`notsorandom.estimators`: all of it behind scikit-learn's interface.
+- :mod:`notsorandom.onnx_export`: a fitted model as a graph that runs without Python.
 - :mod:`notsorandom.datasets`: toy data, MNIST, CIFAR-10, HoG.
 - :mod:`notsorandom.baselines`: what the method is compared with.
 - :mod:`notsorandom.inspection`: a fitted model looked at once more.
