@@ -32,7 +32,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     writer = f"{os.getpid()}-{threading.get_ident()}"
     temporary = path.with_name(f".{path.name}.{writer}.part")
     try:
-        with temporary.open("wb") as file:
+        with temporary.open("w+b") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
