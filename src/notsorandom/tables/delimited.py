@@ -121,7 +121,7 @@ class DelimitedTable(NamedTable):
                     yield batch
                     done += batch.num_rows
             except pa.ArrowInvalid as error:
-                self.complain(checks, done, f"pyarrow says: {error}")
+                self.complain(checks, done, otherwise=self.reason(error))
         if source.quotes % 2 == 1:  # one never closed takes in all rows after it
             self.complain(checks, done)
 
@@ -135,6 +135,12 @@ class DelimitedTable(NamedTable):
                 column_types=types, include_columns=list(types), null_values=[]
             ),
         }
+
+    def reason(self, error: Exception) -> str:
+        """What pyarrow doesn't take, though nothing is wrong with it."""
+        if "straddling" in str(error):
+            return f"a row has more than {self.text_bytes} bytes: shorten its cells."
+        return f"pyarrow can't read it: {error}"
 
     def complain(self, checks: dict[str, Check], n_good: int, otherwise: str = "") -> None:
         """Raise what is wrong with the file, found by a second look, if anything is."""

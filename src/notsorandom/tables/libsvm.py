@@ -198,9 +198,9 @@ def line_fault(words: list[str], zero_based: bool, n_features: int | None) -> st
             return "column 0, in a file whose columns are counted from 1: is it the right file?"
         if int(index) <= previous:
             return f"column {index} comes after column {previous}: sort the columns of each line."
-        if n_features is not None and int(index) - least > n_features:
-            return f"column {index}, but the model has {n_features} features: is it the right file?"
         previous = int(index)
+    if n_features is not None and previous - least > n_features:
+        return f"column {previous}, but the model has {n_features} features: is it the right file?"
     return None
 
 

@@ -1,0 +1,589 @@
+"""Data files: the same rows however they are stored and cut, and errors that say where."""
+
+import gzip
+import os
+import sys
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+
+from notsorandom.files import whole_file
+from notsorandom.rows import stacked
+from notsorandom.tables import TableError, open_table, open_writer, read_whole
+
+NAMES = ["age", "height", "weight"]
+N_ROWS = 23
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((N_ROWS, 3)).round(9), columns=NAMES)
+    frame["label"] = rng.choice(["yes", "no", "perhaps"], N_ROWS)
+    frame["id"] = [f"row {number}" for number in range(N_ROWS)]
+    return frame
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, content):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+def stored(frame, folder, ending):
+    """The features of a frame, and for named columns all of it, in a file of each kind."""
+    path = folder / f"table{ending}"
+    X = frame[NAMES].to_numpy()
+    if ending == ".parquet":
+        frame.to_parquet(path)
+    elif ending == ".npy":
+        np.save(path, X)
+    elif ending == ".npz":
+        np.savez_compressed(path, X=np.ascontiguousarray(X), y=frame["label"].to_numpy(dtype=str))
+    elif ending == ".svm":
+        dump_svmlight_file(X, np.arange(len(X)), str(path), zero_based=False)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if ".tsv" in ending else ",")
+    return path
+
+
+ENDINGS = [".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".npy", ".npz", ".svm"]
+
+
+# Laws
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("max_rows", [1, 2, 7, N_ROWS, 1000, None])
+def test_every_file_has_the_same_rows_however_they_are_cut(frame, tmp_path, ending, max_rows):
+    table = open_table(stored(frame, tmp_path, ending))
+    blocks = list(table.blocks(NAMES, max_rows=max_rows))
+    sizes = [len(block) for block in blocks]
+    assert [block.first_row for block in blocks] == [0, *np.cumsum(sizes)[:-1]]
+    assert all(size == (max_rows or N_ROWS) for size in sizes[:-1])
+    X = stacked([block.X for block in blocks])
+    if sparse.issparse(X):
+        X = X.toarray()
+    else:
+        assert all(block.X.flags.c_contiguous for block in blocks)
+    assert X.dtype == np.float64
+    np.testing.assert_array_equal(X, frame[NAMES].to_numpy())
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv.gz", ".parquet"])
+@pytest.mark.parametrize("max_rows", [3, None])
+def test_columns_come_in_the_order_asked_for_and_others_are_handed_through(
+    frame, tmp_path, ending, max_rows
+):
+    table = open_table(stored(frame, tmp_path, ending))
+    assert table.columns == tuple(frame.columns)
+    names = ["weight", "age"]
+    blocks = list(table.blocks(names, "label", keep=["id", "label"], max_rows=max_rows))
+    np.testing.assert_array_equal(stacked([block.X for block in blocks]), frame[names])
+    np.testing.assert_array_equal(np.concatenate([block.y for block in blocks]), frame["label"])
+    for name in ("id", "label"):
+        kept = [value for block in blocks for value in block.kept[name].tolist()]
+        assert kept == frame[name].tolist()
+
+
+def test_many_batches_of_text_make_the_same_rows(frame, tmp_path, monkeypatch):
+    many = pd.concat([frame] * 40, ignore_index=True)
+    many["id"] = many["id"] + ',\n"and"'
+    path = stored(many, tmp_path, ".csv")
+    monkeypatch.setattr("notsorandom.tables.delimited.TEXT_BYTES", 2048)
+    monkeypatch.setattr("notsorandom.tables.delimited.SAFETY", 1)
+    for max_rows in (11, 100, None):
+        blocks = list(open_table(path).blocks(NAMES, "label", ["id"], max_rows))
+        np.testing.assert_array_equal(stacked([block.X for block in blocks]), many[NAMES])
+        kept = [value for block in blocks for value in block.kept["id"].tolist()]
+        assert kept == many["id"].tolist()
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".npz", ".svm"])
+def test_whole_files(frame, tmp_path, ending, monkeypatch):
+    monkeypatch.setattr("notsorandom.tables.table.BLOCK_BYTES", 100)
+    monkeypatch.setattr("notsorandom.tables.libsvm.BLOCK_BYTES", 100)
+    table = open_table(stored(frame.drop(columns="id"), tmp_path, ending))
+    target = None if ending in (".npz", ".svm") else "label"
+    X, y, names = read_whole(table, target=target)
+    assert names == (NAMES if target else None)
+    np.testing.assert_array_equal(X.toarray() if sparse.issparse(X) else X, frame[NAMES])
+    np.testing.assert_array_equal(y, np.arange(N_ROWS) if ending == ".svm" else frame["label"])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xef\xbb\xbfa,b\r\n1,2\r\n3,4\r\n",
+        b"a,b\r1,2\r3,4",
+        b"\n\na,b\n1,2\n\n3,4\n\n\n",
+        b'"a","b"\n" 1","+2"\n"3",4.0e0',
+        b"a,b,c\n1,2,\xff\n3,4,\xff\n",
+        b'a,b,c\n1,2,5" pipe\n3,4,\n',
+    ],
+    ids=["bom and crlf", "cr", "blank lines", "quotes", "unread column", "inches"],
+)
+def test_text_in_every_dress(write, content):
+    (block,) = open_table(write("table.csv", content)).blocks(["a", "b"])
+    np.testing.assert_array_equal(block.X, [[1, 2], [3, 4]])
+
+
+def test_single_precision_stays_and_other_numbers_are_made_double(tmp_path):
+    X = np.arange(6).reshape(3, 2)
+    for dtype in (np.float32, np.float16, np.int8, bool, ">f8", ">f4"):
+        wanted = np.float32 if np.dtype(dtype).itemsize == 4 else np.float64
+        np.save(tmp_path / "X.npy", np.asfortranarray(X.astype(dtype)))
+        (block,) = open_table(tmp_path / "X.npy").blocks()
+        assert block.X.dtype == np.dtype(wanted)
+        np.testing.assert_array_equal(block.X, X.astype(dtype))
+    columns = {"a": pa.array([1, 2], pa.float32()), "b": pa.array([3, 4], pa.float32())}
+    pq.write_table(pa.table(columns | {"c.d": [True, False]}), tmp_path / "X.parquet")
+    table = open_table(tmp_path / "X.parquet")
+    assert next(table.blocks(["a", "b"])).X.dtype == np.float32
+    mixed = next(table.blocks(["c.d", "a"])).X
+    assert mixed.dtype == np.float64
+    np.testing.assert_array_equal(mixed, [[1, 1], [0, 2]])
+
+
+# Targets
+
+
+@pytest.mark.parametrize(
+    ("cells", "dtype", "values"),
+    [
+        ("1 0 +1", np.int64, [1, 0, 1]),
+        ("1 0 0.5", np.float64, [1, 0, 0.5]),
+        ("1 0 x", str, ["1", "0", "x"]),
+        ("1 0 true", str, ["1", "0", "true"]),
+        ("true False TRUE", bool, [True, False, True]),
+        ("NA None yes", str, ["NA", "None", "yes"]),
+        ("0x10 1 2", str, ["0x10", "1", "2"]),
+        (f"1 2 {2**70}", np.float64, [1, 2, 2.0**70]),
+    ],
+)
+def test_a_target_in_text_has_one_type(write, cells, dtype, values, monkeypatch):
+    monkeypatch.setattr("notsorandom.tables.delimited.TEXT_BYTES", 32)
+    monkeypatch.setattr("notsorandom.tables.delimited.SAFETY", 1)
+    rows = "".join(f"1,{cell}\n" for cell in cells.split())
+    table = open_table(write("table.csv", "x,y\n" + rows))
+    for block, value in zip(table.blocks(["x"], "y", max_rows=1), values, strict=True):
+        assert block.y.dtype.kind == np.dtype(dtype).kind
+        assert block.y.tolist() == [value]
+
+
+def test_a_target_is_of_the_type_it_is_told_to_be(write, tmp_path):
+    table = open_table(write("table.csv", "x,y\n1,1\n2,0\n"))
+    for kind, values in (("U5", ["1", "0"]), ("f8", [1.0, 0.0]), ("i4", [1, 0]), ("O", ["1", "0"])):
+        (block,) = table.blocks(["x"], "y", target_type=np.dtype(kind))
+        assert block.y.tolist() == values
+    with pytest.raises(TableError, match="column 'y', line 2: '1' is not true or false"):
+        list(table.blocks(["x"], "y", target_type=np.dtype(bool)))
+    np.savez(tmp_path / "a.npz", X=np.eye(2), y=np.array([1.0, 0.0]))
+    table = open_table(tmp_path / "a.npz")
+    (block,) = table.blocks(None, "y", target_type=np.dtype(int))
+    assert block.y.dtype == np.int64
+    np.savez(tmp_path / "a.npz", X=np.eye(2), y=["cat", "dog"])
+    with pytest.raises(TableError, match="target 'y' is of type <U3, such as 'cat'"):
+        list(open_table(tmp_path / "a.npz").blocks(None, "y", target_type=np.dtype(int)))
+
+
+def test_targets_of_parquet_stay_what_they_are(tmp_path):
+    for values in ([1, 2], [0.5, 1.0], [True, False], ["a", "b"], pd.Categorical(["a", "b"])):
+        pd.DataFrame({"x": [1.0, 2.0], "y": values}).to_parquet(tmp_path / "a.parquet")
+        (block,) = open_table(tmp_path / "a.parquet").blocks(["x"], "y")
+        assert block.y.tolist() == list(values)
+        assert block.y.dtype.kind in "ifbU"
+
+
+@pytest.mark.parametrize(("target", "column"), [("0", 0), ("-1", 2), ("1", 1)])
+def test_a_column_of_an_array_is_the_target(frame, tmp_path, target, column):
+    X = frame[NAMES].to_numpy()
+    rest, y, names = read_whole(open_table(stored(frame, tmp_path, ".npy")), target=target)
+    np.testing.assert_array_equal(y, X[:, column])
+    np.testing.assert_array_equal(rest, np.delete(X, column, axis=1))
+    assert names is None
+
+
+# Libsvm
+
+
+LIBSVM = "# a comment\n+1 1:0.5 3:2 # more\n\n-1 qid:3 2:1e3\n-1\n+1 4:7\n"
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+@pytest.mark.parametrize("max_rows", [1, 2, None])
+def test_libsvm_blocks_are_those_of_the_whole(write, shift, max_rows):
+    content = LIBSVM if shift else LIBSVM.replace("4:7", "0:7")
+    path = write("table.svm", content)
+    X, y = load_svmlight_file(str(path))
+    table = open_table(path)
+    assert table.zero_based == (shift == 0)
+    blocks = list(table.blocks(target=table.own_target, max_rows=max_rows))
+    assert all(block.X.format == "csr" and block.y.dtype == np.int64 for block in blocks)
+    np.testing.assert_array_equal(stacked([block.X for block in blocks]).toarray(), X.toarray())
+    np.testing.assert_array_equal(np.concatenate([block.y for block in blocks]), y)
+
+
+def test_libsvm_columns_are_those_of_the_model(write):
+    path = write("new.svm", "0 2:1\n0 3:1\n")
+    for zero_based, column in ((True, 2), (False, 1), (None, 1)):
+        first = next(open_table(path, zero_based).blocks(10, max_rows=1))
+        assert first.X.shape == (1, 10)
+        assert first.X.indices.tolist() == [column]
+    with pytest.raises(TableError, match="line 2: column 3, but the model has 2 features"):
+        list(open_table(path).blocks(2))
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("2:1 3:4", "line 3: it starts with '2:1', not a label: put one there, if only 0"),
+        ("cat 2:1", "line 3: the label 'cat' is not a finite number"),
+        ("1 2:x", "line 3: '2:x' is not a column and a finite number"),
+        ("1 2:nan", "line 3: '2:nan' is not a column and a finite number"),
+        ("1 2:1 x", "line 3: 'x' is not a column and a finite number"),
+        ("nan 2:1", "line 3: the label 'nan' is not"),
+        ("1 3:1 2:1", "line 3: column 2 comes after column 3: sort"),
+        ("1 0:1", "line 3: column 0, in a file whose columns are counted from 1"),
+    ],
+)
+def test_libsvm_errors_have_lines(write, line, says):
+    path = write("table.svm", f"1 1:2\n# comment\n{line}\n1 1:3\n")
+    with pytest.raises(TableError, match=says):
+        list(open_table(path, zero_based=False).blocks(9))
+    if "0:" not in line:
+        with pytest.raises(TableError, match=says):
+            list(open_table(path).blocks(None, "label"))
+
+
+# Memory
+
+
+def test_compressed_archives_are_never_held_whole(tmp_path):
+    X = np.random.default_rng(0).standard_normal((40_000, 50)).astype(np.float32)
+    np.savez_compressed(tmp_path / "a.npz", X=X, y=np.arange(len(X)))
+    table = open_table(tmp_path / "a.npz")
+    total = np.zeros(50)
+    tracemalloc.start()
+    for block in table.blocks(50, "y", max_rows=1000):
+        total += block.X.sum(axis=0, dtype=np.float64)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    np.testing.assert_allclose(total, X.sum(axis=0, dtype=np.float64))
+    assert peak < X.nbytes / 4
+
+
+def test_a_pile_does_not_hold_its_blocks_twice(tmp_path):
+    X = np.zeros((100_000, 50), dtype=np.float32)
+    np.savez(tmp_path / "a.npz", X=X, y=X[:, 0])
+    tracemalloc.start()
+    read, _, _ = read_whole(open_table(tmp_path / "a.npz"))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert read.shape == X.shape
+    assert peak < 2.2 * X.nbytes
+
+
+# Errors: what was got, where, and what to do
+
+
+def fault(path, features=("a", "b"), target=None, **options):
+    with pytest.raises(TableError) as caught:
+        list(open_table(path).blocks(list(features), target, **options))
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("x,2,u", "column 'a', line 17: 'x' is not a number: turn it into one"),
+        ('"x\ny",2,u', r"column 'a', line 17: 'x\ny' is not a number"),
+        ("1_0,2,u", "column 'a', line 17: '1_0' is not a number"),
+        ('"1,5",2,u', "column 'a', line 17: '1,5' is not a number"),
+        (f"1,{'z' * 999},u", "column 'b', line 17: 'zzzz"),
+        ("1,,u", "column 'b', line 17: the cell is empty: fill it in, or leave the row out"),
+        ("1, ,u", "column 'b', line 17: the cell is empty"),
+        ("1,NA,u", "column 'b', line 17: 'NA' stands for nothing"),
+        ("nan,2,u", "column 'a', line 17: 'nan' stands for nothing"),
+        ("-inf,2,u", "column 'a', line 17: '-inf' is not finite"),
+        ("1e999,2,u", "column 'a', line 17: '1e999' is too large"),
+        ("1,2", "line 17: too few cells, 2 where the header has 3"),
+        ("1", "line 17: too few cells, 1 where"),
+        ("1,2,u,", "line 17: too many cells, 4 where"),
+        (b"\xff,2,u", "line 17: '\\udcff' is not UTF-8 text: save the file as UTF-8"),
+        ('1,2,"u', "line 17: a quote is opened and never closed"),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+def test_errors_of_text_have_lines(write, line, says, ending, monkeypatch):
+    """Row 12 at line 17: a row of two lines, and three blank ones, come before it."""
+    monkeypatch.setattr("notsorandom.tables.delimited.TEXT_BYTES", 64)
+    line = line if isinstance(line, bytes) else line.encode()
+    before = b"a,b,c\n" + b'1,2,"u\nv"\n\n\n\n' + b"1,2,u\n" * 10
+    content = before + line + b"\n" + b"3,4,v\n" * 20
+    content = gzip.compress(content) if ending == "csv.gz" else content
+    path = write(f"table.{ending}", content)
+    for max_rows in (1, 5, None):
+        assert says in fault(path, max_rows=max_rows)
+
+
+def test_a_row_too_long_for_a_batch_is_refused(write, monkeypatch):
+    monkeypatch.setattr("notsorandom.tables.delimited.TEXT_BYTES", 64)
+    monkeypatch.setattr("notsorandom.tables.delimited.SAFETY", 1)
+    path = write("table.csv", "a,b,c\n1,2,u\n3,4," + "u" * 1000 + "\n1,2,u\n")
+    assert "a row has more than 64 bytes: shorten its cells" in fault(path)
+
+
+def test_errors_of_a_target_have_lines(write):
+    path = write("table.csv", "a,b,y\n1,2,1\n3,4,\n5,6,1\n")
+    assert "column 'y', line 3: the target is missing" in fault(path, target="y")
+    path = write("table.csv", "a,b,y\n1,2,u\n3,4, \n5,6,v\n")
+    assert "column 'y', line 3: the target is missing" in fault(path, target="y")
+    path = write("table.csv", "a,b,y\n1,2,1\n3,4,2\n5,6,NA\n")
+    assert "column 'y', line 4: the target is missing" in fault(path, target="y")
+    path = write("table.csv", b"a,b,y\n1,2,u\n3,4,\xe9\n")
+    assert "line 3: '\\udce9' is not UTF-8 text" in fault(path, target="y")
+    path = write("table.csv", "a,b,y\n1,2,1\n3,4,1.5\n")
+    says = fault(path, target="y", target_type=np.dtype(int))
+    assert "column 'y', line 3: '1.5' is not a whole number" in says
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.csv", "", "is empty"),
+        ("a.csv", "\n\n", "is empty"),
+        ("a.csv", "a,b\n", "has a header but no rows"),
+        ("a.csv", "1.5,-2\n3,4\n", "line 1 has numbers, '1.5', '-2', where the names"),
+        ("a.csv", "a;b\n3;4\n", "a .csv file has commas between its cells"),
+        ("a.tsv", "a,b\n3,4\n", "a .tsv file tabs"),
+        ("a.csv", "a,b,a\n1,2,3\n", "has more than one column 'a'"),
+        ("a.csv", "a,b\n1,2\n".encode("utf-16"), "line 1 is not UTF-8 text"),
+        ("a.csv.gz", "a,b\n1,2\n", "is damaged or cut short"),
+        ("a.parquet", "PAR1 and so on", "is damaged, or not Parquet"),
+        ("a.npz", "PK and so on", "is damaged, cut short, or not NumPy's"),
+        ("a.npy", "and so on", "is damaged, cut short, or not NumPy's"),
+        ("a.svm", "# nothing\n\n", "has no rows"),
+        ("a.xlsx", "a", "can't tell what is in it. Files end in .csv, .csv.gz, .tsv"),
+    ],
+)
+def test_files_that_are_not_tables(write, name, content, says):
+    assert says in fault(write(name, content))
+
+
+def test_files_that_are_not_there(tmp_path):
+    assert "there is no such file" in fault(tmp_path / "none.csv")
+    (tmp_path / "folder.csv").mkdir()
+    assert "is a folder" in fault(tmp_path / "folder.csv")
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_columns_that_are_not_there(frame, tmp_path, ending):
+    path = stored(frame, tmp_path, ending)
+    says = fault(path, ["age", "hieght"])
+    assert "has no column 'hieght'. Did you mean 'height'? It has 'age', 'height'" in says
+    assert "has no column 'labl'. Did you mean 'label'?" in fault(path, ["age"], "labl")
+    assert "has no columns 'p', 'q'. It has" in fault(path, ["p", "age", "q"])
+    assert "has no column 'z'" in fault(path, ["age"], keep=["z"])
+    assert "'age' is both target and feature" in fault(path, ["age"], "age")
+    with pytest.raises(TableError, match="which column is the target\\? Give one of 'age', "):
+        read_whole(open_table(path))
+    with pytest.raises(
+        TableError, match="has 3 columns of features, but the model was fitted to 2"
+    ):
+        open_table(path).blocks(2, "label", keep=["id"])
+    X = next(open_table(path).blocks(3, "label", keep=["id"])).X
+    np.testing.assert_array_equal(X, frame[NAMES])
+
+
+def test_an_index_of_pandas_is_not_learned_from(frame, tmp_path):
+    frame[NAMES].to_csv(tmp_path / "a.csv")
+    with pytest.raises(TableError, match="column 1 has no name, as an index written by pandas"):
+        read_whole(open_table(tmp_path / "a.csv"), target="age")
+    assert len(next(open_table(tmp_path / "a.csv").blocks(NAMES))) == N_ROWS
+
+
+@pytest.mark.parametrize("share", [0.3, 0.9, 0.999])
+@pytest.mark.parametrize("ending", [".csv.gz", ".parquet", ".npz", ".npy"])
+def test_files_cut_short(frame, tmp_path, ending, share):
+    path = stored(pd.concat([frame] * 100), tmp_path, ending)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    assert "is damaged" in fault(path, NAMES)
+
+
+@pytest.mark.parametrize("ending", [".npz", ".parquet"])
+def test_files_with_a_hole(frame, tmp_path, ending):
+    path = stored(pd.concat([frame] * 100), tmp_path, ending)
+    content = bytearray(path.read_bytes())
+    content[300:900] = bytes(600)
+    path.write_bytes(content)
+    assert "is damaged" in fault(path, NAMES)
+
+
+def test_errors_of_parquet_have_rows(tmp_path):
+    path = tmp_path / "a.parquet"
+    columns = {"a": [1.0] * 9, "b": [1] * 9, "y": ["u"] * 9, "when": pd.Timestamp("2020-01-01")}
+    for name, value, says in [
+        ("a", None, "column 'a', row 6: the cell is empty"),
+        ("b", None, "column 'b', row 6: the cell is empty"),
+        ("a", -np.inf, "column 'a', row 6: -inf is not finite"),
+        ("y", None, "column 'y', row 6: the cell is empty"),
+    ]:
+        values = [*columns[name][:5], value, *columns[name][6:]]
+        pq.write_table(
+            pa.table({"a": [1.0] * 9, "b": [1] * 9, "y": ["u"] * 9} | {name: values}), path
+        )
+        assert says in fault(path, target="y", max_rows=2)
+    pd.DataFrame(columns).to_parquet(path)
+    assert "column 'y' is of type" in fault(path, ["a", "y"])
+    assert "column 'when' is of type timestamp" in fault(path, ["a"], "when")
+    pq.write_table(pa.table([[1], [2]], names=["a", "a"]), path)
+    assert "more than one column 'a'" in fault(path)
+    pq.write_table(pa.table({"a": [1.0]}).slice(0, 0), path)
+    assert "has columns but no rows" in fault(path)
+
+
+def test_errors_of_arrays_have_rows(tmp_path):
+    path = tmp_path / "a.npy"
+    X = np.zeros((9, 3))
+    for array, says in [
+        (X[0], "has 1 dimensions, shape (3,): it must have 2"),
+        (X[:, :1], "has 1 column of features, but the model was fitted to 2: is it the right file"),
+        (X, "has 3 columns of features, but the model was fitted to 2: the target may be among"),
+        (X[:0], "has shape (0, 3): give a file with rows"),
+        (X.astype("U3"), "is of type <U3: it must be of numbers"),
+        (np.zeros(3, dtype=[("a", float)]), "dimensions"),
+        (X.astype(object), "is of Python objects, which are not read"),
+    ]:
+        np.save(path, array)
+        assert says in fault(path)
+    X[5, 1] = np.nan
+    np.save(path, X)
+    says = fault(path, ["a", "b", "c"], max_rows=2)
+    assert "column 1 (counted from 0), row 6: nan is not a finite number" in says
+    assert "has no column 3. Give a number from 0 to 2, or -1" in fault(path, target="3")
+    assert "'label' is not a column. Give a number" in fault(path, target="label")
+    assert "has no names of columns, so none to keep" in fault(path, keep=["id"])
+    with pytest.raises(TableError, match="which column is the target\\? Give a number from 0 to 2"):
+        read_whole(open_table(path))
+
+
+def test_errors_of_archives(tmp_path):
+    path = tmp_path / "a.npz"
+    X = np.zeros((9, 2))
+    for arrays, says in [
+        ({"data": X}, "has no array X, but data: write it with np.savez(path, X=X, y=y)"),
+        ({"X": X, "y": X[:3, 0]}, "array y has shape (3,), but X has 9 rows"),
+        ({"X": X, "y": X}, "array y has shape (9, 2), but X has 9 rows"),
+        ({"X": X, "y": X[:, 0].astype(object)}, "array y is of Python objects"),
+        ({"X": X, "y": X[:, 0].astype("S1")}, "array y is of type |S1"),
+        ({"X": X, "y": np.full(9, np.nan)}, "target, row 1: nan is not a finite number"),
+        ({"X": np.asfortranarray(X)}, "array X is stored by columns"),
+        ({"X": X[0]}, "array X has 1 dimensions"),
+    ]:
+        np.savez(path, **arrays)
+        assert says in fault(path, target="y")
+
+
+def test_what_needs_pyarrow_says_how_to_get_it(write, tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "pyarrow"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    for name in ("a.csv", "a.parquet"):
+        with pytest.raises(ImportError, match=r"pyarrow: .* pip install 'notsorandom\[files\]'"):
+            open_table(write(name, "a,b\n1,2\n"))
+    with (
+        pytest.raises(ImportError, match="Writing Parquet needs pyarrow"),
+        open_writer(tmp_path / "b.parquet"),
+    ):
+        pass
+    np.save(tmp_path / "a.npy", np.eye(2))
+    assert len(next(open_table(tmp_path / "a.npy").blocks())) == 2
+
+
+# Writing
+
+
+def predictions():
+    yield {"id": pa.array(["a", None]), "label": np.array(["x", 'y,"z'])}
+    yield {"id": pa.array(["c"]), "label": np.array(["w"])}
+
+
+def test_predictions_come_back(tmp_path, capsys):
+    for path in (tmp_path / "a.csv", tmp_path / "a.parquet", None):
+        with open_writer(path) as write:
+            for columns in predictions():
+                write(columns)
+    text = 'id,label\na,x\n,"y,""z"\nc,w\n'
+    assert (tmp_path / "a.csv").read_text() == text
+    assert capsys.readouterr().out == text
+    read = pq.read_table(tmp_path / "a.parquet").to_pydict()
+    assert read == {"id": ["a", None, "c"], "label": ["x", 'y,"z', "w"]}
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".npy"])
+def test_floats_are_written_with_all_their_digits(tmp_path, ending):
+    P = np.random.default_rng(0).standard_normal((1200, 2))
+    path = tmp_path / f"a{ending}"
+    with open_writer(path) as write:
+        for start in (0, 5):
+            part = P[start : 5 if start == 0 else None]
+            write({"p": part[:, 0], "q": part[:, 1]})
+    (block,) = open_table(path).blocks(["p", "q"])
+    np.testing.assert_array_equal(block.X, P)
+
+
+def test_an_array_of_one_column_has_one_dimension(tmp_path):
+    with open_writer(tmp_path / "a.npy") as write:
+        for size in (3, 10, 10_000):
+            write({"label": np.full(size, "cat")})
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), np.full(10_013, "cat"))
+    for second in (np.array([1]), np.array(["mouse"])):
+        with open_writer(tmp_path / "b.npy") as write:
+            write({"label": np.array(["cat"])})
+            with pytest.raises(TableError, match=r"can't go on with .*: write \.csv or \.parquet"):
+                write({"label": second})
+    with open_writer(tmp_path / "b.npy") as write, pytest.raises(TableError, match="of types"):
+        write({"label": np.array(["cat"]), "p": np.ones(1)})
+
+
+def write_and_stop(path):
+    with open_writer(path) as write:
+        write({"a": np.ones(3)})
+        assert path.read_text() == "old"
+        raise KeyboardInterrupt
+
+
+def test_the_old_file_stays_until_all_is_written(tmp_path):
+    for ending in (".csv", ".parquet", ".npy"):
+        path = tmp_path / f"a{ending}"
+        path.write_text("old")
+        with pytest.raises(KeyboardInterrupt):
+            write_and_stop(path)
+        assert path.read_text() == "old"
+    assert sorted(os.listdir(tmp_path)) == ["a.csv", "a.npy", "a.parquet"]
+    with whole_file(tmp_path / "a.csv") as file:
+        file.write(b"new")
+        assert (tmp_path / "a.csv").read_text() == "old"
+    assert (tmp_path / "a.csv").read_text() == "new"
+
+
+def test_files_that_cannot_be_written(tmp_path):
+    for path, says in (
+        (tmp_path / "a.xlsx", "can't tell what to write. Files end in .csv, .parquet, .npy"),
+        (tmp_path / "none" / "a.csv", "there is no folder"),
+    ):
+        with pytest.raises(TableError, match=says), open_writer(path):
+            pass
