@@ -1,9 +1,12 @@
 """Data files: the same rows however they are stored and cut, and errors that say where."""
 
 import gzip
+import io
 import os
 import sys
+import threading
 import tracemalloc
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -138,6 +141,14 @@ def test_text_in_every_dress(write, content):
     np.testing.assert_array_equal(block.X, [[1, 2], [3, 4]])
 
 
+def test_rows_may_be_wider_than_a_batch_of_text(write, monkeypatch):
+    monkeypatch.setattr("notsorandom.tables.delimited.TEXT_BYTES", 64)
+    names = [f"x{number}" for number in range(200)]
+    row = ",".join(["1.5"] * 200)
+    (block,) = open_table(write("TABLE.CSV", f"{','.join(names)}\n{row}\n{row}\n")).blocks(names)
+    np.testing.assert_array_equal(block.X, np.full((2, 200), 1.5))
+
+
 def test_single_precision_stays_and_other_numbers_are_made_double(tmp_path):
     X = np.arange(6).reshape(3, 2)
     for dtype in (np.float32, np.float16, np.int8, bool, ">f8", ">f4"):
@@ -192,6 +203,9 @@ def test_a_target_is_of_the_type_it_is_told_to_be(write, tmp_path):
     table = open_table(tmp_path / "a.npz")
     (block,) = table.blocks(None, "y", target_type=np.dtype(int))
     assert block.y.dtype == np.int64
+    np.savez(tmp_path / "a.npz", X=np.eye(2), y=[0.5, 1.0])
+    with pytest.raises(TableError, match=r"'y' is of type float64, such as 0\.5, but the model's"):
+        list(open_table(tmp_path / "a.npz").blocks(None, "y", target_type=np.dtype(int)))
     np.savez(tmp_path / "a.npz", X=np.eye(2), y=["cat", "dog"])
     with pytest.raises(TableError, match="target 'y' is of type <U3, such as 'cat'"):
         list(open_table(tmp_path / "a.npz").blocks(None, "y", target_type=np.dtype(int)))
@@ -283,6 +297,30 @@ def test_compressed_archives_are_never_held_whole(tmp_path):
     assert peak < X.nbytes / 4
 
 
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_who_stops_early_leaves_nothing_running(frame, tmp_path, ending):
+    table = open_table(stored(pd.concat([frame] * 50), tmp_path, ending))
+    before = threading.active_count()
+    blocks = table.blocks(NAMES, max_rows=2)
+    next(blocks)
+    assert threading.active_count() == before + 1
+    blocks.close()
+    assert threading.active_count() == before
+
+
+def test_large_groups_of_parquet_are_never_held_whole(tmp_path):
+    X = np.random.default_rng(0).standard_normal((100_000, 50))
+    table = pa.table({f"x{number}": column for number, column in enumerate(X.T)})
+    options = {"use_dictionary": False, "data_page_size": 2**14}  # a page is held of each column
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=len(X), **options)
+    del table
+    before = pa.total_allocated_bytes()
+    most = 0
+    for _ in open_table(tmp_path / "a.parquet").blocks(max_rows=1000):
+        most = max(most, pa.total_allocated_bytes() - before)
+    assert most < X.nbytes / 2
+
+
 def test_a_pile_does_not_hold_its_blocks_twice(tmp_path):
     X = np.zeros((100_000, 50), dtype=np.float32)
     np.savez(tmp_path / "a.npz", X=X, y=X[:, 0])
@@ -337,6 +375,11 @@ def test_errors_of_text_have_lines(write, line, says, ending, monkeypatch):
     path = write(f"table.{ending}", content)
     for max_rows in (1, 5, None):
         assert says in fault(path, max_rows=max_rows)
+
+
+def test_a_quote_never_closed_in_a_long_file(write):
+    path = write("table.csv", 'a,b,c\n1,2,u\n1,2,"u\n' + "1,2,u\n" * 50_000)
+    assert "line 3: a cell has more than 131072 characters" in fault(path)
 
 
 def test_a_row_too_long_for_a_batch_is_refused(write, monkeypatch):
@@ -435,19 +478,18 @@ def test_files_with_a_hole(frame, tmp_path, ending):
 
 def test_errors_of_parquet_have_rows(tmp_path):
     path = tmp_path / "a.parquet"
-    columns = {"a": [1.0] * 9, "b": [1] * 9, "y": ["u"] * 9, "when": pd.Timestamp("2020-01-01")}
+    columns = {"a": [1.0] * 9, "b": [1] * 9, "y": ["u"] * 9, "z": [1.0] * 9}
     for name, value, says in [
         ("a", None, "column 'a', row 6: the cell is empty"),
         ("b", None, "column 'b', row 6: the cell is empty"),
         ("a", -np.inf, "column 'a', row 6: -inf is not finite"),
         ("y", None, "column 'y', row 6: the cell is empty"),
+        ("z", np.inf, "column 'z', row 6: inf is not finite"),
     ]:
         values = [*columns[name][:5], value, *columns[name][6:]]
-        pq.write_table(
-            pa.table({"a": [1.0] * 9, "b": [1] * 9, "y": ["u"] * 9} | {name: values}), path
-        )
-        assert says in fault(path, target="y", max_rows=2)
-    pd.DataFrame(columns).to_parquet(path)
+        pq.write_table(pa.table(columns | {name: values}), path)
+        assert says in fault(path, target=name if name in "yz" else "y", max_rows=2)
+    pd.DataFrame(columns | {"when": pd.Timestamp("2020-01-01")}).to_parquet(path)
     assert "column 'y' is of type" in fault(path, ["a", "y"])
     assert "column 'when' is of type timestamp" in fault(path, ["a"], "when")
     pq.write_table(pa.table([[1], [2]], names=["a", "a"]), path)
@@ -479,6 +521,21 @@ def test_errors_of_arrays_have_rows(tmp_path):
     assert "has no names of columns, so none to keep" in fault(path, keep=["id"])
     with pytest.raises(TableError, match="which column is the target\\? Give a number from 0 to 2"):
         read_whole(open_table(path))
+
+
+def test_an_error_has_its_row_in_a_long_array(tmp_path):
+    X = np.zeros((100_000, 3))
+    X[90_000, 2] = np.inf
+    np.save(tmp_path / "a.npy", X)
+    assert "column 2 (counted from 0), row 90001: inf" in fault(tmp_path / "a.npy", "abc")
+
+
+def test_an_archive_whose_array_is_shorter_than_it_says(tmp_path):
+    array = io.BytesIO()
+    np.save(array, np.zeros((9, 2)))
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("X.npy", array.getvalue()[:-8])
+    assert "array X is damaged, cut short" in fault(tmp_path / "a.npz")
 
 
 def test_errors_of_archives(tmp_path):

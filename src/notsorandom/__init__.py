@@ -2,6 +2,7 @@
 
 A tour of the rooms, in the order data walks through them:
 
+- :mod:`notsorandom.tables`: data files, read and written a block of rows at a time.
 - :mod:`notsorandom.rows`: where the samples live.
 - :mod:`notsorandom.spaces`: where frequencies live; the potential and its gradient.
 - :mod:`notsorandom.search`: how a peak of the potential is found.

@@ -53,12 +53,12 @@ class NumberedTable(Table):
         return self.read_blocks(target, within, n_rows, target_type)
 
     def position(self, target: str) -> int:
-        """The target's column, counted from 0."""
+        """The number of the target's column."""
         if re.fullmatch(r"-?[0-9]+", target) is None:
             raise TableError(f"{self.path}: {target!r} is not a column. {self.choice()}")
         if not -self.n_columns <= int(target) < self.n_columns:
             raise TableError(f"{self.path} has no column {target}. {self.choice()}")
-        return int(target) % self.n_columns
+        return int(target)
 
     def choice(self) -> str:
         """Says what may be given for a target."""

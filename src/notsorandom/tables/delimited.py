@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+from notsorandom.tables.ahead import ahead
 from notsorandom.tables.arrow import NamedTable, check_names, regrouped
 from notsorandom.tables.faults import (
     NUMBER,
@@ -96,7 +97,8 @@ class DelimitedTable(NamedTable):
             checks[target] = partial(target_fault, kind=kind)
         others = list(dict.fromkeys(keep if target is None else [target, *keep]))
         done = 0
-        for X, columns in regrouped(self.batches(names, others, checks), names, others, n_rows):
+        batches = ahead(self.batches(names, others, checks))
+        for X, columns in regrouped(batches, names, others, n_rows):
             y = None if target is None else read_target(columns[target], kind)
             if first_not_finite(X) is not None or (y is None and target is not None):
                 self.complain(checks, n_good=done)
@@ -110,7 +112,7 @@ class DelimitedTable(NamedTable):
 
     def batches(
         self, numeric: Sequence[str], texts: Sequence[str], checks: dict[str, Check]
-    ) -> Iterator[Any]:
+    ) -> Generator[Any, None, None]:
         """Some columns, as numbers and as texts, in small batches."""
         types = dict.fromkeys(texts, pa.string()) | dict.fromkeys(numeric, pa.float64())
         done = 0

@@ -69,8 +69,11 @@ class Records:
             start, self.quotes = self.lines + 1, 0
             try:
                 cells = next(reader, None)
-            except csv.Error:  # a cell longer than the module allows: it goes on to the end
-                self.quotes, cells = 1, None
+            except csv.Error as error:
+                raise TableError(
+                    f"line {start}: a cell has more than {csv.field_size_limit()} characters: "
+                    "shorten it, or close the quote that it starts with."
+                ) from error
             if self.is_open(start):
                 raise TableError(f"line {start}: a quote is opened and never closed: close it.")
             if cells is None:

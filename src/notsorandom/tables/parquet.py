@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from notsorandom.rows import Array
+from notsorandom.tables.ahead import ahead
 from notsorandom.tables.arrow import NamedTable, check_names, regrouped
 from notsorandom.tables.table import Block, TableError, clipped, first_not_finite, with_type
 
 # Bytes of a column read at a time, however large the file's groups of rows are.
-BUFFER_BYTES = 2**20
+BUFFER_BYTES = 2**16
+# Bytes of numbers unpacked at a time, which stay in cache until they are copied.
+BATCH_BYTES = 2**20
 
 
 class ParquetTable(NamedTable):
@@ -39,7 +42,7 @@ class ParquetTable(NamedTable):
     def opened(self) -> Any:
         """The file, its footer read."""
         try:
-            return pq.ParquetFile(self.path, buffer_size=BUFFER_BYTES)
+            return pq.ParquetFile(self.path, buffer_size=BUFFER_BYTES, pre_buffer=False)
         except pa.ArrowException as error:
             raise self.damage(error) from error
 
@@ -59,9 +62,9 @@ class ParquetTable(NamedTable):
         """See :meth:`NamedTable.read_blocks`."""
         self.check_types(names, target)
         others = list(dict.fromkeys(keep if target is None else [target, *keep]))
-        batches = self.batches(list(dict.fromkeys([*names, *others])), n_rows)
+        batches = self.batches(list(dict.fromkeys([*names, *others])))
         done = 0
-        for X, columns in regrouped(batches, names, others, n_rows):
+        for X, columns in regrouped(ahead(batches), names, others, n_rows):
             place = first_not_finite(X)
             if place is not None:
                 row, position = place
@@ -72,8 +75,9 @@ class ParquetTable(NamedTable):
             yield Block(X, y, {name: columns[name] for name in keep}, done)
             done += len(X)
 
-    def batches(self, names: list[str], n_rows: int) -> Iterator[Any]:
-        """Some columns, in batches of at most so many rows."""
+    def batches(self, names: list[str]) -> Generator[Any, None, None]:
+        """Some columns, in small batches."""
+        n_rows = max(1, BATCH_BYTES // (8 * len(names)))
         with self.opened() as file:
             try:
                 yield from file.iter_batches(batch_size=n_rows, columns=names, use_threads=False)
