@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -91,13 +92,15 @@ class LearnedKernel:
 
     def features_of(self, rows: Rows) -> Array:
         """Features of rows that are known to fit."""
+        return rows.map(self.feature_map(rows.dtype))
+
+    def feature_map(self, dtype: Any) -> Callable[[Any], Array]:
+        """The function that gives the features of a block of such rows."""
         columns = np.repeat(self.scales * np.sqrt(self.weights), self.space.n_columns(self.phase))
         frequencies, phases, factors = (
-            part.astype(rows.dtype, copy=False) for part in (self.frequencies, self.phases, columns)
+            part.astype(dtype, copy=False) for part in (self.frequencies, self.phases, columns)
         )
-        return rows.map(
-            lambda block: self.space.features(block, frequencies, phases, self.phase) * factors
-        )
+        return lambda block: self.space.features(block, frequencies, phases, self.phase) * factors
 
     def __call__(self, X: Any, Z: Any = None) -> Any:
         """Gram matrix of shape (n_samples_X, n_samples_Z); `Z` is `X` if not given.

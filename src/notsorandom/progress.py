@@ -14,7 +14,10 @@ REFRESH = 0.1
 
 
 class Progress:
-    """A line on standard error that is rewritten as the work goes on; silent if not `shown`."""
+    """A line on standard error that is rewritten as the work goes on; silent if not `shown`.
+
+    If the total isn't known, and so given as 0, it counts.
+    """
 
     def __init__(
         self, total: int, title: str, shown: bool = True, stream: TextIO | None = None
@@ -43,18 +46,23 @@ class Progress:
     def update(self, done: int, detail: str = "") -> None:
         """Draw the bar at `done` of the total, with a word on the state of things."""
         seconds = time.perf_counter() - self.began
-        if not self.shown or (done < self.total and seconds - self._drawn < REFRESH):
+        if not self.shown or (done != self.total and seconds - self._drawn < REFRESH):
             return
         self._drawn = seconds
-        share = min(1.0, done / max(1, self.total))
-        bar = ("#" * round(share * BAR_WIDTH)).ljust(BAR_WIDTH, ".")
-        left = f", {duration(seconds / share - seconds)} left" if share > 0 else ""
-        line = f"{self.title} [{bar}] {done}/{self.total} {duration(seconds)}{left} {detail}"
+        line = f"{self.title} {self._stand(done, seconds)} {detail}"
         # A line that wraps can't be rewritten.
         line = line.rstrip()[: shutil.get_terminal_size().columns - 1]
         self.stream.write("\r" + line.ljust(self._width))
         self.stream.flush()
         self._width = len(line)
+
+    def _stand(self, done: int, seconds: float) -> str:
+        if not self.total:
+            return f"{done:,} {duration(seconds)}"
+        share = min(1.0, done / self.total)
+        bar = ("#" * round(share * BAR_WIDTH)).ljust(BAR_WIDTH, ".")
+        left = f", {duration(seconds / share - seconds)} left" if share > 0 else ""
+        return f"[{bar}] {done}/{self.total} {duration(seconds)}{left}"
 
 
 def duration(seconds: float) -> str:

@@ -44,4 +44,7 @@ class FourierPredictor(FourierEstimator):
         """Values of the linear models, of shape (n_samples, n_tasks)."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
-        return decide(self.kernel_.features(X), self.coef_, self.intercept_)
+        rows = Rows(self.kernel_.space.prepare(X))
+        features = self.kernel_.feature_map(rows.dtype)
+        # The features of a block are gone before the next: memory is not that of all of them.
+        return rows.map(lambda block: decide(features(block), self.coef_, self.intercept_))

@@ -52,6 +52,22 @@ def load(path: Any) -> Any:
             raise file.refuse("it is nested too deeply") from error
 
 
+def describe(path: Any) -> dict[str, Any]:
+    """What a file of a model says of itself, without making the model.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    dict
+        In plain values: ``class``, ``library``, ``parameters``, ``metrics``, ``about``, and so on.
+    """
+    with TensorFile(Path(path)) as file:
+        return described(file)
+
+
 def described(file: TensorFile) -> dict[str, Any]:
     """What a file says of its model."""
     if KIND not in file.metadata:

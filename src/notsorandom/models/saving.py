@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 import notsorandom
+from notsorandom.files import checked_path
 from notsorandom.kernel import LearnedKernel
 from notsorandom.models.layout import ESTIMATORS, FORMAT, KEPT, KERNEL, KIND, SUFFIX
 from notsorandom.packing import Packer
@@ -18,12 +19,18 @@ from notsorandom.parameters import check_number
 from notsorandom.tensors import write_tensors
 
 
-def save(estimator: Any, path: Any, metrics: Mapping[str, float] | None = None) -> Path:
-    """Write a fitted estimator to a file; see :meth:`notsorandom.FourierFeatures.save`."""
+def save(
+    estimator: Any,
+    path: Any,
+    metrics: Mapping[str, float] | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> Path:
+    """Write a fitted estimator to a file; see :meth:`notsorandom.FourierFeatures.save`.
+
+    `about` is whatever else is to be known of it, in JSON.
+    """
     check_is_fitted(estimator)
-    path = Path(path)
-    if path.suffix != SUFFIX:
-        raise ValueError(f"path={str(path)!r} is not allowed: name a file that ends in {SUFFIX}.")
+    path = checked_path(path, SUFFIX)
     name = type(estimator).__name__
     if ESTIMATORS.get(name) is not type(estimator):
         raise TypeError(
@@ -43,6 +50,7 @@ def save(estimator: Any, path: Any, metrics: Mapping[str, float] | None = None) 
         "library": notsorandom.__version__,
         "class": name,
         "metrics": {key: float(value) for key, value in metrics.items()},
+        "about": dict(about or {}),
         "parameters": {key: packer.pack(value, key) for key, value in parameters.items()},
         "space": packer.pack(estimator.kernel_.space, "measured"),
         "kernel": packed_kernel(packer, estimator.kernel_, "kernel"),

@@ -70,15 +70,17 @@ def csv_file(file: BinaryIO) -> Iterator[Write]:
 
 def csv_writer(file: TextIO) -> Write:
     """Lines, the first with the names; floats with all their digits."""
-    lines = csv.writer(file, lineterminator="\n")
     has_header = False
 
     def write(columns: Mapping[str, Any]) -> None:
         nonlocal has_header
+        text = io.StringIO()  # a file takes long over every line
+        lines = csv.writer(text, lineterminator="\n")
         if not has_header:
             lines.writerow(columns)
             has_header = True
         lines.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+        file.write(text.getvalue())
 
     return write
 

@@ -1,15 +1,11 @@
-"""The command line."""
+"""``notsorandom demo`` and ``notsorandom reproduce``."""
 
 from __future__ import annotations
 
 import argparse
-import os
-import sys
-from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from notsorandom import __version__
-from notsorandom.experiments.records import RecordError
+from notsorandom.cli.arguments import Commands, check_file, names, numbers
 
 EXPERIMENTS_HELP = """\
 experiments:
@@ -25,30 +21,7 @@ example: notsorandom reproduce table1 --tasks auto-truck --features 100 --seeds 
 PICTURES = (".png", ".pdf", ".svg")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="notsorandom",
-        description="Learn a kernel instead of guessing one.",
-        epilog="example: notsorandom demo --output windmill.png",
-    )
-    parser.add_argument("--version", action="version", version=f"notsorandom {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="command", required=True)
-    add_demo(commands)
-    add_reproduce(commands)
-    add_report(commands)
-    options = parser.parse_args(arguments)
-    try:
-        return int(options.run(options, commands.choices[options.command]))
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
-    except (OSError, ImportError, RecordError) as error:  # the message says it all
-        print(f"notsorandom {options.command}: {error}", file=sys.stderr)
-        return 1
-
-
-def add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_demo(commands: Commands) -> None:
     """Describe ``notsorandom demo``."""
     demo = commands.add_parser(
         "demo",
@@ -79,7 +52,7 @@ def run_demo(options: argparse.Namespace, parser: argparse.ArgumentParser) -> in
     return 0
 
 
-def add_reproduce(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_reproduce(commands: Commands) -> None:
     """Describe ``notsorandom reproduce``."""
     reproduce = commands.add_parser(
         "reproduce",
@@ -147,70 +120,3 @@ def run_reproduce(options: argparse.Namespace, parser: argparse.ArgumentParser) 
         )
     reproduce(options.what, options.output, narrowed, print, options.jobs, options.data)
     return 0
-
-
-def add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describe ``notsorandom report``."""
-    report = commands.add_parser(
-        "report",
-        help="make one page of a run: its tables, charts and games",
-        description="Make a page of the records of a run, in one file that opens in any browser.",
-        epilog="example: notsorandom report notsorandom-runs -o report.html",
-    )
-    report.add_argument("folder", type=Path, metavar="run", help="folder of the run's records")
-    report.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        default=Path("report.html"),
-        help="where the page goes (default: %(default)s)",
-    )
-    report.set_defaults(run=run_report)
-
-
-def run_report(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Check the arguments, then write the page."""
-    check_file(parser, options.output, (".html", ".htm"))
-
-    from notsorandom.experiments.report import write_run_report
-
-    print(write_run_report(options.folder, options.output).resolve())
-    return 0
-
-
-def names(
-    parser: argparse.ArgumentParser, flag: str, text: str | None, known: Collection[str]
-) -> tuple[str, ...] | None:
-    """The names of a comma-separated list, each of which must be known."""
-    if text is None:
-        return None
-    found = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
-    unknown = [name for name in found if name not in known]
-    if unknown:
-        parser.error(
-            f"{flag}: unknown {', '.join(map(repr, unknown))}; choose from {', '.join(known)}"
-        )
-    return found
-
-
-def numbers(parser: argparse.ArgumentParser, flag: str, text: str | None) -> tuple[int, ...] | None:
-    """The even positive numbers of a comma-separated list."""
-    if text is None:
-        return None
-    found = tuple(text.split(","))
-    if not all(
-        number.strip().isdecimal() and int(number) % 2 == 0 < int(number) for number in found
-    ):
-        parser.error(f"{flag} {text}: give even numbers of features above 0, such as 100,500")
-    return tuple(dict.fromkeys(int(number) for number in found))
-
-
-def check_file(parser: argparse.ArgumentParser, path: Path, endings: Sequence[str]) -> None:
-    """Refuse a file that can't be written, before any work is done for it."""
-    folder = path.resolve().parent
-    if not folder.is_dir():
-        parser.error(f"--output {path}: the folder {folder} doesn't exist; make it first")
-    if path.suffix not in endings or path.is_dir():
-        parser.error(f"--output {path}: name a file that ends in {', '.join(endings)}")
-    if not os.access(folder, os.W_OK):
-        parser.error(f"--output {path}: the folder {folder} can't be written to")

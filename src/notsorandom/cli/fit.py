@@ -1,0 +1,234 @@
+"""``notsorandom fit``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from notsorandom import FourierClassifier, FourierRegressor, Sphere
+from notsorandom.cli.arguments import Commands, check_file, check_range, listed_words
+from notsorandom.cli.spectrum import spectrum_of
+from notsorandom.cli.telling import tell
+from notsorandom.models import rescaled, save, scaler_of
+from notsorandom.rows import Array
+from notsorandom.tables import Table, open_table, read_whole
+
+EXAMPLES = """\
+examples:
+  notsorandom fit train.csv --target label -o model.safetensors
+  notsorandom fit house.parquet --target price --features auto -o price.safetensors
+  notsorandom fit digits.npz -o digits.safetensors            # with arrays X and y
+  notsorandom fit embeddings.npy --target -1 --space sphere -o model.safetensors
+  notsorandom fit train.libsvm --holdout 0 --checkpoint game.safetensors -o model.safetensors
+
+A fifth of the rows is held out to measure the model on, unless --test gives others. Columns that
+have names are scaled to unit variance, since each has a unit of its own; the model that is saved
+takes them as they are in the file. A target of whole numbers is one of classes if there are at most
+20 different ones."""
+# A target of more different whole numbers than this is a quantity.
+MOST_CLASSES = 20
+
+
+def add_fit(commands: Commands) -> None:
+    """Describe ``notsorandom fit``."""
+    fit = commands.add_parser(
+        "fit",
+        help="learn a classifier or a regressor from a file, and save it",
+        description="Learn from a data file: .csv, .tsv (also .gz), .parquet, .npy, .npz, .libsvm.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    fit.add_argument("data", type=Path, help="the training data")
+    fit.add_argument("--target", help="name of the target's column; its number in an .npy file")
+    fit.add_argument(
+        "-o", "--output", type=Path, required=True, help="the .safetensors file to write"
+    )
+    fit.add_argument(
+        "--task",
+        choices=["auto", "classification", "regression"],
+        default="auto",
+        help="by default told by the target",
+    )
+    fit.add_argument("--drop", default="", help="columns not to learn from, comma-separated")
+    fit.add_argument("--features", default="100", help="how many to learn, or auto (default: 100)")
+    fit.add_argument("--C", type=float, default=1.0, help="inverse regularisation (default: 1)")
+    fit.add_argument(
+        "--smoothing",
+        default="auto",
+        help="noise allowed for, 0 to 1 or so, or auto (default: auto)",
+    )
+    fit.add_argument("--space", choices=["euclidean", "sphere"], default="euclidean")
+    fit.add_argument(
+        "--scale",
+        choices=["auto", "standard", "none"],
+        default="auto",
+        help="of the columns; auto is standard if they have names",
+    )
+    fit.add_argument("--balanced", action="store_true", help="give all classes the same weight")
+    fit.add_argument(
+        "--holdout",
+        type=float,
+        default=0.2,
+        help="share of the rows to measure on; 0 learns from all (default: 0.2)",
+    )
+    fit.add_argument("--test", type=Path, help="another file to measure on")
+    fit.add_argument(
+        "--checkpoint", type=Path, help="file that a fit which was killed goes on from"
+    )
+    fit.add_argument("--checkpoint-every", type=float, default=60.0, help="seconds (default: 60)")
+    fit.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
+    fit.add_argument("--quiet", action="store_true", help="no progress bars")
+    fit.add_argument("--json", action="store_true", help="print what came of it as JSON")
+    fit.set_defaults(run=run_fit)
+
+
+def run_fit(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Check the arguments, then learn, measure and save."""
+    check_file(parser, options.output, (".safetensors",))
+    check_range(parser, "--holdout", options.holdout, 0, 0.9)
+    check_range(parser, "--seed", options.seed, 0, 2**31 - 1)
+    table = open_table(options.data)
+    data = read_training(table, options)
+    model = configured(options, data.of_classes)
+    train, held = split(data, 0.0 if options.test else options.holdout, options.seed)
+    model, scaled = fitted(model, data, train, options)
+    quality = "accuracy" if data.of_classes else "R^2"
+    metrics = {f"training {quality}": float(model.score(data.X[train], data.y[train]))}
+    if options.test:
+        other = open_table(options.test, getattr(table, "zero_based", None))
+        columns = data.X.shape[1] if data.names is None else data.names
+        X, y, _ = read_whole(other, columns, data.target, data.y.dtype)
+        metrics[f"test {quality}"] = float(model.score(X, y))
+    elif len(held):
+        metrics[f"held-out {quality}"] = float(model.score(data.X[held], data.y[held]))
+    about = {
+        "target": data.target,
+        "rows": int(data.X.shape[0]),
+        "holdout": 0.0 if options.test else options.holdout,
+        "seed": options.seed,
+        "scaled": scaled,
+        "zero_based": getattr(table, "zero_based", None),
+        "spectrum": spectrum_of(model, scaler_of(data.X[train]).scale_, data.names),
+    }
+    if data.names is not None:
+        model.feature_names_in_ = np.array(data.names, dtype=object)
+    path = save(model, options.output, metrics, about)
+    outcome = {
+        "data": str(options.data),
+        "rows": int(data.X.shape[0]),
+        "columns": int(data.X.shape[1]),
+        "target": data.target,
+        "task": "classification" if data.of_classes else "regression",
+        "because": data.because,
+        "columns scaled": scaled,
+        "features": model.kernel_.n_components,
+        "smoothing": model.smoothing_,
+        "seconds of play": round(float(model.history_["seconds"][-1]), 3),
+        **metrics,
+        "spectrum": about["spectrum"],
+        "model": str(path),
+        "bytes": path.stat().st_size,
+    }
+    tell(outcome, options.json)
+    return 0
+
+
+class Training(NamedTuple):
+    """What there is to learn from, and what kind of learning it is."""
+
+    X: Any
+    y: Array
+    names: list[str] | None
+    target: str
+    of_classes: bool
+    because: str
+
+
+def read_training(table: Table, options: argparse.Namespace) -> Training:
+    """Read a table, and tell what its target is."""
+    target = table.chosen_target(options.target)
+    columns = None
+    if table.columns is not None:
+        dropped = listed_words(options.drop)
+        columns = [name for name in table.columns if name not in (target, *dropped)]
+        unknown = [name for name in dropped if name not in table.columns]
+        if unknown or not columns:
+            raise ValueError(
+                f"--drop {options.drop}: it must name some of the columns, but not all: "
+                f"{', '.join(table.columns)[:200]}"
+            )
+    X, y, names = read_whole(table, columns, target)
+    if options.task == "auto":
+        of_classes, because = has_classes(y)
+    else:
+        of_classes, because = options.task == "classification", "as --task says"
+    return Training(X, y, names, target, of_classes, because)
+
+
+def has_classes(y: Array) -> tuple[bool, str]:
+    """Whether a target is of classes, and why."""
+    if y.dtype.kind not in "iuf":
+        return True, f"{len(np.unique(y))} different words"
+    different = np.unique(y)
+    if not np.array_equal(different, np.rint(different)):
+        return False, "numbers with fractions"
+    return len(different) <= MOST_CLASSES, f"{len(different):,} different whole numbers"
+
+
+def configured(options: argparse.Namespace, of_classes: bool) -> Any:
+    """The estimator that was asked for."""
+    settings = {
+        "n_components": number_or_word(options.features, int),
+        "C": options.C,
+        "smoothing": number_or_word(options.smoothing, float),
+        "space": Sphere(normalize=True) if options.space == "sphere" else "euclidean",
+        "checkpoint": options.checkpoint,
+        "checkpoint_every": options.checkpoint_every,
+        "random_state": options.seed,
+        "verbose": 0 if options.quiet or not sys.stderr.isatty() else 1,
+    }
+    if of_classes:
+        weight = "balanced" if options.balanced else None
+        return FourierClassifier(class_weight=weight, **settings)
+    if options.balanced:
+        raise ValueError("--balanced is about classes, but this is a regression: leave it out.")
+    return FourierRegressor(**settings)
+
+
+def number_or_word(text: str, kind: Any) -> Any:
+    """A number, if it is one; what else is allowed, the estimator knows."""
+    try:
+        return kind(text)
+    except ValueError:
+        return text
+
+
+def split(data: Training, holdout: float, seed: int) -> tuple[Array, Array]:
+    """Rows to learn from and rows to measure on, of each class alike if each has enough."""
+    rows = np.arange(len(data.y))
+    if not holdout:
+        return rows, rows[:0]
+    _, counts = np.unique(data.y, return_counts=True)
+    n_held = max(1, round(holdout * len(rows)))
+    even = data.of_classes and counts.min() > 1 and len(counts) <= min(n_held, len(rows) - n_held)
+    train, held = train_test_split(
+        rows, test_size=n_held, random_state=seed, stratify=data.y if even else None
+    )
+    return np.sort(train), np.sort(held)
+
+
+def fitted(
+    model: Any, data: Training, train: Array, options: argparse.Namespace
+) -> tuple[Any, bool]:
+    """The model of the columns as they are, and whether it learned from scaled ones."""
+    wanted = options.scale == "standard" or (options.scale == "auto" and data.names is not None)
+    X, y = data.X[train], data.y[train]
+    if not wanted or options.space == "sphere":
+        return model.fit(X, y), False
+    scaler = scaler_of(X)
+    return rescaled(model.fit(scaler.transform(X), y), scaler), True

@@ -1,0 +1,127 @@
+"""``notsorandom predict``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from threadpoolctl import threadpool_limits
+
+from notsorandom.cli.arguments import Commands, check_file, listed_words
+from notsorandom.cli.serving import open_both
+from notsorandom.progress import Progress
+from notsorandom.rows import Array
+from notsorandom.scoring import predicted_codes
+from notsorandom.tables import Block, open_writer
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+EXAMPLES = """\
+examples:
+  notsorandom predict model.safetensors new.csv -o predictions.csv
+  notsorandom predict model.safetensors new.parquet --keep id --scores -o predictions.parquet
+  notsorandom predict model.safetensors new.csv | head
+
+The file is read, and the predictions written, a block of rows at a time: it may be of any size.
+Columns are found by their names; others are ignored. Where there are no names (.npy, .npz, .libsvm)
+they must be as many as at fit. The predictions are in place when all of them are there."""
+
+
+def add_predict(commands: Commands) -> None:
+    """Describe ``notsorandom predict``."""
+    predict = commands.add_parser(
+        "predict",
+        help="predict for the rows of a file, of any size",
+        description="Predict for each row of a data file.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    predict.add_argument("model", type=Path, help="a .safetensors file of a model")
+    predict.add_argument("data", type=Path, help="the rows to predict for")
+    predict.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        help=".csv, .parquet or .npy (default: standard output, as CSV)",
+    )
+    predict.add_argument(
+        "--keep", default="", help="columns to copy to the output, comma-separated"
+    )
+    predict.add_argument("--scores", action="store_true", help="decision values too")
+    predict.add_argument("--quiet", action="store_true", help="no progress")
+    predict.add_argument("--json", action="store_true", help="print what was done as JSON")
+    predict.set_defaults(run=run_predict)
+
+
+def run_predict(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Check the arguments, then predict."""
+    if options.output is not None:
+        check_file(parser, options.output, (".csv", ".parquet", ".npy"))
+    elif options.json:
+        parser.error("--json prints what was done, so the predictions need a file: give -o")
+    model, about, table, features = open_both(options.model, options.data)
+    if options.scores and not hasattr(model, "decision_function"):
+        parser.error(f"--scores: a {type(model).__name__} has none beside what it predicts")
+    told = about.get("target")
+    name = told if isinstance(told, str) else "prediction"
+    blocks = table.blocks(features, keep=listed_words(options.keep))
+
+    def predicted(block: Block) -> tuple[int, dict[str, Any]]:
+        return len(block), block.kept | predictions(model, block.X, name, options.scores)
+
+    began, n_rows = time.perf_counter(), 0
+    shown = not options.quiet and options.output is not None and sys.stderr.isatty()
+    with open_writer(options.output) as write, Progress(0, "rows", shown) as bar:
+        for count, columns in in_order(predicted, blocks):
+            write(columns)
+            n_rows += count
+            bar.update(n_rows)
+    seconds = time.perf_counter() - began
+    if options.json:
+        done = {"rows": n_rows, "seconds": round(seconds, 3), "output": str(options.output)}
+        print(json.dumps(done))
+    elif options.output is not None:
+        print(f"{options.output}: {n_rows:,} rows in {seconds:.1f} s")
+    return 0
+
+
+def in_order(function: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
+    """The function of each item, several of them at a time, one after the other."""
+    n_workers = os.cpu_count() or 1
+    coming: deque[Future[Made]] = deque()
+    # Blocks are what is shared among the cores: a matrix product shouldn't want them all as well.
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_workers) as pool:
+        for item in items:
+            coming.append(pool.submit(function, item))
+            if len(coming) > n_workers:
+                yield coming.popleft().result()
+        while coming:
+            yield coming.popleft().result()
+
+
+def predictions(model: Any, X: Any, name: str, with_scores: bool) -> dict[str, Array]:
+    """Columns of what a model says of some rows."""
+    if hasattr(model, "transform"):
+        return columns_of(model.transform(X), model.get_feature_names_out().tolist())
+    if not with_scores:
+        values = model.predict(X)
+        names = [name] if values.ndim == 1 else [f"{name}_{k}" for k in range(values.shape[1])]
+        return columns_of(values, names)
+    scores = model.decision_function(X)
+    labels = model.classes_.tolist() if scores.ndim > 1 else [model.classes_[1]]
+    codes = predicted_codes(scores.reshape(len(scores), -1))
+    return {name: model.classes_[codes]} | columns_of(scores, [f"score_{each}" for each in labels])
+
+
+def columns_of(values: Array, names: list[str]) -> dict[str, Array]:
+    """An array's columns, by name."""
+    return dict(zip(names, values.reshape(len(values), -1).T, strict=True))
