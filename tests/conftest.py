@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from notsorandom import learning
 from notsorandom.datasets import make_windmill
 
 
@@ -16,3 +17,13 @@ def windmill():
     for array in arrays:
         array.flags.writeable = False
     return arrays
+
+
+@pytest.fixture
+def short_trials(monkeypatch):
+    """Games that choose the smoothing, of four rounds instead of thirty-two.
+
+    For tests in which a smoothing must be chosen, but needn't be chosen well: a small fit at
+    defaults spends nearly all its time on that.
+    """
+    monkeypatch.setattr(learning, "TRIAL_SIZE", 4)

@@ -178,7 +178,7 @@ def test_a_longer_game_of_the_theory_tightens_the_bracket():
 class TestEstimators:
     def test_the_parts_fit_together(self):
         X, y = make_windmill(200, random_state=0)
-        model = FourierClassifier(20, random_state=0).fit(X, y)
+        model = FourierClassifier(20, smoothing=0.06, random_state=0).fit(X, y)
         certificate = model.certificate(X, y)
         assert certificate.lower <= certificate.upper_from <= certificate.upper
         assert certificate.gap == certificate.upper - certificate.lower
@@ -202,9 +202,8 @@ class TestEstimators:
         X = reference.sphere_points(rng, 100, 6)
         y = X[:, 0] > 0
         for space in ("euclidean", "sphere"):
-            certificate = (
-                FourierFeatures(8, space=space, random_state=0).fit(X, y).certificate(X, y)
-            )
+            model = FourierFeatures(8, space=space, smoothing=0.06, random_state=0).fit(X, y)
+            certificate = model.certificate(X, y)
             assert not certificate.certified
             assert "estimated" in repr(certificate)
             assert "certified" not in repr(certificate)
@@ -213,7 +212,7 @@ class TestEstimators:
     def test_other_samples_and_many_classes(self, rng):
         X = rng.standard_normal((90, 2))
         y = np.array(["a", "b", "c"])[np.arange(90) % 3]
-        model = FourierFeatures(8, random_state=0).fit(X, y)
+        model = FourierFeatures(8, smoothing=0.06, random_state=0).fit(X, y)
         whole, part = model.certificate(X, y), model.certificate(X[:40], y[:40])
         assert part.upper < whole.upper
         assert math.isnan(whole.generalization)
@@ -242,12 +241,13 @@ def test_regret_is_within_the_theorem(loss, rate, space):
 
 def test_regret_needs_the_game_that_was_played():
     X, y = make_checkerboard(150, random_state=0)
-    model = FourierFeatures(12, space="sphere", random_state=0).fit(X, y)
+    settings = {"smoothing": 0.06, "random_state": 0}
+    model = FourierFeatures(12, space="sphere", **settings).fit(X, y)
     assert math.isnan(model.certificate(X[:100], y[:100]).regret)
     assert math.isnan(model.head(5).certificate(X, y).regret)
     settled = FourierFeatures(space="sphere", dynamics="primal_dual", smoothing=0).fit(X, y)
     assert math.isnan(settled.certificate(X, y).regret)
-    zonal = FourierFeatures(12, space=Sphere("zonal", max_degree=4), random_state=0).fit(X, y)
+    zonal = FourierFeatures(12, space=Sphere("zonal", max_degree=4), **settings).fit(X, y)
     certificate = zonal.certificate(X, y)
     assert certificate.regret_bound == math.inf
     assert "the theorem allows any" in repr(certificate)

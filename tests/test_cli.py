@@ -8,7 +8,7 @@ from notsorandom.progress import Progress
 
 
 @pytest.fixture
-def small_demo(monkeypatch):
+def small_demo(monkeypatch, short_trials):
     monkeypatch.setattr(demo, "SIZES", (4, 8))
     monkeypatch.setattr(demo, "N_TRAIN", 300)
     monkeypatch.setattr(demo, "N_TEST", 500)

@@ -58,9 +58,10 @@ def test_features_come_out_as_frames(windmill, kind):
 def test_columns_of_a_frame_in_a_pipeline(windmill):
     X, y = windmill[:2]
     table = frame("pandas", X).assign(colour=np.where(y == 1, "red", "blue"))
+    waves = FourierFeatures(20, smoothing=0.06)
     columns = ColumnTransformer(
         [
-            ("waves", make_pipeline(StandardScaler(), FourierFeatures(20)), ["width", "height"]),
+            ("waves", make_pipeline(StandardScaler(), waves), ["width", "height"]),
             ("colour", OneHotEncoder(drop="first"), ["colour"]),
         ]
     )
@@ -88,7 +89,7 @@ def test_nested_parameters_in_a_grid_on_two_processes(windmill):
 
 def test_the_learned_kernel_in_other_machines(windmill):
     X, y, X_test, y_test = windmill
-    kernel = FourierFeatures(60, random_state=0).fit(X, y).kernel_
+    kernel = FourierFeatures(60, smoothing=0.06, random_state=0).fit(X, y).kernel_
     assert SVC(kernel=kernel).fit(X, y).score(X_test, y_test) > 0.95
     assert (
         KernelRidge(kernel=kernel, alpha=0.1).fit(X, 2 * y - 1).score(X_test, 2 * y_test - 1) > 0.5
@@ -98,7 +99,7 @@ def test_the_learned_kernel_in_other_machines(windmill):
 def test_probabilities_by_calibration(windmill):
     X, y, X_test, y_test = windmill
     weights = np.random.default_rng(0).uniform(0.5, 1.5, size=len(y))
-    model = CalibratedClassifierCV(FourierClassifier(60, random_state=0))
+    model = CalibratedClassifierCV(FourierClassifier(60, smoothing=0.06, random_state=0))
     probabilities = model.fit(X, y, sample_weight=weights).predict_proba(X_test)
     assert log_loss(y_test, probabilities) < 0.25
     confident = probabilities.max(axis=1) > 0.95

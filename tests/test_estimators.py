@@ -25,8 +25,10 @@ from notsorandom.estimators.base import FourierEstimator
 from notsorandom.smoothing import CANDIDATES
 
 BOTH = pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier])
+SHORT_TRIALS = pytest.mark.usefixtures("short_trials")
 
 
+@SHORT_TRIALS
 @parametrize_with_checks([FourierFeatures(20), FourierClassifier(20), FourierRegressor(20)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
@@ -55,17 +57,18 @@ def test_scikit_learn_contract_on_the_sphere(estimator, check):
 def test_numbers_of_every_type_on_the_sphere(rng, estimator, dtype, basis):
     X = (20 * rng.standard_normal((20, 5))).astype(dtype)
     assert X.any(axis=1).all()
-    model = estimator(20, space=Sphere(basis, normalize=True)).fit(X, rng.permutation(20) % 2)
+    model = estimator(20, space=Sphere(basis, normalize=True), smoothing=0.06)
+    model.fit(X, rng.permutation(20) % 2)
     output = model.transform(X) if estimator is FourierFeatures else model.decision_function(X)
     assert output.dtype == (np.float32 if dtype == np.float32 else np.float64)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("phase", ["aligned", "paired"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_windmill_is_learned(windmill, loss, phase, dtype):
+@pytest.mark.parametrize(("dtype", "smoothing"), [(np.float32, 0.06), (np.float64, "auto")])
+def test_the_windmill_is_learned(windmill, loss, phase, dtype, smoothing):
     X, y, X_test, y_test = windmill
-    model = FourierClassifier(100, loss=loss, phase=phase, random_state=0)
+    model = FourierClassifier(100, loss=loss, phase=phase, smoothing=smoothing, random_state=0)
     model.fit(X.astype(dtype), y)
     assert model.frequencies_.dtype == dtype
     assert model.decision_function(X_test.astype(dtype)).dtype == dtype
@@ -82,7 +85,7 @@ def test_langevin_learns_the_windmill(windmill):
 
 def test_classifier_is_a_linear_model_on_its_features(windmill):
     X, y, X_test, _ = windmill
-    model = FourierClassifier(20, random_state=0).fit(X, y)
+    model = FourierClassifier(20, smoothing=0.06, random_state=0).fit(X, y)
     scores = model.features_.transform(X_test) @ model.coef_[0] + model.intercept_[0]
     np.testing.assert_allclose(scores, model.decision_function(X_test))
     np.testing.assert_array_equal(model.classes_[(scores > 0).astype(int)], model.predict(X_test))
@@ -108,6 +111,7 @@ def test_a_chosen_smoothing_plays_the_same_game_as_a_given_one(windmill):
     assert head.history_["n_frequencies"][-1] >= 12 > head.history_["n_frequencies"][-2]
 
 
+@SHORT_TRIALS
 def test_an_own_search_is_welcome(windmill):
     class Blind(BaseEstimator):
         """Takes random frequencies as they come."""
@@ -125,11 +129,13 @@ def test_an_own_search_is_welcome(windmill):
 
 
 def test_paired_columns_count(windmill):
-    features = FourierFeatures(10, phase="paired", random_state=0).fit(*windmill[:2])
+    features = FourierFeatures(10, phase="paired", smoothing=0.06, random_state=0)
+    features.fit(*windmill[:2])
     assert features.frequencies_.shape == (5, 2)
     assert features.transform(windmill[2]).shape == (2000, 10)
 
 
+@SHORT_TRIALS
 def test_many_classes():
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]
@@ -141,12 +147,14 @@ def test_many_classes():
     np.testing.assert_array_equal(numbers.frequencies_, model.frequencies_)
 
 
+@SHORT_TRIALS
 @BOTH
 def test_equal_seed_equal_model(estimator, windmill):
     one, other = (estimator(10, random_state=7).fit(*windmill[:2]) for _ in range(2))
     np.testing.assert_array_equal(one.frequencies_, other.frequencies_)
 
 
+@SHORT_TRIALS
 @pytest.mark.parametrize("factor", [1e-6, 1e6])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_overall_scale_does_not_matter(windmill, factor, dtype):
@@ -173,6 +181,7 @@ def test_shift_does_not_matter(windmill):
     assert np.mean(shifted.predict(X_test + 50) == model.predict(X_test)) > 0.97
 
 
+@SHORT_TRIALS
 class TestAwkwardData:
     def fit(self, X, y):
         model = FourierClassifier(10, random_state=0).fit(X, y)
@@ -292,7 +301,7 @@ def test_wrong_use(windmill):
         FourierFeatures().transform(X)
     with pytest.raises(NotFittedError):
         FourierFeatures().head(3)
-    model = FourierClassifier(4, random_state=0).fit(X, y)
+    model = FourierClassifier(4, smoothing=0.06, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="3 features"):
         model.predict(np.zeros((2, 3)))
 
@@ -334,7 +343,9 @@ def test_pipelines_and_grids(windmill):
 
 def test_clones_and_pickles(windmill):
     X, y = windmill[:2]
-    model = FourierClassifier(10, search=Ascent(4), space=Euclidean(), random_state=0).fit(X, y)
+    model = FourierClassifier(
+        10, search=Ascent(4), space=Euclidean(), smoothing=0.06, random_state=0
+    ).fit(X, y)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
     assert clone(model).get_params()["search__n_particles"] == 4
@@ -344,13 +355,15 @@ def test_clones_and_pickles(windmill):
 def test_data_frames_in_and_out(windmill):
     X, y = windmill[:2]
     frame = pd.DataFrame(X, columns=["east", "north"])
-    features = FourierFeatures(4, random_state=0).set_output(transform="pandas").fit(frame, y)
+    features = FourierFeatures(4, smoothing=0.06, random_state=0).set_output(transform="pandas")
+    features.fit(frame, y)
     out = features.transform(frame)
     assert list(out.columns) == [f"fourierfeatures{k}" for k in range(4)]
     with pytest.raises(ValueError, match="feature names"):
         features.transform(frame[["north", "east"]])
 
 
+@SHORT_TRIALS
 def test_verbose_shows_a_bar(windmill, capsys):
     FourierClassifier(10, verbose=1, random_state=0).fit(*windmill[:2])
     shown = capsys.readouterr()
@@ -363,13 +376,15 @@ def test_verbose_shows_a_bar(windmill, capsys):
 
 def test_weighting(windmill):
     X, y = windmill[:2]
-    uniform = FourierFeatures(10, weighting="uniform", random_state=0).fit(X, y)
+    settings = {"smoothing": 0.06, "random_state": 0}
+    uniform = FourierFeatures(10, weighting="uniform", **settings).fit(X, y)
     np.testing.assert_allclose(uniform.kernel_.weights, 0.1)
-    weighted = FourierFeatures(10, random_state=0).fit(X, y)
+    weighted = FourierFeatures(10, **settings).fit(X, y)
     assert weighted.kernel_.weights.argmax() == 0
     np.testing.assert_array_equal(weighted.frequencies_, uniform.frequencies_)
 
 
+@SHORT_TRIALS
 def test_smoothing_is_chosen_or_taken(rng):
     X = rng.standard_normal((400, 20))
     y = X[:, 0] + 2.5 * rng.standard_normal(400) > 0

@@ -319,6 +319,7 @@ def small_toys(monkeypatch):
         monkeypatch.setattr(synthetic, name, {key: models[key] for key in chosen})
 
 
+@pytest.mark.usefixtures("short_trials")
 class TestCommand:
     def test_table1(self, small_tasks, tmp_path, capsys, monkeypatch):
         command = ["reproduce", "table1", "--tasks", "auto-truck", "--features", "10,20"]
@@ -456,6 +457,7 @@ class TestTasks:
         tasks.load_task.cache_clear()
 
 
+@pytest.mark.usefixtures("short_trials")
 def test_recorded_games_are_the_games(small_toys):
     """What is drawn from records is what the models said, to the digits that are kept."""
     config = {"kind": "evolution", "seed": 0}
@@ -472,7 +474,7 @@ def test_recorded_games_are_the_games(small_toys):
 
 def test_a_recorded_globe_is_the_decision():
     X, y = make_checkerboard(150, random_state=0)
-    model = synthetic.single_harmonics(0).set_params(C=figure1.SPHERE_C).fit(X, y)
+    model = synthetic.single_harmonics(0).set_params(C=figure1.SPHERE_C, smoothing=0.06).fit(X, y)
     kernel = model.kernel_
     coef = model.coef_[0] * kernel.scales * np.sqrt(kernel.weights)
     ours = figure1.combined(X, kernel.frequencies, coef, model.intercept_[0])

@@ -58,7 +58,7 @@ def test_a_globe_shows_what_is_in_front(rng, longitude, latitude):
         assert (np.diff(rising[half - 30 : half + 10]) > 0).all()  # north is up
 
 
-@pytest.fixture(params=["euclidean", "sphere", Sphere("zonal")])
+@pytest.fixture(scope="module", params=["euclidean", "sphere", Sphere("zonal")])
 def model(request):
     X, y = make_checkerboard(100, random_state=0)
     return FourierClassifier(8, space=request.param, smoothing=0.1, random_state=0).fit(X, y)
@@ -99,7 +99,7 @@ def test_spectrum_display(model):
 @pytest.fixture(scope="module")
 def windmill():
     X, y = make_windmill(200, random_state=0)
-    return FourierClassifier(20, random_state=0).fit(X, y), X, y
+    return FourierClassifier(20, smoothing=0.06, random_state=0).fit(X, y), X, y
 
 
 class TestOnThePlane:
@@ -160,14 +160,15 @@ class TestOnThePlane:
     def test_a_circle_is_not_a_plane(self, normalize, rng):
         X = reference.sphere_points(rng, 80, 2)
         y = X[:, 0] > 0
-        model = FourierClassifier(6, space=Sphere("zonal", normalize=normalize)).fit(X, y)
+        space = Sphere("zonal", normalize=normalize)
+        model = FourierClassifier(6, space=space, smoothing=0.06).fit(X, y)
         for display in (GameDisplay, SpectrumDisplay):
             with pytest.raises(ValueError, match="X has 2 columns, on ZonalSphere, but only"):
                 display.from_estimator(model, X, y)
 
     def test_three_classes_have_no_border_to_draw(self, rng):
         X, y = rng.standard_normal((60, 2)), np.arange(60) % 3
-        model = FourierClassifier(6, random_state=0).fit(X, y)
+        model = FourierClassifier(6, smoothing=0.06, random_state=0).fit(X, y)
         with pytest.raises(ValueError, match="The model has 3 classes, but a game is drawn for"):
             GameDisplay.from_estimator(model, X, y)
 
@@ -175,7 +176,7 @@ class TestOnThePlane:
         """Columns with names, of integers, and classes that are words."""
         X = pd.DataFrame(rng.integers(0, 9, size=(60, 2)), columns=["a", "b"])
         y = np.array(["no", "yes"])[(X["a"] > X["b"]).to_numpy().astype(int)]
-        model = FourierClassifier(6, random_state=0).fit(X, y)
+        model = FourierClassifier(6, smoothing=0.06, random_state=0).fit(X, y)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             GameDisplay.from_estimator(model, X, y)
@@ -199,7 +200,7 @@ class TestOnThePlane:
 
 def test_spectrum_as_images(rng):
     X, y = rng.standard_normal((60, 12)), np.arange(60) % 2
-    model = FourierClassifier(9, random_state=0).fit(X, y)
+    model = FourierClassifier(9, smoothing=0.06, random_state=0).fit(X, y)
     canvas = SpectrumDisplay.from_estimator(model, image_shape=(4, 3), n_images=3).ax_.images[0]
     shown = np.ma.getdata(canvas.get_array())
     heaviest = model.frequencies_[np.argmax(model.kernel_.weights)].reshape(4, 3)

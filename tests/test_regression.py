@@ -86,6 +86,7 @@ def test_units_do_not_matter(wave, loss):
         assert other.score(8 * X + 1, 1000 * y + 5000) > 0.5
 
 
+@pytest.mark.usefixtures("short_trials")
 @RESIDUAL
 def test_outputs_share_their_frequencies(wave, loss):
     X, y = wave
@@ -101,6 +102,7 @@ def test_outputs_share_their_frequencies(wave, loss):
     np.testing.assert_array_equal(column.predict(X)[:, 0], flat.predict(X))
 
 
+@pytest.mark.usefixtures("short_trials")
 @RESIDUAL
 def test_as_a_transformer(wave, loss):
     X, y = wave
@@ -142,7 +144,7 @@ def test_on_the_sphere(rng):
 
 def test_pictures_of_a_regression(wave):
     X, y = wave
-    model = FourierRegressor(8, random_state=0).fit(X[:, :2], y)
+    model = FourierRegressor(8, smoothing=0.06, random_state=0).fit(X[:, :2], y)
     HistoryDisplay.from_estimator(model, X[:, :2], y)
     SpectrumDisplay.from_estimator(model, X[:, :2], y)
     with pytest.raises(ValueError, match="learned from real targets"):
@@ -208,11 +210,12 @@ def test_what_is_refused(wave):
         FourierRegressor().fit(X, np.where(y > 0, y, np.nan))
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
         FourierClassifier().fit(X, y)
-    model = FourierRegressor(4, random_state=0).fit(X, y)
+    model = FourierRegressor(4, smoothing=0.06, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="y has 2 columns, but it had 1 at fit"):
         model.certificate(X, np.column_stack([y, y]))
 
 
+@pytest.mark.usefixtures("short_trials")
 def test_constant_targets_are_predicted(rng):
     X = rng.standard_normal((30, 2))
     model = FourierRegressor(4, random_state=0).fit(X, np.full(30, 7.0))

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 
-from notsorandom import FourierClassifier, FourierFeatures, Sphere, cli
+from notsorandom import FourierClassifier, FourierFeatures, Sphere, cli, learning
 from notsorandom.datasets import make_checkerboard, make_windmill
 from notsorandom.experiments import figure1
 from notsorandom.experiments.pairs import pair_config
@@ -70,6 +70,7 @@ def run_page(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("N_TRAIN", 150), ("N_TEST", 300), ("LAST_ROUND", 12)):
             patch.setattr(figure1, name, value)
+        patch.setattr(learning, "TRIAL_SIZE", 4)  # any smoothing will do
         for config, perform in zip(
             figure1.figure1_configs(),
             (figure1.perform_evolution, figure1.perform_globe),
@@ -167,14 +168,15 @@ class TestModel:
     def test_every_kind_of_model_has_a_page(self, settings, tmp_path):
         X, y = make_checkerboard(80, random_state=0)
         names = np.array(["<no>", "yes"])[y]
-        model = FourierClassifier(12, random_state=0, **settings).fit(X, names)
+        settings = {"smoothing": 0.06, "random_state": 0} | settings
+        model = FourierClassifier(12, **settings).fit(X, names)
         model.report(str(tmp_path / "page.html"), X, names)
         titles = [section["title"] for section in sections_of(tmp_path / "page.html")]
         assert "How the game went" in titles
 
     def test_bad_input_writes_nothing(self, tmp_path):
         X, y = make_windmill(60, random_state=0)
-        model = FourierClassifier(8, random_state=0)
+        model = FourierClassifier(8, smoothing=0.06, random_state=0)
         with pytest.raises(ValueError, match="not fitted"):
             model.report(tmp_path / "page.html", X, y)
         model.fit(X, y)
@@ -191,7 +193,8 @@ class TestModel:
                 model.report(tmp_path / "page.html", X, y, X_test=X_test, y_test=y_test)
         with pytest.raises(ValueError, match="X has 30 samples, but the game was played on 60"):
             model.report(tmp_path / "page.html", X[:30], y[:30])
-        sphere = FourierClassifier(8, space="sphere").fit(*make_checkerboard(60, random_state=0))
+        sphere = FourierClassifier(8, space="sphere", smoothing=0.06)
+        sphere.fit(*make_checkerboard(60, random_state=0))
         with pytest.raises(ValueError, match="not allowed on the sphere's harmonics"):
             sphere.report(
                 tmp_path / "page.html", *make_checkerboard(60, random_state=0), image_shape=(1, 2)
@@ -201,7 +204,7 @@ class TestModel:
     def test_columns_with_names(self, tmp_path):
         X, y = make_windmill(60, random_state=0)
         X = pd.DataFrame(X, columns=["east", "north"])
-        model = FourierClassifier(8, random_state=0).fit(X, y)
+        model = FourierClassifier(8, smoothing=0.06, random_state=0).fit(X, y)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             model.report(tmp_path / "page.html", X, pd.Series(y), X_test=X, y_test=y[:, None])

@@ -180,7 +180,7 @@ class TestUnitNorm:
     def test_other_norms_are_refused(self):
         X, y = make_checkerboard(50, random_state=0)
         X[7] *= 1.5
-        model = FourierClassifier(5, space="sphere", random_state=0)
+        model = FourierClassifier(5, space="sphere", smoothing=0.06, random_state=0)
         with pytest.raises(ValueError, match=r"Row 7 of X has norm 1.5.*normalize=True"):
             model.fit(X, y)
         X[7] /= 1.5
@@ -191,13 +191,15 @@ class TestUnitNorm:
 
     def test_the_tolerance_is_as_stated(self):
         X, y = make_checkerboard(50, random_state=0)
-        near = FourierFeatures(5, space="sphere", random_state=0).fit(X * 1.0009, y)
-        exact = FourierFeatures(5, space="sphere", random_state=0).fit(X, y)
+        settings = {"space": "sphere", "smoothing": 0.06, "random_state": 0}
+        near = FourierFeatures(5, **settings).fit(X * 1.0009, y)
+        exact = FourierFeatures(5, **settings).fit(X, y)
         np.testing.assert_array_equal(near.frequencies_, exact.frequencies_)
         np.testing.assert_allclose(near.transform(X * 0.9991), exact.transform(X), atol=1e-12)
         with pytest.raises(ValueError, match=r"within 0\.001"):
-            FourierFeatures(5, space="sphere", random_state=0).fit(X * 1.0011, y)
+            FourierFeatures(5, **settings).fit(X * 1.0011, y)
 
+    @pytest.mark.usefixtures("short_trials")
     def test_normalize_makes_lengths_irrelevant(self, rng):
         X, y = make_checkerboard(300, random_state=0)
         lengths = rng.uniform(0.1, 10, size=(300, 1))
@@ -213,7 +215,8 @@ class TestUnitNorm:
     @pytest.mark.parametrize("size", [1e-200, 1e200])
     def test_huge_and_tiny_rows_have_directions_too(self, size):
         X, y = make_checkerboard(60, random_state=0)
-        model = FourierClassifier(5, space=Sphere(normalize=True), random_state=0).fit(X, y)
+        space = Sphere(normalize=True)
+        model = FourierClassifier(5, space=space, smoothing=0.06, random_state=0).fit(X, y)
         np.testing.assert_allclose(
             model.decision_function(X * size), model.decision_function(X), atol=1e-9
         )
@@ -263,7 +266,7 @@ class TestInvariance:
     def test_a_degree_is_not_cut(self):
         X, y = make_checkerboard(300, random_state=0)
         space = Sphere(basis="degree", max_degree=8)
-        features = FourierFeatures(60, space=space, random_state=0).fit(X, y)
+        features = FourierFeatures(60, space=space, smoothing=0.06, random_state=0).fit(X, y)
         first = int(features.history_["n_frequencies"][0])
         n_first = 2 * features.frequencies_[0, -1] + 1
         assert features.kernel_.n_components <= 60
@@ -307,7 +310,7 @@ def test_a_round_steps_along_the_gradient_of_its_kernel(basis):
 
 def test_the_theory_needs_a_bound():
     X, y = make_checkerboard(50, random_state=0)
-    settings = {"learning_rate": "theory", "random_state": 0}
+    settings = {"learning_rate": "theory", "smoothing": 0.06, "random_state": 0}
     FourierFeatures(6, space=Sphere(basis="harmonic"), **settings).fit(X, y)
     FourierFeatures(60, space=Sphere(basis="degree"), **settings).fit(X, y)
     with pytest.raises(ValueError, match=r"'theory' needs a bound.*zonal"):
@@ -326,6 +329,7 @@ def test_a_planted_pole_is_found(rng, degree, search):
     assert cosines[degrees == degree].max() > np.cos(np.radians(5))
 
 
+@pytest.mark.usefixtures("short_trials")
 @pytest.mark.parametrize("basis", ["harmonic", "zonal", "degree"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_many_classes(rng, basis, dtype):
@@ -348,6 +352,7 @@ def test_many_classes(rng, basis, dtype):
         np.testing.assert_array_equal(head.frequencies_, model.frequencies_[:7])
 
 
+@pytest.mark.usefixtures("short_trials")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("basis", ["harmonic", "zonal"])
 def test_samples_that_are_all_equal_give_a_flat_game(rng, basis, dtype):

@@ -46,6 +46,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.usefixtures("short_trials")
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_some_and_then_more_are_as_many_at_once(windmill, rng, setting):
     X, y = windmill[0][:200], windmill[1][:200]
@@ -58,6 +59,7 @@ def test_some_and_then_more_are_as_many_at_once(windmill, rng, setting):
     same(model, at_once)
 
 
+@pytest.mark.usefixtures("short_trials")
 @ALL
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_every_estimator_goes_on(windmill, estimator, dtype):
@@ -92,6 +94,7 @@ def test_a_reweighted_game_is_as_long_as_its_play(windmill):
         model.fit(X, y).set_params(n_components=8).fit(X, y)
 
 
+@pytest.mark.usefixtures("short_trials")
 def test_without_a_seed_too(windmill):
     X, y = windmill[:2]
     model = FourierFeatures(10, warm_start=True).fit(X, y)
@@ -135,7 +138,7 @@ def test_going_on_needs_the_same_game(windmill):
 
 
 def test_a_plain_fit_keeps_no_game(windmill):
-    model = FourierFeatures(10, random_state=0).fit(*windmill[:2])
+    model = FourierFeatures(10, smoothing=0.06, random_state=0).fit(*windmill[:2])
     assert not hasattr(model, "_paused")
     size = len(pickle.dumps(model))
     model.set_params(warm_start=True).fit(*windmill[:2])
@@ -187,6 +190,7 @@ def test_early_stopping_keeps_within_its_number(windmill):
     assert eager.kernel_.n_components == eager.validation_sizes_[0]
 
 
+@pytest.mark.usefixtures("short_trials")
 def test_held_out_samples_teach_no_features(windmill):
     """They are those of a fit on the other samples alone, its smoothing too."""
     X, y = windmill[:2]
@@ -272,7 +276,7 @@ def test_moments_of_a_fit_that_stopped_early(windmill):
     from notsorandom.inspection import moments
 
     X, y = windmill[:2]
-    model = FourierClassifier(30, early_stopping=True, random_state=0).fit(X, y)
+    model = FourierClassifier(30, early_stopping=True, smoothing=0.06, random_state=0).fit(X, y)
     last = moments(model, X, y)[-1]
     assert len(last.measure) == (~model._held_out).sum()
 
@@ -371,8 +375,8 @@ class TestCallbacks:
         assert watcher.sizes == [2, 2, 4, 4, 6, 6, 8, 8, 10, 10, 12, 12]
 
     def test_can_stop_the_game(self, windmill):
-        model = FourierClassifier(100, random_state=0).set_callbacks(Watcher(stop_at=10))
-        model.fit(*windmill[:2])
+        model = FourierClassifier(100, smoothing=0.06, random_state=0)
+        model.set_callbacks(Watcher(stop_at=10)).fit(*windmill[:2])
         assert model.status_ == "stopped"
         assert 10 <= model.kernel_.n_components < 14
 
@@ -382,7 +386,7 @@ class TestCallbacks:
                 raise RuntimeError("enough")
 
         watcher = Failing()
-        model = FourierClassifier(10, random_state=0).set_callbacks(watcher)
+        model = FourierClassifier(10, smoothing=0.06, random_state=0).set_callbacks(watcher)
         with pytest.raises(RuntimeError, match="enough"):
             model.fit(*windmill[:2])
         assert not hasattr(model, "kernel_")
@@ -395,9 +399,10 @@ class TestCallbacks:
 
         X, y = windmill[:2]
         monitor = ScoringMonitor(scoring="accuracy")
-        model = FourierClassifier(12, random_state=0).set_callbacks(monitor, ProgressBar())
+        settings = {"smoothing": 0.06, "random_state": 0}
+        model = FourierClassifier(12, **settings).set_callbacks(monitor, ProgressBar())
         model.fit(X, y)
         assert "FourierClassifier - fit" in capsys.readouterr().out
-        grid = GridSearchCV(FourierClassifier(6, random_state=0), {"C": [1.0, 2.0]}, cv=2)
+        grid = GridSearchCV(FourierClassifier(6, **settings), {"C": [1.0, 2.0]}, cv=2)
         grid.set_callbacks(ProgressBar()).fit(X, y)
         assert grid.best_score_ > 0.5
