@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from notsorandom import learning
+from notsorandom import certify, learning
 from notsorandom.datasets import make_windmill
 
 
@@ -21,9 +21,18 @@ def windmill():
 
 @pytest.fixture
 def short_trials(monkeypatch):
-    """Games that choose the smoothing, of four rounds instead of thirty-two.
+    """Games that choose the smoothing, of two rounds instead of thirty-two.
 
     For tests in which a smoothing must be chosen, but needn't be chosen well: a small fit at
     defaults spends nearly all its time on that.
     """
-    monkeypatch.setattr(learning, "TRIAL_SIZE", 4)
+    monkeypatch.setattr(learning, "TRIAL_SIZE", 2)
+
+
+@pytest.fixture
+def rough_suprema(monkeypatch):
+    """Certificates that give up on their lower bound early, for tests of everything else in them.
+
+    On the plane, with many samples, that bound is what takes long.
+    """
+    monkeypatch.setattr(certify, "MAX_EVALUATIONS", 1000)

@@ -222,6 +222,7 @@ class TestEstimators:
                 model.certificate(X, labels)
 
 
+@pytest.mark.usefixtures("rough_suprema")
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("rate", ["auto", "theory", 0.05])
 @pytest.mark.parametrize("space", ["euclidean", "sphere"])

@@ -91,9 +91,9 @@ def test_the_learned_kernel_in_other_machines(windmill):
     X, y, X_test, y_test = windmill
     kernel = FourierFeatures(60, smoothing=0.06, random_state=0).fit(X, y).kernel_
     assert SVC(kernel=kernel).fit(X, y).score(X_test, y_test) > 0.95
-    assert (
-        KernelRidge(kernel=kernel, alpha=0.1).fit(X, 2 * y - 1).score(X_test, 2 * y_test - 1) > 0.5
-    )
+    # This one asks for every two samples by themselves.
+    ridge = KernelRidge(kernel=kernel, alpha=0.1).fit(X[:100], 2 * y[:100] - 1)
+    assert ridge.score(X_test[:100], 2 * y_test[:100] - 1) > 0.5
 
 
 def test_probabilities_by_calibration(windmill):

@@ -131,6 +131,7 @@ def test_certificates_bound_the_objective(rng, loss, dtype, phase):
     assert "margin" not in repr(certificate)
 
 
+@pytest.mark.usefixtures("short_trials")
 def test_on_the_sphere(rng):
     X = rng.standard_normal((300, 3))
     X /= np.linalg.norm(X, axis=1, keepdims=True)

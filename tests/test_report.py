@@ -70,7 +70,7 @@ def run_page(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("N_TRAIN", 150), ("N_TEST", 300), ("LAST_ROUND", 12)):
             patch.setattr(figure1, name, value)
-        patch.setattr(learning, "TRIAL_SIZE", 4)  # any smoothing will do
+        patch.setattr(learning, "TRIAL_SIZE", 2)  # any smoothing will do
         for config, perform in zip(
             figure1.figure1_configs(),
             (figure1.perform_evolution, figure1.perform_globe),

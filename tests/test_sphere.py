@@ -318,18 +318,22 @@ def test_the_theory_needs_a_bound():
 
 
 @pytest.mark.parametrize("degree", [1, 2, 3])
-@pytest.mark.parametrize("search", ["auto", Langevin(n_steps=20, n_particles=30, n_refine=20)])
-def test_a_planted_pole_is_found(rng, degree, search):
+@pytest.mark.parametrize(
+    ("search", "smoothing"),
+    [("auto", "auto"), (Langevin(n_steps=20, n_particles=30, n_refine=20), 0.06)],
+)
+def test_a_planted_pole_is_found(rng, degree, search, smoothing):
     X = reference.sphere_points(rng, 6000, 20)
     pole = reference.sphere_points(rng, 1, 20)[0]
     y = reference.legendre(20, degree, X @ pole) > 0
-    features = FourierFeatures(5, space="sphere", search=search, random_state=0).fit(X, y)
+    features = FourierFeatures(
+        5, space="sphere", search=search, smoothing=smoothing, random_state=0
+    ).fit(X, y)
     degrees = np.rint(np.linalg.norm(features.frequencies_, axis=1))
     cosines = np.abs(features.frequencies_ @ pole) / degrees
     assert cosines[degrees == degree].max() > np.cos(np.radians(5))
 
 
-@pytest.mark.usefixtures("short_trials")
 @pytest.mark.parametrize("basis", ["harmonic", "zonal", "degree"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_many_classes(rng, basis, dtype):
@@ -337,7 +341,8 @@ def test_many_classes(rng, basis, dtype):
     corners = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
     X = reference.sphere_points(rng, 1200, 3).astype(dtype)
     y = np.array(["a", "b", "c", "d"])[(X @ corners.T).argmax(axis=1)]
-    model = FourierClassifier(80, space=Sphere(basis, max_degree=7), C=10, random_state=0)
+    space = Sphere(basis, max_degree=7)
+    model = FourierClassifier(80, space=space, C=10, smoothing=0.06, random_state=0)
     model.fit(X[:600], y[:600])
     assert model.score(X[600:], y[600:]) > 0.9
     assert model.decision_function(X[600:]).shape == (600, 4)
@@ -389,7 +394,7 @@ def test_trials_of_the_smoothing_are_all_of_one_length(monkeypatch):
             return super().result()
 
     monkeypatch.setattr(learning, "Match", Recorded)
-    X, y = make_checkerboard(400, random_state=0)
+    X, y = make_checkerboard(150, random_state=0)
     for n_rounds, expected in [("auto", 60), (12, 12)]:
         lengths.clear()
         FourierFeatures(60, n_rounds=n_rounds, space="sphere", random_state=0).fit(X, y)

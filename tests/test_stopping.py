@@ -145,6 +145,7 @@ def test_a_plain_fit_keeps_no_game(windmill):
     assert len(pickle.dumps(model)) > size
 
 
+@pytest.mark.usefixtures("short_trials", "rough_suprema")
 @ALL
 def test_it_stops_by_itself(windmill, estimator, monkeypatch):
     X, y, X_test, y_test = windmill
