@@ -191,7 +191,6 @@ def test_early_stopping_keeps_within_its_number(windmill):
     assert eager.kernel_.n_components == eager.validation_sizes_[0]
 
 
-@pytest.mark.usefixtures("short_trials")
 def test_held_out_samples_teach_no_features(windmill):
     """They are those of a fit on the other samples alone, its smoothing too."""
     X, y = windmill[:2]

@@ -131,7 +131,6 @@ def test_one_weight_for_all_is_a_larger_C(rng, loss):
     np.testing.assert_allclose(weighted, stronger, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.usefixtures("short_trials")
 def test_few_heavy_samples_are_like_many_in_what_is_learned(rng):
     """Beyond the sizes where it is exact, it is the same up to luck."""
     X, y = data(rng, 3000)
