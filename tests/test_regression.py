@@ -216,7 +216,6 @@ def test_what_is_refused(wave):
         model.certificate(X, np.column_stack([y, y]))
 
 
-@pytest.mark.usefixtures("short_trials")
 def test_constant_targets_are_predicted(rng):
     X = rng.standard_normal((30, 2))
     model = FourierRegressor(4, random_state=0).fit(X, np.full(30, 7.0))
