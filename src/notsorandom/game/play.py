@@ -362,7 +362,7 @@ class Match:
         self.before = dual = self.dual
         measure = player.measure(dual)
         landscape = Landscape(space, rows, measure, self.smoothing, phase)
-        peaks = self.search.find(landscape, room, self.rng)
+        peaks = landscape.in_single(self.search.find(landscape, room, self.rng))
         groups = space.groups(peaks.frequencies, phase)
         scales = space.scales(rows, peaks.frequencies)
         # Of all peaks, whether or not there is room for them.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -128,7 +128,7 @@ class Landscape:
 
     def moved(self, points: Points, shift: Array) -> Points:
         """What is found at a shift from the points."""
-        return self.at(in_single(self.space.move(points.frequencies, shift)))
+        return self.at(self.space.move(points.frequencies, shift))
 
     def everywhere(self) -> Points:
         """Height and transform at all frequencies of a finite space."""
@@ -168,9 +168,15 @@ class Landscape:
 
     def draw(self, n_points: int, rng: np.random.Generator, variance: float = 1.0) -> Array:
         """Frequencies to start from, of so many times the usual variance."""
-        return in_single(
-            self.space.draw(n_points, self.rows.n_features, self.rows.dtype, rng, variance)
-        )
+        return self.space.draw(n_points, self.rows.n_features, self.rows.dtype, rng, variance)
+
+    def in_single(self, points: Points) -> Points:
+        """The points, their frequencies rounded to single precision, and what is seen there."""
+        frequencies = in_single(points.frequencies)
+        if frequencies is points.frequencies:
+            return points
+        amplitudes = self.space.amplitudes(self.rows, self.measure, frequencies)
+        return replace(points, frequencies=frequencies, amplitudes=amplitudes)
 
     def coarse(self, n_rows: int, rng: np.random.Generator) -> Landscape:
         """The same landscape as `n_rows` random samples show it.
