@@ -1,0 +1,479 @@
+"""The command line on data files: fit, predict, evaluate, inspect, convert, report."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import onnxruntime
+import pandas as pd
+import pytest
+from sklearn.datasets import dump_svmlight_file, load_iris
+
+import notsorandom
+from notsorandom.cli import main
+from notsorandom.cli.fit import has_classes
+from notsorandom.cli.spectrum import spectrum_in_words, spectrum_of
+from notsorandom.models import describe, rescaled, scaler_of
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Data files, and models fitted to them by the command."""
+    folder = tmp_path_factory.mktemp("commands")
+    rng = np.random.default_rng(0)
+    flowers = load_iris(as_frame=True)
+    frame = flowers.data.set_axis(["sepal", "breadth", "petal", "width"], axis=1)
+    frame["petal"] *= 1000  # in a unit of its own
+    frame.insert(2, "species", flowers.target_names[flowers.target])
+    frame.to_csv(folder / "iris.csv", index=False)
+    X = rng.normal(size=(200, 3))
+    reals = pd.DataFrame(X, columns=["a", "b", "c"]).assign(z=np.sin(2 * X[:, 0]) + X[:, 1])
+    reals.to_parquet(folder / "reals.parquet", index=False)
+    labels = (np.cos(2 * X[:, 0]) > 0.3).astype(int)
+    np.savez(folder / "arrays.npz", X=X, y=labels)
+    np.save(folder / "array.npy", np.column_stack([X, labels]))
+    dump_svmlight_file(X, labels, str(folder / "sparse.libsvm"), zero_based=False)
+    settings = ["--features", "20", "--smoothing", "0.06", "--quiet"]
+    for data, target, name in (
+        ("iris.csv", "species", "iris"),
+        ("reals.parquet", "z", "reals"),
+        ("arrays.npz", None, "arrays"),
+        ("array.npy", "-1", "array"),
+        ("sparse.libsvm", None, "sparse"),
+    ):
+        arguments = ["fit", str(folder / data), "-o", str(folder / f"{name}.safetensors")]
+        arguments += [] if target is None else ["--target", target]
+        assert main([*arguments, *settings]) == 0
+    return folder
+
+
+@pytest.fixture
+def run(folder, capsys):
+    """Run a command in the folder; give what it printed."""
+
+    def command(*arguments, code=0):
+        arguments = [str(folder / part) if (folder / part).exists() else part for part in arguments]
+        try:
+            found = main(arguments)
+        except SystemExit as ended:
+            found = ended.code
+        printed = capsys.readouterr()
+        assert found == code, printed.err
+        return printed.out if code == 0 else printed.err
+
+    return command
+
+
+class TestFit:
+    def test_it_says_what_it_did(self, run, folder, tmp_path):
+        output = tmp_path / "m.safetensors"
+        said = run(
+            "fit", "iris.csv", "--target", "species", "-o", str(output), "--smoothing", "0.1"
+        )
+        for part in ("150", "classification", "3 different words", "held-out accuracy", "spectrum"):
+            assert part in said
+        model = notsorandom.load(output)
+        assert list(model.feature_names_in_) == ["sepal", "breadth", "petal", "width"]
+        assert model.smoothing_ == 0.1
+
+    def test_in_json(self, run, tmp_path):
+        output = tmp_path / "m.safetensors"
+        told = json.loads(run("fit", "reals.parquet", "--target", "z", "-o", str(output), "--json"))
+        assert told["task"] == "regression"
+        assert told["rows"] == 200
+        assert told["bytes"] == output.stat().st_size
+        metrics = describe(output)["metrics"]
+        assert metrics["held-out R^2"] == told["held-out R^2"] > 0.6
+
+    def test_the_held_out_rows_are_not_learned_from(self, folder, run):
+        """The figure is that of the saved model on rows that it hasn't seen."""
+        about, metrics = (
+            describe(folder / "iris.safetensors")[key] for key in ("about", "metrics")
+        )
+        assert about["holdout"] == 0.2
+        model = notsorandom.load(folder / "iris.safetensors")
+        assert model.n_samples_fit_ == 120
+        table = pd.read_csv(folder / "iris.csv")
+        right = model.predict(table[model.feature_names_in_]) == table["species"]
+        wrong = (1 - metrics["held-out accuracy"]) * 30 + (1 - metrics["training accuracy"]) * 120
+        assert (~right).sum() == round(wrong)
+
+    def test_another_file_to_measure_on(self, run, folder, tmp_path):
+        output = tmp_path / "m.safetensors"
+        arguments = ["fit", "iris.csv", "--target", "species", "-o", str(output), "--json"]
+        arguments += ["--smoothing", "0.1"]
+        told = json.loads(run(*arguments, "--test", str(folder / "iris.csv")))
+        assert told["test accuracy"] == told["training accuracy"]
+        assert notsorandom.load(output).n_samples_fit_ == 150
+
+    def test_columns_with_names_are_scaled(self, run, folder, tmp_path):
+        """The model takes them as they are, and its waves turn with all of them."""
+        assert describe(folder / "iris.safetensors")["about"]["scaled"] is True
+        assert describe(folder / "arrays.safetensors")["about"]["scaled"] is False
+        share = {}
+        for scale in ("standard", "none"):
+            output = str(tmp_path / f"{scale}.safetensors")
+            arguments = ["fit", "iris.csv", "--target", "species", "-o", output, "--json"]
+            told = json.loads(run(*arguments, "--scale", scale, "--smoothing", "0.06"))
+            columns = told["spectrum"]["columns"]
+            assert sum(columns.values()) == pytest.approx(1, abs=1e-3)
+            share[scale] = columns["petal"]
+        assert share["none"] > 0.95  # the numbers of the others are too small to turn anything
+        assert share["standard"] < 0.6
+
+    def test_classes_or_reals(self):
+        for target, of_classes in (
+            (np.array(["a", "b"]), True),
+            (np.array([True, False]), True),
+            (np.arange(20), True),
+            (np.arange(21), False),
+            (np.arange(5.0), True),
+            (np.array([0.5, 1.0]), False),
+        ):
+            assert has_classes(target)[0] is of_classes
+
+    def test_the_task_can_be_told(self, run, tmp_path):
+        output = str(tmp_path / "m.safetensors")
+        arguments = ["fit", "array.npy", "--target", "3", "-o", output, "--smoothing", "0.06"]
+        run(*arguments, "--task", "regression")
+        assert isinstance(notsorandom.load(output), notsorandom.FourierRegressor)
+        assert "--balanced" in run(*arguments, "--task", "regression", "--balanced", code=1)
+
+    def test_columns_can_be_left_out(self, run, tmp_path):
+        output = str(tmp_path / "m.safetensors")
+        arguments = ["fit", "iris.csv", "--target", "species", "-o", output, "--smoothing", "0.1"]
+        run(*arguments, "--drop", "petal, width")
+        assert notsorandom.load(output).feature_names_in_.tolist() == ["sepal", "breadth"]
+        assert "must name some of the columns" in run(*arguments, "--drop", "petall", code=1)
+
+    def test_on_the_sphere(self, run, tmp_path):
+        output = str(tmp_path / "m.safetensors")
+        arguments = ["fit", "arrays.npz", "-o", output, "--space", "sphere", "--features", "8"]
+        said = run(*arguments, "--smoothing", "0.06")
+        assert "of degree" in said
+
+    def test_a_killed_fit_goes_on(self, folder, tmp_path):
+        output, game = tmp_path / "m.safetensors", tmp_path / "game.safetensors"
+        arguments = ["fit", str(folder / "arrays.npz"), "-o", str(output), "--features", "1500"]
+        arguments += ["--smoothing", "0.06", "--checkpoint", str(game), "--checkpoint-every", "0"]
+        process = subprocess.Popen([sys.executable, "-m", "notsorandom", *arguments])
+        for _ in range(1200):
+            if game.exists():
+                break
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert game.exists()
+        assert not output.exists()
+        assert main(arguments) == 0
+        resumed = notsorandom.load(output)
+        assert main(arguments[:-4]) == 0
+        np.testing.assert_array_equal(resumed.coef_, notsorandom.load(output).coef_)
+
+
+class TestPredict:
+    @pytest.mark.parametrize("name", ["iris.csv", "reals.parquet", "arrays.npz", "sparse.libsvm"])
+    def test_it_says_what_the_model_says(self, name, run, folder, tmp_path):
+        stem = name.split(".")[0]
+        output = tmp_path / "predictions.csv"
+        run("predict", f"{stem}.safetensors", name, "-o", str(output))
+        found = pd.read_csv(output)
+        model = notsorandom.load(folder / f"{stem}.safetensors")
+        if name.endswith("z") or name.endswith("m"):
+            with np.load(folder / "arrays.npz") as arrays:
+                X = arrays["X"]
+        else:
+            table = pd.read_csv if name.endswith("csv") else pd.read_parquet
+            X = table(folder / name)[model.feature_names_in_]
+        assert list(found) == [describe(folder / f"{stem}.safetensors")["about"]["target"]]
+        expected = model.predict(X)
+        if expected.dtype.kind == "f":
+            np.testing.assert_allclose(found.iloc[:, 0], expected, rtol=1e-12)
+        else:
+            np.testing.assert_array_equal(found.iloc[:, 0], expected)
+
+    def test_scores_and_columns_to_keep(self, run, folder, tmp_path):
+        output = tmp_path / "p.parquet"
+        run(
+            "predict",
+            "iris.safetensors",
+            "iris.csv",
+            "--scores",
+            "--keep",
+            "sepal,width",
+            "-o",
+            str(output),
+        )
+        found = pd.read_parquet(output)
+        assert list(found) == [
+            "sepal",
+            "width",
+            "species",
+            "score_setosa",
+            "score_versicolor",
+            "score_virginica",
+        ]
+        table = pd.read_csv(folder / "iris.csv")
+        model = notsorandom.load(folder / "iris.safetensors")
+        X = table[model.feature_names_in_]
+        np.testing.assert_array_equal(found.iloc[:, 3:], model.decision_function(X))
+        np.testing.assert_array_equal(found["species"], model.predict(X))
+        assert found["sepal"].astype(float).tolist() == table["sepal"].tolist()
+
+    def test_two_classes_have_one_score(self, run):
+        lines = list(
+            csv.reader(run("predict", "arrays.safetensors", "arrays.npz", "--scores").splitlines())
+        )
+        assert lines[0] == ["y", "score_1"]
+        assert len(lines) == 201
+        assert all((label == "1") == (float(score) > 0) for label, score in lines[1:])
+
+    def test_in_any_blocks(self, run, folder, monkeypatch):
+        whole = run("predict", "iris.safetensors", "iris.csv")
+        monkeypatch.setattr("notsorandom.tables.table.BLOCK_BYTES", 100)
+        assert run("predict", "iris.safetensors", "iris.csv") == whole
+
+    def test_features_of_a_transformer(self, run, folder, tmp_path):
+        path = tmp_path / "features.safetensors"
+        with np.load(folder / "arrays.npz") as arrays:
+            X, y = arrays["X"], arrays["y"]
+        features = notsorandom.FourierFeatures(4, smoothing=0.06).fit(X, y)
+        features.save(path)
+        output = tmp_path / "f.npy"
+        run("predict", str(path), "arrays.npz", "-o", str(output))
+        np.testing.assert_array_equal(np.load(output), features.transform(X))
+
+    def test_what_was_done_in_json(self, run, tmp_path):
+        output = tmp_path / "p.csv"
+        told = json.loads(
+            run("predict", "iris.safetensors", "iris.csv", "--json", "-o", str(output))
+        )
+        assert told["rows"] == 150
+        assert "need a file" in run("predict", "iris.safetensors", "iris.csv", "--json", code=2)
+
+    def test_an_error_leaves_no_half_of_a_file(self, run, folder, tmp_path):
+        bad, output = tmp_path / "bad.csv", tmp_path / "p.csv"
+        lines = (folder / "iris.csv").read_text().splitlines()
+        lines[100] = lines[100].replace(lines[100].split(",")[0], "wide", 1)
+        bad.write_text("\n".join(lines))
+        output.write_text("old")
+        said = run("predict", "iris.safetensors", str(bad), "-o", str(output), code=1)
+        assert "column 'sepal', line 101: 'wide' is not a number" in said
+        assert output.read_text() == "old"
+        assert sorted(os.listdir(tmp_path)) == ["bad.csv", "p.csv"]
+
+    def test_who_reads_may_stop(self, folder):
+        command = [sys.executable, "-m", "notsorandom", "predict"]
+        command += [str(folder / "iris.safetensors"), str(folder / "iris.csv")]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdout.close()
+        assert process.wait() == 1
+        assert b"Traceback" not in process.stderr.read()
+
+
+class TestEvaluate:
+    def test_classes(self, run, folder):
+        told = json.loads(run("evaluate", "iris.safetensors", "iris.csv", "--json"))
+        table = pd.read_csv(folder / "iris.csv")
+        model = notsorandom.load(folder / "iris.safetensors")
+        said = model.predict(table[model.feature_names_in_])
+        assert told["accuracy"] == np.mean(said == table["species"])
+        for name in model.classes_:
+            of_class = table["species"] == name
+            assert told[f"class {name}"]["recall"] == np.mean(said[of_class] == name)
+            assert told[f"class {name}"]["precision"] == np.mean(of_class[said == name])
+
+    def test_reals(self, run, folder, monkeypatch):
+        monkeypatch.setattr("notsorandom.tables.table.BLOCK_BYTES", 1000)  # in several blocks
+        told = json.loads(run("evaluate", "reals.safetensors", "reals.parquet", "--json"))
+        table = pd.read_parquet(folder / "reals.parquet")
+        model = notsorandom.load(folder / "reals.safetensors")
+        X, z = table[["a", "b", "c"]], table["z"]
+        errors = model.predict(X) - z
+        assert told["R^2"] == pytest.approx(model.score(X, z))
+        assert told["root mean squared error"] == pytest.approx(np.sqrt(np.mean(errors**2)))
+        assert told["mean absolute error"] == pytest.approx(np.mean(np.abs(errors)))
+
+    def test_files_with_a_target_of_their_own(self, run):
+        for name in ("arrays.npz", "sparse.libsvm"):
+            assert "accuracy" in run("evaluate", f"{name.split('.')[0]}.safetensors", name)
+
+    def test_unknown_classes(self, run, folder, tmp_path):
+        bad = tmp_path / "bad.csv"
+        bad.write_text((folder / "iris.csv").read_text().replace("virginica", "rosa"))
+        said = run("evaluate", "iris.safetensors", str(bad), code=1)
+        assert "row 101 is of class 'rosa', which the model doesn't know" in said
+
+
+class TestInspect:
+    def test_a_model(self, run, folder):
+        said = run("inspect", "iris.safetensors")
+        for part in ("FourierClassifier", "held-out accuracy", "species", "spectrum", "petal"):
+            assert part in said
+        told = json.loads(run("inspect", "iris.safetensors", "--json"))
+        assert told["arrays"]["kernel.frequencies"] == [20, 4]
+        assert told["format"] == 1
+
+    def test_nothing_is_made_of_it(self, run, folder, monkeypatch):
+        monkeypatch.setattr("notsorandom.models.loading.restored", None)
+        assert "FourierClassifier" in run("inspect", "iris.safetensors")
+
+    def test_a_checkpoint(self, run, folder, tmp_path, monkeypatch):
+        path = tmp_path / "game.safetensors"
+        monkeypatch.setattr(
+            "notsorandom.estimators.checkpoints.CheckpointFile.done", lambda self: None
+        )
+        model = notsorandom.FourierFeatures(8, smoothing=0.06, checkpoint=path, checkpoint_every=0)
+        with np.load(folder / "arrays.npz") as arrays:
+            model.fit(arrays["X"], arrays["y"])
+        said = run("inspect", str(path))
+        assert "checkpoint" in said
+        assert "n_components" in said
+
+    def test_other_files(self, run, folder):
+        assert "can't be read" in run("inspect", "iris.csv", code=1)
+
+
+class TestConvert:
+    def test_to_onnx(self, run, folder, tmp_path):
+        output = tmp_path / "m.onnx"
+        run("convert", "arrays.safetensors", "-o", str(output))
+        with np.load(folder / "arrays.npz") as arrays:
+            X = arrays["X"]
+        session = onnxruntime.InferenceSession(output, providers=["CPUExecutionProvider"])
+        (labels, decision) = session.run(["label", "decision"], {"X": X.astype(np.float32)})
+        model = notsorandom.load(folder / "arrays.safetensors")
+        np.testing.assert_allclose(decision, model.decision_function(X), atol=1e-4)
+        assert (labels == model.predict(X)).mean() > 0.99
+
+    def test_to_arrays(self, run, folder, tmp_path):
+        output = tmp_path / "m.npz"
+        run("convert", "iris.safetensors", "-o", str(output))
+        with np.load(output, allow_pickle=False) as arrays:
+            model = notsorandom.load(folder / "iris.safetensors")
+            np.testing.assert_array_equal(arrays["coef_"], model.coef_)
+            assert json.loads(str(arrays["about"]))["class"] == "FourierClassifier"
+
+
+class TestReport:
+    def test_a_page_of_a_model(self, run, folder, tmp_path):
+        output = tmp_path / "page.html"
+        run("report", "iris.safetensors", "iris.csv", "-o", str(output))
+        held = describe(folder / "iris.safetensors")["metrics"]["held-out accuracy"]
+        page = output.read_text()
+        assert "test accuracy" in page
+        assert f"{held:.2%}" in page
+
+    def test_with_other_data(self, run, folder, tmp_path):
+        output = tmp_path / "page.html"
+        run(
+            "report",
+            "reals.safetensors",
+            "reals.parquet",
+            "--test",
+            "reals.parquet",
+            "-o",
+            str(output),
+        )
+        assert "test R^2" in output.read_text()
+
+    def test_wrong_data(self, run, folder, tmp_path):
+        short = tmp_path / "short.csv"
+        lines = (folder / "iris.csv").read_text().splitlines()
+        short.write_text("\n".join(lines[:60]))
+        output = str(tmp_path / "page.html")
+        assert "just the classes seen" in run(
+            "report", "iris.safetensors", str(short), "-o", output, code=1
+        )
+        assert "give a second file" in run("report", "iris.safetensors", "-o", output, code=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fit", "missing.csv", "--target", "y", "-o", "m.safetensors"], "no such file"),
+        (["fit", "iris.csv", "-o", "m.safetensors"], "which column is the target?"),
+        (["fit", "iris.csv", "--target", "spezies", "-o", "m.safetensors"], "'species'"),
+        (["fit", "iris.csv", "--target", "width", "-o", "m.safetensors"], "'species', line 2"),
+        (["predict", "iris.safetensors", "reals.parquet"], "sepal"),
+        (["predict", "arrays.safetensors", "array.npy"], "fitted to 3"),
+        (["predict", "iris.csv", "iris.csv"], "can't be read"),
+        (["predict", "missing.safetensors", "iris.csv"], "missing.safetensors"),
+        (["predict", "iris.safetensors", "iris.csv", "--keep", "colour"], "colour"),
+        (["evaluate", "iris.safetensors", "reals.parquet"], "which column is the target?"),
+        (["inspect", "missing.safetensors"], "missing.safetensors"),
+        (
+            ["fit", "iris.csv", "--target", "species", "-o", "m.safetensors", "--features", "0"],
+            "n_components=0",
+        ),
+        (["fit", "iris.csv", "--target", "species", "-o", "m.safetensors", "--C", "-1"], "C=-1"),
+    ],
+)
+def test_errors_are_one_line(arguments, message, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = run(*arguments, code=1)
+    assert message in said
+    assert said.startswith(f"notsorandom {arguments[0]}: ")
+    assert said.count("\n") == 1
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fit", "iris.csv", "--target", "species", "-o", "m.pkl"], ".safetensors"),
+        (["fit", "iris.csv", "--target", "species", "-o", "no/m.safetensors"], "doesn't exist"),
+        (["fit", "iris.csv", "-o", "m.safetensors", "--holdout", "1"], "--holdout 1.0"),
+        (["fit", "iris.csv", "-o", "m.safetensors", "--seed", "-1"], "--seed -1"),
+        (["predict", "iris.safetensors", "iris.csv", "-o", "p.xlsx"], ".parquet"),
+        (["predict", "reals.safetensors", "reals.parquet", "--scores"], "--scores"),
+        (["convert", "iris.safetensors", "-o", "m.pkl"], ".onnx"),
+        (["report", "runs", "iris.csv"], "for models"),
+    ],
+)
+def test_wrong_arguments(arguments, message, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert message in run(*arguments, code=2)
+
+
+@pytest.mark.parametrize(
+    "command", "fit predict evaluate inspect convert report demo reproduce".split()
+)
+def test_help_teaches_by_example(command, run):
+    said = run(command, "--help")
+    assert f"notsorandom {command}" in said
+    assert command == "demo" or "example" in said
+
+
+def test_a_rescaled_model_is_the_same_model(folder):
+    table = pd.read_csv(folder / "iris.csv")
+    X, y = table.drop(columns="species").to_numpy(), table["species"]
+    scaler = scaler_of(X)
+    model = notsorandom.FourierClassifier(20, smoothing=0.06, random_state=0)
+    model.fit(scaler.transform(X), y)
+    expected = model.decision_function(scaler.transform(X))
+    plain = rescaled(model, scaler)
+    np.testing.assert_allclose(plain.decision_function(X), expected, atol=1e-5)
+    back = rescaled(plain, scaler, back=True)
+    np.testing.assert_allclose(back.decision_function(scaler.transform(X)), expected, atol=1e-5)
+    np.testing.assert_allclose(back.kernel_.space.center, model.kernel_.space.center, atol=1e-12)
+
+
+def test_a_spectrum_in_words():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3)) * [1, 10, 100]
+    y = np.cos(3 * X[:, 1] / 10) > 0
+    scaler = scaler_of(X)
+    model = notsorandom.FourierClassifier(8, smoothing=0.06, random_state=0)
+    model = rescaled(model.fit(scaler.transform(X), y), scaler)
+    found = spectrum_of(model, scaler.scale_, ["one", "two", "three"])
+    assert next(iter(found["columns"])) == "two"
+    assert found["columns"]["two"] > 0.45
+    assert 2 < found["turn"][1] < 4
+    assert 1 <= found["as even as"] <= 8
+    assert "most along two" in spectrum_in_words(found)
