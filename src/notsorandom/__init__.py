@@ -13,46 +13,28 @@ A tour of the rooms, in the order data walks through them:
 - :mod:`notsorandom.learning`: the game put together; :mod:`notsorandom.smoothing` chosen.
 - :mod:`notsorandom.certify`: how far the kernel is from the best one.
 - :mod:`notsorandom.estimators`: all of it behind scikit-learn's interface.
+- :mod:`notsorandom.models`: fitted estimators as files, safe to open.
 - :mod:`notsorandom.onnx_export`: a fitted model as a graph that runs without Python.
 - :mod:`notsorandom.datasets`: toy data, MNIST, CIFAR-10, HoG.
 - :mod:`notsorandom.baselines`: what the method is compared with.
 - :mod:`notsorandom.inspection`: a fitted model looked at once more.
 - :mod:`notsorandom.plots`, :mod:`notsorandom.report`: pictures, and a page of them.
-- :mod:`notsorandom.experiments`, :mod:`notsorandom.cli`: the paper's figures, run again.
+- :mod:`notsorandom.experiments`: the paper's figures, run again.
+- :mod:`notsorandom.cli`: all of it from the command line.
 
-Three cupboards serve them all: :mod:`notsorandom.parameters` checks what users give,
-:mod:`notsorandom.progress` draws bars, and :mod:`notsorandom.files` writes files whole.
+A few cupboards serve them all: :mod:`notsorandom.parameters` checks what users give,
+:mod:`notsorandom.progress` draws bars, :mod:`notsorandom.files` writes files whole,
+:mod:`notsorandom.tensors` reads and writes arrays, and :mod:`notsorandom.packing` everything else.
 """
 
 from notsorandom.estimators import FourierClassifier, FourierFeatures, FourierRegressor
 from notsorandom.kernel import LearnedKernel
-from notsorandom.models import load
+from notsorandom.models import SKOPS_TYPES, load
 from notsorandom.search import Ascent, Chain, Enumerate, Langevin
 from notsorandom.spaces import Euclidean, Sphere
 from notsorandom.tensors import FileFormatError
 
 __version__ = "0.1.0"
-
-# What skops is to trust: ``skops.io.load(path, trusted=notsorandom.SKOPS_TYPES)``. All are plain
-# containers of numbers.
-SKOPS_TYPES = [
-    "notsorandom.estimators.classifier.FourierClassifier",
-    "notsorandom.estimators.features.FourierFeatures",
-    "notsorandom.estimators.regressor.FourierRegressor",
-    "notsorandom.estimators.warm_start.Paused",
-    "notsorandom.game.play.Checkpoint",
-    "notsorandom.game.play.Found",
-    "notsorandom.kernel.LearnedKernel",
-    "notsorandom.search.ascent.Ascent",
-    "notsorandom.search.auto.Auto",
-    "notsorandom.search.chain.Chain",
-    "notsorandom.search.enumerate.Enumerate",
-    "notsorandom.search.langevin.Langevin",
-    "notsorandom.spaces.euclidean.Euclidean",
-    "notsorandom.spaces.harmonic_sphere.HarmonicSphere",
-    "notsorandom.spaces.sphere.Sphere",
-    "notsorandom.spaces.zonal_sphere.ZonalSphere",
-]
 
 __all__ = [
     "SKOPS_TYPES",

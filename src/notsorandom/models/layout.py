@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from notsorandom.estimators import FourierClassifier, FourierFeatures, FourierRegressor
+from notsorandom.estimators.warm_start import Paused
+from notsorandom.game import Checkpoint, Found
+from notsorandom.kernel import LearnedKernel
+from notsorandom.packing import OBJECTS
 
 # Of the files. One of a later format is refused, with the advice to update.
 FORMAT = 1
@@ -13,6 +17,12 @@ SUFFIX = ".safetensors"
 ESTIMATORS: dict[str, Any] = {
     kind.__name__: kind for kind in (FourierFeatures, FourierClassifier, FourierRegressor)
 }
+# What skops is to trust: ``skops.io.load(path, trusted=notsorandom.SKOPS_TYPES)``. All of them are
+# plain containers of numbers.
+SKOPS_TYPES = [
+    f"{kind.__module__}.{kind.__qualname__}"
+    for kind in (*ESTIMATORS.values(), *OBJECTS.values(), LearnedKernel, Checkpoint, Found, Paused)
+]
 # Of each frequency of a kernel.
 KERNEL = ("frequencies", "phases", "scales", "weights")
 # Attributes that are kept as they are. The others follow from these and the kernels, or are as long
