@@ -19,6 +19,7 @@ from notsorandom.cli import main
 from notsorandom.cli.fit import has_classes
 from notsorandom.cli.spectrum import spectrum_in_words, spectrum_of
 from notsorandom.models import describe, rescaled, scaler_of
+from notsorandom.tensors import write_tensors
 
 
 @pytest.fixture(scope="module")
@@ -174,6 +175,27 @@ class TestFit:
         resumed = notsorandom.load(output)
         assert main(arguments[:-4]) == 0
         np.testing.assert_array_equal(resumed.coef_, notsorandom.load(output).coef_)
+
+    def test_a_model_that_cannot_be_written_is_not_lost(self, run, tmp_path, monkeypatch):
+        refuge = tmp_path / "refuge"
+        refuge.mkdir()
+        monkeypatch.setattr("tempfile.tempdir", str(refuge))
+        written = []
+
+        def full(path, *rest):
+            written.append(path)
+            if len(written) == 1:
+                raise OSError(28, "No space left on device")
+            write_tensors(path, *rest)
+
+        monkeypatch.setattr("notsorandom.models.saving.write_tensors", full)
+        output = str(tmp_path / "m.safetensors")
+        arguments = ["fit", "iris.csv", "--target", "species", "-o", output, "--smoothing", "0.1"]
+        said = run(*arguments, code=1)
+        assert "No space left on device" in said
+        (kept,) = refuge.iterdir()
+        assert f"The model is in {kept}" in said
+        assert isinstance(notsorandom.load(kept), notsorandom.FourierClassifier)
 
 
 class TestPredict:

@@ -355,8 +355,10 @@ class TestWholeFiles:
         limits = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 100, limits[1]))
         try:
-            with pytest.raises(OSError, match=os.strerror(errno.EFBIG)):
+            with pytest.raises(OSError, match=os.strerror(errno.EFBIG)) as caught:
                 model.save(path)
+            assert "Make room" in str(caught.value)
+            assert str(path) in str(caught.value)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
             signal.signal(signal.SIGXFSZ, handler)

@@ -61,6 +61,11 @@ def write_tensors(path: Path, arrays: Mapping[str, Array], metadata: Mapping[str
     arrays : dict of str to ndarray
         Of the types above.
     metadata : dict of str to str
+
+    Raises
+    ------
+    OSError
+        If it can't be written, for want of room perhaps.
     """
     entries: dict[str, Any] = {}
     stored, end = [], 0
@@ -87,10 +92,18 @@ def write_tensors(path: Path, arrays: Mapping[str, Array], metadata: Mapping[str
             f"{MOST_HEADER_BYTES:,} bytes of at most {MOST_HEADER_PARTS:,} parts are allowed. "
             "Save with fewer metrics, or shorter parameters."
         )
-    with whole_file(path) as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for content in stored:
-            file.write(content.reshape(-1).view(np.uint8).data)
+    try:
+        with whole_file(path) as file:
+            file.write(len(text).to_bytes(8, "little") + text)
+            for content in stored:
+                file.write(content.reshape(-1).view(np.uint8).data)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"{error.strerror}: it was not written, and what was there before is as it was. Make "
+            "room, or give another path",
+            str(path),
+        ) from error
 
 
 class TensorFile:

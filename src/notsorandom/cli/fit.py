@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -117,7 +119,7 @@ def run_fit(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int
     }
     if data.names is not None:
         model.feature_names_in_ = np.array(data.names, dtype=object)
-    path = save(model, options.output, metrics, about)
+    path = saved(model, options.output, metrics, about)
     outcome = {
         "data": str(options.data),
         "rows": int(data.X.shape[0]),
@@ -136,6 +138,19 @@ def run_fit(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int
     }
     tell(outcome, options.json)
     return 0
+
+
+def saved(model: Any, path: Path, metrics: dict[str, float], about: dict[str, Any]) -> Path:
+    """Save a model; if it can't be where it should, then where temporary files are."""
+    try:
+        return save(model, path, metrics, about)
+    except OSError as error:
+        refuge = Path(tempfile.gettempdir()) / f"notsorandom-{os.getpid()}.safetensors"
+        try:
+            save(model, refuge, metrics, about)
+        except OSError:
+            raise error from None
+        raise OSError(f"{error}. The model is in {refuge}.") from error
 
 
 class Training(NamedTuple):

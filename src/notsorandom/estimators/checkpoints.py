@@ -101,7 +101,7 @@ class CheckpointFile:
         except OSError as error:
             warnings.warn(
                 f"The checkpoint could not be written ({error}). The fit goes on, and it will be "
-                f"tried again in {self.every:g} seconds: make room at {self.path.parent}.",
+                f"tried again in {self.every:g} seconds.",
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -25,10 +25,10 @@ function bytes(text) {
 function short(value, step = Math.abs(value) / 100) {
   if (value === 0) return "0";
   if (Number.isInteger(value) && Math.abs(value) < 1e6) return value.toLocaleString("en");
-  const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  const digits = -Math.floor(Math.log10(step) + 1e-9); // negative for steps of tens and more
   const power = Math.floor(Math.log10(Math.abs(value)));
   if (power < -3 || power > 5) return value.toExponential(Math.max(0, digits + power)).replace("e+", "e");
-  return String(Number(value.toFixed(digits)));
+  return String(Number(value.toFixed(Math.max(0, digits))));
 }
 
 // Colours of numbers from 0 to 255: dark to bright, and blue over white to red.
