@@ -2,10 +2,11 @@
 
     python benchmarks/kills.py --kills 50
 
-A fit is run once undisturbed, and timed. Then, again and again, it is started in a process of its
-own, killed (SIGKILL) after a random part of that time, and run once more: the model that it then
-ends with must be the undisturbed one, bit for bit. Prints how many rounds the killed fits had left
-behind them. Every other fit holds samples out to stop by, and has three classes.
+A fit is run once undisturbed. Then, again and again, it is started in a process of its own and
+killed (SIGKILL) at a random moment: of the whole fit, or mostly of its game, which begins some time
+before there is a checkpoint. It is run once more, and the model that it then ends with must be the
+undisturbed one, bit for bit. Prints how many rounds the killed fits had left behind them. Every
+other fit holds samples out to stop by, and has three classes.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from notsorandom import FourierClassifier
 from notsorandom.datasets import make_windmill
 from notsorandom.tensors import TensorFile
 
+CHECKPOINT = "game.safetensors"
+
 
 def fit(folder: Path, way: int, n_components: int, checkpointed: bool) -> None:
     """Fit one of two models, and save it."""
@@ -35,7 +38,7 @@ def fit(folder: Path, way: int, n_components: int, checkpointed: bool) -> None:
         y = y + 2 * (X[:, 0] > 0.3)
         model.set_params(n_components=n_components // 3, early_stopping=True, n_iter_no_change=50)
     if checkpointed:
-        model.set_params(checkpoint=folder / "game.safetensors")
+        model.set_params(checkpoint=folder / CHECKPOINT)
     model.fit(X, y).save(folder / "model.safetensors")
 
 
@@ -68,45 +71,42 @@ def kill_and_compare(n_kills: int, n_components: int, tell: Callable[[str], None
         for way in (0, 1):
             folder = Path(name) / f"calm{way}"
             folder.mkdir()
-            for _ in range(2):  # the first start is slow
-                began = time.perf_counter()
-                run(context, folder, way, n_components, False)
-                seconds[way] = time.perf_counter() - began
+            started(context, folder, way, n_components, False).join()
             calm[way] = learned(folder)
-        left = []
-        for number in range(n_kills):
-            way, folder = number % 2, Path(name) / str(number)
+            seconds[way] = notsorandom.load(folder / "model.safetensors").history_["seconds"][-1]
+        left: list[int] = []
+        attempts = 0
+        while len(left) < n_kills:
+            attempts += 1
+            way, folder = attempts % 2, Path(name) / str(attempts)
             folder.mkdir()
-            run(context, folder, way, n_components, True, rng.uniform(0, seconds[way]))
-            left.append(rounds_in(folder / "game.safetensors"))
-            run(context, folder, way, n_components, True)
+            process = started(context, folder, way, n_components, True)
+            while attempts % 5 and process.is_alive() and not (folder / CHECKPOINT).exists():
+                time.sleep(0.001)
+            process.join(rng.uniform(0, seconds[way]))
+            if not process.is_alive():
+                continue  # it was done before
+            process.kill()
+            process.join()
+            left.append(rounds_in(folder / CHECKPOINT))
+            process = started(context, folder, way, n_components, True)
+            process.join()
+            assert process.exitcode == 0, f"a fit ended with {process.exitcode}"
             after = learned(folder)
             for part, values in calm[way].items():
-                np.testing.assert_array_equal(after[part], values, err_msg=f"{number}: {part}")
+                np.testing.assert_array_equal(after[part], values, err_msg=f"{attempts}: {part}")
             files = sorted(os.listdir(folder))
             assert files == ["model.safetensors"], files
-        tell(f"undisturbed: {seconds[0]:.1f} s and {seconds[1]:.1f} s")
+        tell(f"undisturbed games: {seconds[0]:.1f} s and {seconds[1]:.1f} s")
         tell(f"rounds in the files of the killed: {left}")
         tell(f"{n_kills} fits killed and run again, each the same model as undisturbed")
 
 
-def run(
-    context: Any,
-    folder: Path,
-    way: int,
-    n_components: int,
-    checkpointed: bool,
-    kill_after: float | None = None,
-) -> None:
-    """Fit in a process, and kill it, or see it succeed."""
+def started(context: Any, folder: Path, way: int, n_components: int, checkpointed: bool) -> Any:
+    """A process that fits."""
     process = context.Process(target=fit, args=(folder, way, n_components, checkpointed))
     process.start()
-    process.join(kill_after)
-    if kill_after is not None:
-        process.kill()
-        process.join()
-    elif process.exitcode != 0:
-        raise AssertionError(f"a fit ended with {process.exitcode}")
+    return process
 
 
 def main() -> None:
