@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+ENDLESS = {"serve"}  # it has tests of its own
+EXAMPLES = sorted(
+    path
+    for path in (Path(__file__).parent.parent / "examples").glob("*.py")
+    if path.stem not in ENDLESS
+)
 
 
 def run(example, picture):
