@@ -75,9 +75,10 @@ def application(model):
         """Predict a target for each row; of classes, give the decision values as well."""
         try:
             X = array_of(rows_of(body), model.n_features_in_, names)
-            answer = {"predictions": shared.predict(X)}
-            if is_classifier(shared):
-                answer["decisions"] = shared.decision_function(X)
+            with np.errstate(over="ignore", invalid="ignore"):  # an error below, not in the log
+                answer = {"predictions": shared.predict(X)}
+                if is_classifier(shared):
+                    answer["decisions"] = shared.decision_function(X)
             if not np.isfinite(list(answer.values())[-1]).all():  # classes may be words
                 raise ValueError("Some rows are too large to compute with: check their units.")
         except ValueError as error:
