@@ -37,6 +37,8 @@ from notsorandom.tensors import DIGEST, METADATA, new_digest
 SECONDS = 5
 # Modules, exceptions and their traces; small objects by the thousand.
 ALLOWANCE = 2**19
+# Stands for brackets in brackets in brackets.
+DEEP = "deep"
 Rng = np.random.Generator
 
 
@@ -147,7 +149,8 @@ def forged(content: bytes, rng: Rng, others: list[bytes]) -> bytes:
             place[key] = copy.deepcopy(other[name])
         if not told:
             break
-    header[METADATA][KIND] = json.dumps(told)
+    depth = int(rng.integers(1, 4000))
+    header[METADATA][KIND] = json.dumps(told).replace(f'"{DEEP}"', "[" * depth + "]" * depth)
     return put_together(header, data)
 
 
@@ -163,14 +166,11 @@ def any_place(told: Any, rng: Rng) -> tuple[Any, Any]:
 
 def any_value(rng: Rng, told: Any) -> Any:
     """Something that shouldn't be there."""
-    deep: Any = []
-    for _ in range(int(rng.integers(1, 900))):
-        deep = [deep]
     values: list[Any] = [None, True, -1, 0, 1, 2, 10**30, 1e308, -1e-308, "", "nan", "auto", [], {}]
     values += [{"number": "nan"}, {"number": "inf"}, {"object": "Euclidean", "parameters": {}}]
     values += [{"array": "kernel.frequencies", "dtype": "f8"}, {"array": "coef_", "dtype": "O"}]
     values += [{"object": "os.system", "parameters": {"command": "true"}}, {"pairs": [[1, 2]]}]
-    values += ["FourierRegressor", "FourierFeatures", "squared", "paired", "x" * 1000, deep]
+    values += ["FourierRegressor", "FourierFeatures", "squared", "paired", "x" * 1000, DEEP]
     return values[rng.integers(len(values))]
 
 
