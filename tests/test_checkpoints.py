@@ -8,14 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
+from sklearn.base import clone
 
 from notsorandom import (
+    Euclidean,
     FileFormatError,
     FourierClassifier,
     FourierFeatures,
     FourierRegressor,
     Langevin,
     Sphere,
+    learning,
 )
 from notsorandom.estimators import checkpoints
 from notsorandom.estimators.checkpoints import CheckpointFile
@@ -51,6 +55,7 @@ def crash(monkeypatch):
                 monkeypatch.undo()
                 raise CrashError
 
+        monkeypatch.undo()  # of a crash that never came
         monkeypatch.setattr(CheckpointFile, "write_if_due", crashing)
 
     return after
@@ -60,7 +65,11 @@ def learned(model):
     kept = {name: value for name, value in vars(model).items() if name[-1] == "_"}
     kept |= {f"history {name}": column for name, column in kept.pop("history_").items()}
     kept |= {f"kernel {name}": part for name, part in vars(kept.pop("kernel_")).items()}
-    for other in ("history seconds", "features_", "average_kernel_", "kernel space"):
+    kept |= {f"average {name}": part for name, part in vars(kept.pop("average_kernel_")).items()}
+    for other in ("kernel", "average"):
+        space = kept.pop(f"{other} space")
+        kept |= {f"{other} space {name}": part for name, part in vars(space).items()}
+    for other in ("history seconds", "features_"):
         kept.pop(other, None)
     return kept
 
@@ -95,27 +104,43 @@ def settings():
     }
 
 
-@pytest.mark.parametrize("n_written", [1, 4])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("setting", settings())
-def test_a_fit_that_crashed_ends_as_it_would_have(setting, dtype, n_written, data, crash, tmp_path):
+def test_a_fit_that_crashed_ends_as_it_would_have(setting, dtype, data, crash, tmp_path):
+    """Wherever it crashes: after each of the times that the checkpoint is written."""
     X, y = data[0].astype(dtype), data[1]
-    model = settings()[setting].set_params(random_state=0)
     if setting == "reals":
         y = np.stack([X[:, 0], np.sin(X[:, 1])], axis=1)
     if setting == "paired":
         y = np.arange(300) % 3
-    calm = model.fit(X, y)
-    model = settings()[setting].set_params(
-        random_state=0, checkpoint=tmp_path / "game", checkpoint_every=0
-    )
-    crash(n_written)
+    calm = settings()[setting].set_params(random_state=0).fit(X, y)
+    smoothing = calm.smoothing_  # once chosen is enough
+    for n_written in range(1, 200):
+        model = settings()[setting].set_params(
+            random_state=0, smoothing=smoothing, checkpoint=tmp_path / "game", checkpoint_every=0
+        )
+        crash(n_written)
+        try:
+            model.fit(X, y)
+        except CrashError:
+            pass
+        else:
+            break
+        assert not hasattr(model, "kernel_")
+        assert os.listdir(tmp_path) == ["game"]
+        assert_same(model.fit(X, y), calm)
+        assert os.listdir(tmp_path) == []
+    assert n_written > 2
+
+
+def test_the_smoothing_is_not_chosen_again(data, crash, tmp_path, monkeypatch):
+    settings = {"random_state": 0, "checkpoint": tmp_path / "game", "checkpoint_every": 0}
+    calm = FourierClassifier(22, random_state=0).fit(*data)
+    crash(2)
     with pytest.raises(CrashError):
-        model.fit(X, y)
-    assert not hasattr(model, "kernel_")
-    assert os.listdir(tmp_path) == ["game"]
-    assert_same(model.fit(X, y), calm)
-    assert os.listdir(tmp_path) == []
+        FourierClassifier(22, **settings).fit(*data)
+    monkeypatch.setattr(learning.Game, "choose_smoothing", None)
+    assert_same(FourierClassifier(22, **settings).fit(*data), calm)
 
 
 def test_it_goes_on_from_where_it_was(data, crash, tmp_path, monkeypatch):
@@ -146,32 +171,96 @@ def test_any_seed_will_do_if_none_was_asked_for(data, crash, tmp_path):
     np.testing.assert_array_equal(model.frequencies_[: len(first)], first)
 
 
-def test_a_generator_is_compared_by_its_seed(data, crash, tmp_path):
-    def model(seed):
-        return FourierFeatures(
-            12,
-            smoothing=0.06,
-            checkpoint=tmp_path / "game",
-            checkpoint_every=0,
-            random_state=np.random.RandomState(seed),
-        )
-
+def test_a_generator_had_its_turn(data, crash, tmp_path):
+    """It has moved on since, and is not asked again."""
+    generator = np.random.RandomState(0)
+    settings = {"smoothing": 0.06, "checkpoint": tmp_path / "game", "checkpoint_every": 0}
+    calm = FourierFeatures(12, smoothing=0.06, random_state=np.random.RandomState(0)).fit(*data)
+    model = FourierFeatures(12, random_state=generator, **settings)
     crash(2)
     with pytest.raises(CrashError):
-        model(0).fit(*data)
-    with pytest.raises(ValueError, match="random_state was seed"):
-        model(1).fit(*data)
-    model(0).fit(*data)
+        model.fit(*data)
+    assert_same(model.fit(*data), calm)
+
+
+OTHERS = {
+    "n_rounds": 50,
+    "phase": "paired",
+    "loss": "squared_hinge",
+    "smoothing": 0.07,
+    "weighting": "uniform",
+    "learning_rate": 0.2,
+    "dynamics": "primal_dual",
+    "reweight": True,
+    "class_weight": "balanced",
+    "early_stopping": True,
+    "validation_fraction": 0.3,
+    "n_iter_no_change": 9,
+    "tol": 0.1,
+    "n_components": 14,
+    "C": 3,
+    "space": "sphere",
+    "search": "langevin",
+    "random_state": 2,
+}
+
+
+def test_every_parameter_is_compared(data, crash, tmp_path):
+    model = FourierClassifier(12, smoothing=0.06, random_state=0)
+    model.set_params(checkpoint=tmp_path / "game", checkpoint_every=0)
+    crash(2)
+    with pytest.raises(CrashError):
+        model.fit(*data)
+    assert set(OTHERS) == set(model.get_params()) - {
+        "checkpoint",
+        "checkpoint_every",
+        "warm_start",
+        "verbose",
+    }
+    X, y = data[0] / np.linalg.norm(data[0], axis=1, keepdims=True), data[1]
+    for name, value in OTHERS.items():
+        other = clone(model).set_params(**{name: value})
+        with pytest.raises(ValueError, match=f"is of another fit: .*{name} was"):
+            other.fit(X if name == "space" else data[0], y)
+    with pytest.raises(ValueError, match="class was FourierClassifier"):
+        FourierFeatures(**model.get_params()).fit(*data)
+    # What is equal is not another.
+    model.set_params(C=1, n_components=np.int64(12)).fit(*data)
+
+
+def test_columns_without_entries_count(crash, tmp_path, rng):
+    X = sparse.random_array((300, 5), density=0.5, format="csr", rng=rng)
+    y = np.arange(300) % 2
+    model = FourierFeatures(12, smoothing=0.06, random_state=0)
+    model.set_params(checkpoint=tmp_path / "game", checkpoint_every=0)
+    crash(2)
+    with pytest.raises(CrashError):
+        model.fit(X, y)
+    with pytest.raises(ValueError, match="X is other data"):
+        model.fit(sparse.hstack([X, sparse.csr_array((300, 2))]).tocsr(), y)
+
+
+def test_what_cannot_be_kept_does_not_stop_a_fit(data, tmp_path):
+    class Mine(Euclidean):
+        def resolve(self, rows, rng):
+            resolved = super().resolve(rows, rng)
+            return Mine(resolved.scale, resolved.center)
+
+    model = FourierFeatures(12, smoothing=0.06, random_state=0, space=Mine())
+    model.set_params(checkpoint=tmp_path / "game", checkpoint_every=0)
+    with pytest.warns(RuntimeWarning, match="can't be kept in a file"):
+        model.fit(*data)
+    assert len(model.frequencies_) == 12
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"C": 2.0}, "C was 1.0, and is 2.0"),
-        ({"n_components": 13}, "n_components was 12, and is 13"),
+        ({"n_components": 13}, "n_components was 12.0, and is 13.0"),
         ({"space": Sphere(normalize=True)}, "space was 'euclidean', and is Sphere"),
-        ({"search": Langevin(n_steps=4)}, "search__n_steps was 3, and is 4"),
-        ({"random_state": 1}, "random_state was seed"),
+        ({"search": Langevin(n_steps=4)}, "search__n_steps was 3.0, and is 4.0"),
+        ({"random_state": 1}, "random_state was 0.0, and is 1.0"),
         ({"class_weight": {"no": 2}}, "class_weight was None, and is {'no': 2}"),
         ("X", "X is other data"),
         ("y", "y is other data"),
@@ -212,6 +301,25 @@ def test_what_may_change(data, crash, tmp_path):
     (tmp_path / "game").rename(tmp_path / "moved")
     model.set_params(checkpoint=str(tmp_path / "moved"), checkpoint_every=9, warm_start=True)
     assert_same(model.fit(*data), calm)
+
+
+@pytest.mark.parametrize("n_components", [12, 13])
+def test_a_resumed_game_is_gone_on_with_as_an_undisturbed_one(n_components, data, crash, tmp_path):
+    settings = {"smoothing": 0.06, "random_state": 0, "warm_start": True}
+    calm = FourierClassifier(n_components, **settings).fit(*data)
+    calm.set_params(n_components=40).fit(*data)
+    for n_written in range(1, 100):
+        model = FourierClassifier(n_components, checkpoint=tmp_path / "game", **settings)
+        model.set_params(checkpoint_every=0)
+        crash(n_written)
+        try:
+            model.fit(*data)
+        except CrashError:
+            model.fit(*data)
+            assert_same(model.set_params(n_components=40).fit(*data), calm)
+        else:
+            break
+    assert n_written > 2
 
 
 def test_a_longer_game_is_gone_on_with_too(data, crash, tmp_path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,8 +33,11 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     path = path.resolve()  # a link stays a link to what is written
     writer = f"{os.getpid()}-{threading.get_ident()}"
     temporary = path.with_name(f".{path.name}.{writer}.part")
+    remove_parts(path)
     try:
         with temporary.open("w+b") as file:
+            if path.exists():  # who may read it stays the same
+                os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -62,10 +67,21 @@ def settle_folder(folder: Path) -> None:
 def remove_parts(path: Path) -> None:
     """Remove what writers of a file left behind when they were killed."""
     path = path.resolve()
-    for part in path.parent.glob(f".{glob_escaped(path.name)}.*.part"):
-        part.unlink(missing_ok=True)
+    name = re.compile(rf"\.{re.escape(path.name)}\.(\d+)-\d+\.part")
+    for part in path.parent.iterdir() if path.parent.is_dir() else ():
+        found = name.fullmatch(part.name)
+        if found and not is_running(int(found[1])):
+            part.unlink(missing_ok=True)
 
 
-def glob_escaped(name: str) -> str:
-    """The name as a pattern that matches nothing else."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+def is_running(process: int) -> bool:
+    """Whether there is a process of that number."""
+    if os.name != "posix":
+        return True  # for all that can be told
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True

@@ -92,7 +92,13 @@ class LearnedKernel:
 
     def features_of(self, rows: Rows) -> Array:
         """Features of rows that are known to fit."""
-        return rows.map(self.feature_map(rows.dtype))
+        return rows.map(self.feature_map(rows.dtype), self.width)
+
+    @property
+    def width(self) -> int:
+        """Numbers that are held for each row on the way to its features."""
+        degree = 0 if self.space.is_flat else int(self.space.sizes(self.frequencies).max())
+        return max(self.n_components, 4 * degree)
 
     def feature_map(self, dtype: Any) -> Callable[[Any], Array]:
         """The function that gives the features of a block of such rows."""

@@ -13,7 +13,7 @@ import numpy as np
 from notsorandom.rows import Array
 from notsorandom.search import SEARCHES
 from notsorandom.spaces import SPACES, HarmonicSphere, ZonalSphere
-from notsorandom.tensors import TensorFile
+from notsorandom.tensors import TensorFile, n_parts
 
 # Objects that may be in a file, by the name they have there.
 OBJECTS: dict[str, Any] = {
@@ -25,6 +25,8 @@ WIDE = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64}
 NARROW = {np.dtype(np.int64): np.int32, np.dtype(np.float64): np.float32}
 # Room that an array of texts may take; beyond, they are objects.
 MOST_TEXT_BYTES = 2**20
+# So many texts are never too many.
+FEW_TEXTS = 4096
 NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
@@ -80,7 +82,8 @@ class Packer:
                 f"{name} has values of type {kept}, such as {array.ravel()[:1].tolist()}, which "
                 "can't be kept in a file: use numbers or texts, or pickle or joblib."
             )
-        stored = array if kept == np.float32 else array.astype(WIDE[kept.kind])
+        as_it_is = kept in (np.float32, np.uint8)
+        stored = array if as_it_is else array.astype(WIDE[kept.kind])
         if stored.dtype in NARROW:
             with np.errstate(over="ignore"):
                 narrowed = stored.astype(NARROW[stored.dtype])
@@ -134,7 +137,8 @@ class Unpacker:
         if not re.fullmatch("b1|[iu][1248]|f[248]", kept):
             raise self.file.refuse(f"{name!r} would be of the type {kept!r}")
         dtype = np.dtype(kept)
-        if np.dtype(WIDE[dtype.kind]).kind != stored.kind or dtype.itemsize > 2 * stored.itemsize:
+        wide = np.dtype(WIDE[dtype.kind])
+        if dtype != stored and (wide.kind != stored.kind or dtype.itemsize > 2 * stored.itemsize):
             raise self.file.refuse(f"{name!r} of type {stored} can't have been {dtype}")
         with np.errstate(over="ignore", invalid="ignore"):
             return self.file.read(name, dtype)
@@ -143,8 +147,13 @@ class Unpacker:
         entry = self._take(name)
         if entry.dtype != np.uint8 or len(entry.shape) != 1:
             raise self.file.refuse(f"{name!r} are not texts")
+        content = self.file.read(name).tobytes()
+        # A text in memory is many times itself: there are no more than other arrays are long.
+        longest = max((max(other.shape, default=0) for other in self._numbers()), default=0)
+        if n_parts(content) > 8 * max(longest, FEW_TEXTS):
+            raise self.file.refuse(f"{name!r} are too many texts")
         try:
-            texts = json.loads(self.file.read(name).tobytes())
+            texts = json.loads(content)
         except (ValueError, RecursionError) as error:
             raise self.file.refuse(f"{name!r} are not in JSON") from error
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
@@ -152,6 +161,10 @@ class Unpacker:
         # One that is very long would make an array with so much room for each.
         room = 4 * len(texts) * max(map(len, texts), default=0)
         return np.array(texts, dtype=object if objects or room > MOST_TEXT_BYTES else str)
+
+    def _numbers(self) -> list[Any]:
+        """Entries of the arrays that aren't texts."""
+        return [entry for entry in self.file.entries.values() if entry.dtype != np.uint8]
 
     def _object(self, kind: str, parameters: dict[str, Any]) -> Any:
         maker = OBJECTS.get(kind)

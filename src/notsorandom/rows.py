@@ -110,9 +110,9 @@ class Rows:
         assert total is not None, "rows are never empty"
         return tuple(part.astype(self.dtype) for part in total)
 
-    def map(self, function: Callable[[Any], Any]) -> Any:
-        """One row of ``function(block)`` for each sample."""
-        parts = [function(self.array[block]) for block in self.blocks()]
+    def map(self, function: Callable[[Any], Any], width: int = 0) -> Any:
+        """One row of ``function(block)`` for each sample; `width` as in :meth:`add`."""
+        parts = [function(self.array[block]) for block in self.blocks(width)]
         return stacked(parts)
 
     def mean(self) -> Array:

@@ -55,7 +55,6 @@ class Validation:
         self.sizes: list[int] = []
         self.losses: list[float] = []
         self.scores: list[float] = []
-        self._match: Match | None = None
         self._best: GameResult | None = None  # when the loss was last smaller by tol than before
         self._least = float("inf")
         self._since = 0
@@ -63,20 +62,18 @@ class Validation:
 
     def says_stop(self, match: Match) -> bool:
         """Look at the game after a round, if enough has happened since the last look."""
-        self._match = match
         # Where frequencies are found again, rounds may bring nothing new but their weights.
         progress = max(match.n_features, len(match.history))
         if progress < self._progress + max(FIRST_SIZE, GROWTH * self._progress):
             return False
         self._progress = progress
-        self._look(match)
+        self._look(match.result())
         return self._since >= self.n_iter_no_change
 
-    def conclude(self) -> GameResult:
+    def conclude(self, result: GameResult) -> GameResult:
         """The game when it was best, once it has ended, however it did."""
-        assert self._match is not None, "every game has a round"
-        if not self.sizes or self.sizes[-1] != self._match.n_features:
-            self._look(self._match)
+        if not self.sizes or self.sizes[-1] != self.kernel_of(result).n_components:
+            self._look(result)
         assert self._best is not None
         return self._best
 
@@ -95,13 +92,12 @@ class Validation:
         self._best = None if state["best"] is None else GameResult(**state["best"])
         self._least, self._since, self._progress = state["stand"]
 
-    def _look(self, match: Match) -> None:
-        result = match.result()
+    def _look(self, result: GameResult) -> None:
         kernel, (rows, player) = self.kernel_of(result), self.played
         coef, intercept, _ = solve_machines(kernel.features_of(rows), player, GAP)
         held_rows, held_player = self.held
         values = decide(kernel.features_of(held_rows), coef, intercept)
-        self.sizes.append(match.n_features)
+        self.sizes.append(kernel.n_components)
         self.losses.append(loss(held_player, values))
         self.scores.append(score(held_player, values))
         if self.losses[-1] < self._least - self.tol:

@@ -33,7 +33,7 @@ TYPES = {
 # Headers hold a few names and numbers; what is long is kept in arrays. A parsed header is many
 # times its text, so neither its text nor its parts may be many.
 MOST_HEADER_BYTES = 2**20
-MOST_HEADER_PARTS = 2**13
+MOST_HEADER_PARTS = 2**15
 MOST_DIMENSIONS = 4
 # Read, converted and digested at a time.
 CHUNK_BYTES = 2**14
@@ -153,7 +153,7 @@ class TensorFile:
 
     def told(self, key: str) -> Any:
         """What the metadata say under a key, in JSON."""
-        return self._parsed(self.metadata[key].encode())
+        return self._parsed(self.metadata[key].encode("utf-8", "surrogatepass"))
 
     def read(self, name: str, dtype: np.dtype[Any] | None = None) -> Array:
         """One of the arrays, in its own type or in another that holds it."""

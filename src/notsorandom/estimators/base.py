@@ -51,7 +51,7 @@ LEARNED = (
     "_flat",
     "_weights",
     "_weighted",
-    "_held_out",
+    "_held_bits",
     "_fingerprint",
 )
 
@@ -157,12 +157,13 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             reading.rows, reading.player.targets, reading.player.multiplicities
         )
         seed = check_random_state(self.random_state).randint(2**31 - 1)
-        file, saved = self._checkpoint_file(seed)
+        file = None if self.checkpoint is None else CheckpointFile(self)
+        saved = None if file is None else file.read()  # what a fit that was killed left there
         if saved is not None:
             seed = saved.seed
         # Streams of their own: the game is the same whether its smoothing was chosen or given.
         rng, choice_rng, split_rng = np.random.default_rng(seed).spawn(3)
-        self._held_out: Array | None = None
+        self._held_bits: Array | None = None
         validation: Validation | None = None
         if stops_early(self):
             played, held = self._divided(reading, split_rng)
@@ -171,8 +172,9 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             )
         n_components = most_components(self)
         start: Checkpoint | None = None
-        if saved is not None:
-            start, self.smoothing_ = saved.game, saved.smoothing
+        if file is not None and saved is not None:
+            start = file.checked(saved, played.player.targets.shape)
+            self.smoothing_ = saved.smoothing
             if validation is not None and saved.validation is not None:
                 validation.restore(saved.validation)
         elif self.warm_start and hasattr(before, "_paused"):
@@ -194,7 +196,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             )
             stop = (validation is not None and validation.says_stop(match)) or told
             # A round that was cut short, or was the last, is played again after a crash.
-            if file is not None and not stop and not match.cramped:
+            if file is not None and not (stop or match.cramped or match.over):
                 file.write_if_due(lambda: state(match))
             return stop
 
@@ -209,7 +211,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             start,
         )
         if validation is not None:
-            result = replace(validation.conclude(), status=result.status)
+            result = replace(validation.conclude(result), status=result.status)
             self.validation_sizes_ = np.array(validation.sizes)
             self.validation_losses_ = np.array(validation.losses)
             self.validation_scores_ = np.array(validation.scores)
@@ -220,13 +222,6 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         tasks.end(lambda: dict(vars(self)))
         if file is not None:
             file.done()
-
-    def _checkpoint_file(self, seed: int) -> tuple[CheckpointFile | None, Saved | None]:
-        """The file that the game is kept in, if any, and what a fit that was killed left there."""
-        if self.checkpoint is None:
-            return None, None
-        file = CheckpointFile(self, None if self.random_state is None else seed)
-        return file, file.read()
 
     def _take(self, result: GameResult, kernel: LearnedKernel, played: Reading) -> None:
         """Keep what a game taught."""
@@ -263,8 +258,15 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
                 "validate on: give more samples, a larger fraction, or early_stopping=False and a "
                 "number for n_components."
             )
-        self._held_out = reading.spread(mask)
+        self._held_bits = np.packbits(reading.spread(mask))
         return reading.take(~mask), reading.take(mask)
+
+    @property
+    def _held_out(self) -> Array | None:
+        """Which of the samples given to fit were held out; None if there was no need to."""
+        if self._held_bits is None:
+            return None
+        return np.unpackbits(self._held_bits, count=self.n_samples_fit_).view(bool)
 
     def certificate(self, X: Any, y: Any, bandwidth: float | None = None) -> Certificate:
         """Bound how far the learned kernel is from the best one for the training data.
@@ -293,7 +295,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
                 ("the average dual", reading.gathered(self.average_dual_)),
             ]
             average = getattr(self, "average_kernel_", None)
-            if average is not None and "plays" in self.history_ and self._held_out is None:
+            if average is not None and "plays" in self.history_ and self._held_bits is None:
                 played = (average, self.history_)
         found = certify(
             self.kernel_,

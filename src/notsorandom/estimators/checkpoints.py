@@ -6,11 +6,12 @@ import json
 import time
 import warnings
 from collections.abc import Callable
+from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import notsorandom
-from notsorandom.estimators.identity import differences, identity_of
+from notsorandom.estimators.identity import differences, identity_of, in_words
 from notsorandom.files import remove_parts
 from notsorandom.game import Checkpoint
 from notsorandom.packing import Packer, Unpacker
@@ -19,8 +20,8 @@ from notsorandom.tensors import FileFormatError, TensorFile, write_tensors
 # Of the files.
 FORMAT = 1
 KIND = "notsorandom.checkpoint"
-# A fit may differ in these from the one whose checkpoint it goes on with. The seed that comes of
-# random_state is compared instead.
+# A fit may differ in these from the one whose checkpoint it goes on with. A random_state that is a
+# number is compared; one that isn't had its turn then.
 FREE_PARAMETERS = ("warm_start", "checkpoint", "checkpoint_every", "random_state", "verbose")
 
 
@@ -51,17 +52,15 @@ class CheckpointFile:
     ----------
     estimator : estimator
         Which knows its data already.
-    seed : int or None
-        None if any will do.
     """
 
-    def __init__(self, estimator: Any, seed: int | None) -> None:
-        self.path = Path(estimator.checkpoint)
+    def __init__(self, estimator: Any) -> None:
+        self.path = Path(estimator.checkpoint).resolve()
         self.every = float(estimator.checkpoint_every)
         self.identity = identity_of(estimator, FREE_PARAMETERS) | {
             # Another may play another game.
             "notsorandom": f"{notsorandom.__version__} (format {FORMAT})",
-            "random_state": f"seed {seed}" if seed is not None else "None",
+            "random_state": seed_in_words(estimator.random_state),
         }
         self._written = time.monotonic()
 
@@ -80,13 +79,28 @@ class CheckpointFile:
                 raise
             # Whatever is missing, or of the wrong kind.
             except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
-                raise FileFormatError(
-                    f"{self.path} is not a checkpoint: delete it, or give another path."
-                ) from error
+                raise self._refused() from error
         raise ValueError(
             f"checkpoint={str(self.path)!r} is of another fit: {other}. Fit as then to go on with "
             "it, or delete the file, or give another, to begin anew."
         )
+
+    def checked(self, saved: Saved, shape: tuple[int, ...]) -> Checkpoint:
+        """Where the game goes on from, if its dual variables are of that shape."""
+        game = saved.game
+        sound = (
+            type(saved.smoothing) is float
+            and game.dual.shape == game.dual_total.shape == shape
+            and type(game.plays) is int
+            and type(game.flat) is bool
+            and len(game.found) > 0
+        )
+        if not sound:
+            raise self._refused()
+        return game
+
+    def _refused(self) -> FileFormatError:
+        return FileFormatError(f"{self.path} is not a checkpoint: delete it, or give another path.")
 
     def write_if_due(self, saved: Callable[[], Saved]) -> None:
         """Write the file if the last time is long enough ago; a fit never dies of it."""
@@ -94,11 +108,11 @@ class CheckpointFile:
             return
         packer = Packer()
         seed, smoothing, game, validation = saved()
-        state = packer.pack([seed, smoothing, game.state(), validation], "state")
-        told = {"identity": self.identity, "state": state}
         try:
+            state = packer.pack([seed, smoothing, game.state(), validation], "state")
+            told = {"identity": self.identity, "state": state}
             write_tensors(self.path, packer.arrays, {KIND: json.dumps(told)})
-        except OSError as error:
+        except (OSError, TypeError, ValueError) as error:  # no room, or nothing to be kept
             warnings.warn(
                 f"The checkpoint could not be written ({error}). The fit goes on, and it will be "
                 f"tried again in {self.every:g} seconds.",
@@ -111,3 +125,8 @@ class CheckpointFile:
         """Remove the file: there is nothing left to go on with."""
         self.path.unlink(missing_ok=True)
         remove_parts(self.path)
+
+
+def seed_in_words(random_state: Any) -> str:
+    """A seed, if it is one; a generator, or none, is what it was when the first fit began."""
+    return in_words(random_state) if isinstance(random_state, Integral) else "any"

@@ -83,7 +83,8 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         File that the game is kept in while it goes on, so that a fit that was killed can go on: the
         next ``fit`` with the same data and parameters takes it up, and ends with the very same
         model. With others it refuses, and says what differs. The file is removed when the fit is
-        done. With ``dynamics="primal_dual"`` there are no rounds, and none is written.
+        done. Fits that run at the same time need a file each. With ``dynamics="primal_dual"``
+        there are no rounds, and none is written.
     checkpoint_every : float, default=60.0
         Seconds between two times that it is written.
     random_state : int, RandomState instance or None, default=None

@@ -18,7 +18,9 @@ DATA = ("X", "y", "sample weights")
 def fingerprint(rows: Rows, *companions: Any) -> dict[str, str]:
     """Digests of samples, targets and weights, by name: the same for the same data."""
     X = rows.array
-    samples = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+    samples: tuple[Any, ...] = (X,)
+    if sparse.issparse(X):
+        samples = (np.array(X.shape), X.data, X.indices, X.indptr)
     return {
         name: digest(*arrays)
         for name, arrays in zip(DATA, [samples, *((each,) for each in companions)], strict=True)
@@ -39,7 +41,7 @@ def identity_of(estimator: Any, free: Collection[str]) -> dict[str, str]:
     """An estimator's parameters, but for the free ones, and its data, in words."""
     parameters = estimator.get_params().items()
     told = {name: in_words(value) for name, value in parameters if name not in free}
-    return told | estimator._fingerprint
+    return {"class": type(estimator).__name__} | told | estimator._fingerprint
 
 
 def in_words(value: Any) -> str:
@@ -48,7 +50,8 @@ def in_words(value: Any) -> str:
         return type(value).__qualname__
     if isinstance(value, np.ndarray):
         return f"array {digest(value)}"
-    return repr(value.item() if isinstance(value, np.generic) else value)
+    value = value.item() if isinstance(value, np.generic) else value
+    return repr(float(value) if type(value) is int else value)  # 1 is 1.0
 
 
 def differences(then: dict[str, str], now: dict[str, str]) -> str:

@@ -47,4 +47,6 @@ class FourierPredictor(FourierEstimator):
         rows = Rows(self.kernel_.space.prepare(X))
         features = self.kernel_.feature_map(rows.dtype)
         # The features of a block are gone before the next: memory is not that of all of them.
-        return rows.map(lambda block: decide(features(block), self.coef_, self.intercept_))
+        return rows.map(
+            lambda block: decide(features(block), self.coef_, self.intercept_), self.kernel_.width
+        )

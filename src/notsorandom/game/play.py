@@ -341,6 +341,11 @@ class Match:
     def _checkpoint(self, *state: Any) -> Checkpoint:
         return Checkpoint(self.space, self.rng.bit_generator.state, *state)
 
+    @property
+    def over(self) -> bool:
+        """Whether there is no room left for frequencies, or all rounds were played."""
+        return len(self.found) >= self.n_frequencies or len(self.history) >= self.n_rounds
+
     def here(self) -> Checkpoint:
         """The start of the next round."""
         return self._checkpoint(
@@ -355,9 +360,9 @@ class Match:
     def play_round(self) -> Round | None:
         """Play one round and return its record, or None if the game is over."""
         rows, player, space, phase = self.rows, self.player, self.space, self.phase
-        room = self.n_frequencies - len(self.found)
-        if room <= 0 or len(self.history) >= self.n_rounds:
+        if self.over:
             return None
+        room = self.n_frequencies - len(self.found)
         start = self.here()
         self.before = dual = self.dual
         measure = player.measure(dual)

@@ -45,4 +45,5 @@ KEPT = (
     "_flat",
     "_weighted",
     "_fingerprint",
+    "_held_bits",
 )

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import notsorandom
 from notsorandom.kernel import LearnedKernel
 from notsorandom.models.layout import ESTIMATORS, FORMAT, KEPT, KERNEL, KIND
@@ -29,7 +27,8 @@ def load(path: Any) -> Any:
     -------
     FourierFeatures, FourierClassifier or FourierRegressor
         It predicts bit for bit what the estimator did that was saved. It has no `dual_` and
-        `average_dual_`, which are as long as the training data, nor the weights of samples.
+        `average_dual_`, which are as long as the training data, nor the weights of samples, nor
+        a game that ``warm_start`` could go on with.
 
     Examples
     --------
@@ -73,7 +72,7 @@ def described(file: TensorFile) -> dict[str, Any]:
     if KIND not in file.metadata:
         raise file.refuse("there is no model in it")
     told = file.told(KIND)
-    if not isinstance(told, dict) or not isinstance(told.get("format"), int):
+    if not isinstance(told, dict) or type(told.get("format")) is not int:
         raise file.refuse("what it says of its model can't be understood")
     if told["format"] != FORMAT:
         raise file.refuse(
@@ -86,10 +85,12 @@ def described(file: TensorFile) -> dict[str, Any]:
 def restored(file: TensorFile, told: dict[str, Any]) -> Any:
     """The estimator that a file tells of, checked."""
     unpack = Unpacker(file).unpack
-    parameters = {key: unpack(value) for key, value in told["parameters"].items()}
-    estimator = ESTIMATORS[told["class"]](**parameters)
+    maker = ESTIMATORS[told["class"]]
+    if set(told["parameters"]) != set(maker().get_params(deep=False)):
+        raise file.refuse("its parameters are others than those of its class")
+    estimator = maker(**{key: unpack(value) for key, value in told["parameters"].items()})
     parts = {part: frozen(unpack(told["kernel"][part])) for part in KERNEL}
-    kernel = LearnedKernel(unpack(told["space"]), **parts, phase=estimator.phase)
+    kernel = LearnedKernel(unpack(told["space"]), **parts, phase=told["phase"])
     estimator.kernel_ = kernel
     estimator.frequencies_, estimator.phases_ = kernel.frequencies, kernel.phases
     if told["average"] is not None:
@@ -98,10 +99,7 @@ def restored(file: TensorFile, told: dict[str, Any]) -> Any:
     for key in KEPT:
         if key in told["learned"]:
             setattr(estimator, key, unpack(told["learned"][key]))
-    bits = unpack(told["held_out"])
-    estimator._weights, estimator._held_out = None, None
-    if bits is not None:
-        estimator._held_out = np.unpackbits(bits, count=estimator.n_samples_fit_).astype(bool)
+    estimator._weights = None
     check_model(estimator)
     estimator._complete()
     return estimator

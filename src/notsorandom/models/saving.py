@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import math
 from collections.abc import Mapping
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +17,8 @@ import notsorandom
 from notsorandom.files import checked_path
 from notsorandom.kernel import LearnedKernel
 from notsorandom.models.layout import ESTIMATORS, FORMAT, KEPT, KERNEL, KIND, SUFFIX
+from notsorandom.models.soundness import check_model
 from notsorandom.packing import Packer
-from notsorandom.parameters import check_number
 from notsorandom.tensors import write_tensors
 
 
@@ -36,30 +39,54 @@ def save(
         raise TypeError(
             f"{name} can't be saved: {', '.join(ESTIMATORS)} can. Use pickle or joblib instead."
         )
-    metrics = metrics or {}
-    for key, value in metrics.items():
-        check_number(f"metrics[{key!r}]", value, least=-np.inf)
-    packer = Packer()
-    parameters = estimator.get_params(deep=False) | {"checkpoint": None}  # a path of this machine
-    if isinstance(estimator.random_state, np.random.RandomState):
+    metrics = checked_metrics(metrics)
+    parameters = estimator.get_params(deep=False)
+    parameters["checkpoint"] = None  # a path of this machine
+    if not isinstance(estimator.random_state, Integral):
         parameters["random_state"] = None
+    check_readable(estimator, parameters)
+    packer = Packer()
     kept = {key: getattr(estimator, key) for key in KEPT if hasattr(estimator, key)}
-    held_out = estimator._held_out
     told = {
         "format": FORMAT,
         "library": notsorandom.__version__,
         "class": name,
-        "metrics": {key: float(value) for key, value in metrics.items()},
+        "metrics": metrics,
         "about": dict(about or {}),
         "parameters": {key: packer.pack(value, key) for key, value in parameters.items()},
         "space": packer.pack(estimator.kernel_.space, "measured"),
+        "phase": estimator.kernel_.phase,
         "kernel": packed_kernel(packer, estimator.kernel_, "kernel"),
         "average": packed_average(packer, estimator),
         "learned": {key: packer.pack(value, key) for key, value in kept.items()},
-        "held_out": packer.pack(None if held_out is None else np.packbits(held_out), "held_out"),
     }
     write_tensors(path, packer.arrays, {KIND: json.dumps(told)})
     return path
+
+
+def checked_metrics(metrics: Any) -> dict[str, float]:
+    """The metrics as numbers; raise ValueError if they aren't."""
+    metrics = {} if metrics is None else metrics
+    if not isinstance(metrics, Mapping):
+        raise ValueError(f"metrics={metrics!r} is not allowed: it must be a dict of str to number.")
+    for key, value in metrics.items():
+        if not isinstance(key, str) or not isinstance(value, Real) or not math.isfinite(value):
+            raise ValueError(
+                f"metrics has {key!r}: {value!r}, but it must have names, with finite numbers."
+            )
+    return {key: float(value) for key, value in metrics.items()}
+
+
+def check_readable(estimator: Any, parameters: dict[str, Any]) -> None:
+    """Raise ValueError if what would be saved could not be loaded again."""
+    copied = copy.copy(estimator).set_params(**parameters)
+    try:
+        check_model(copied)
+    except (AttributeError, ValueError) as error:
+        raise ValueError(
+            f"This {type(estimator).__name__} can't be saved: {error}. Its parameters were changed "
+            "since it was fitted, perhaps: fit it again."
+        ) from error
 
 
 def packed_kernel(packer: Packer, kernel: LearnedKernel, name: str) -> dict[str, Any]:
