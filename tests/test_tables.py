@@ -19,6 +19,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from notsorandom.files import whole_file
 from notsorandom.rows import stacked
 from notsorandom.tables import TableError, open_table, open_writer, read_whole
+from notsorandom.tables.whole import feature_names
 
 NAMES = ["age", "height", "weight"]
 N_ROWS = 23
@@ -179,7 +180,11 @@ def test_single_precision_stays_and_other_numbers_are_made_double(tmp_path):
         ("true False TRUE", bool, [True, False, True]),
         ("NA None yes", str, ["NA", "None", "yes"]),
         ("0x10 1 2", str, ["0x10", "1", "2"]),
-        (f"1 2 {2**70}", np.float64, [1, 2, 2.0**70]),
+        (f"1 2 {2**70}", str, ["1", "2", str(2**70)]),
+        ("1 2.5 007", str, ["1", "2.5", "007"]),
+        ("00 10 11", str, ["00", "10", "11"]),
+        ("1 2.0 0", np.float64, [1.0, 2.0, 0.0]),
+        ("0 -0 0.07", np.float64, [0.0, 0.0, 0.07]),
     ],
 )
 def test_a_target_in_text_has_one_type(write, cells, dtype, values, monkeypatch):
@@ -211,12 +216,84 @@ def test_a_target_is_of_the_type_it_is_told_to_be(write, tmp_path):
         list(open_table(tmp_path / "a.npz").blocks(None, "y", target_type=np.dtype(int)))
 
 
+@pytest.mark.parametrize(
+    ("texts", "dtype", "values"),
+    [
+        (["True", " false"], bool, [True, False]),
+        (["0", "1"], bool, "'0'"),
+        (["true", ""], bool, "''"),
+        (["1", "-2.0"], int, [1, -2]),
+        (["1", "1.5"], int, r"'1\.5'"),
+        (["1", "1_0"], int, "'1_0'"),
+        (["0", str(2**63)], int, f"'{2**63}'"),
+        (["0", "9" * 5000], int, "'9999"),
+        (["1e3", "0"], float, [1000.0, 0.0]),
+        (["1", "1_0"], float, "'1_0'"),
+        (["1", "inf"], float, "'inf'"),
+        (["1", "1e999"], float, "'1e999'"),
+    ],
+)
+def test_texts_are_read_as_what_they_say_or_refused(tmp_path, texts, dtype, values):
+    np.savez(tmp_path / "a.npz", X=np.eye(2), y=texts)
+    blocks = open_table(tmp_path / "a.npz").blocks(None, "y", target_type=np.dtype(dtype))
+    if isinstance(values, str):
+        with pytest.raises(TableError, match=f"such as {values}.* but the model's is"):
+            next(blocks)
+        return
+    y = next(blocks).y
+    assert y.dtype == np.dtype(dtype)
+    assert y.tolist() == values
+
+
+def test_whole_numbers_with_a_point_are_classes(write):
+    table = open_table(write("table.csv", "x,y\n1,1.0\n2,-2.\n3,+3\n"))
+    (block,) = table.blocks(["x"], "y", target_type=np.dtype(int))
+    assert block.y.dtype == np.int64
+    assert block.y.tolist() == [1, -2, 3]
+
+
 def test_targets_of_parquet_stay_what_they_are(tmp_path):
     for values in ([1, 2], [0.5, 1.0], [True, False], ["a", "b"], pd.Categorical(["a", "b"])):
         pd.DataFrame({"x": [1.0, 2.0], "y": values}).to_parquet(tmp_path / "a.parquet")
         (block,) = open_table(tmp_path / "a.parquet").blocks(["x"], "y")
         assert block.y.tolist() == list(values)
         assert block.y.dtype.kind in "ifbU"
+    views = pa.array(["a", "b"], pa.string_view())
+    for values in (views, pa.array([1, 2], pa.float16())):
+        pq.write_table(pa.table({"x": [1.0, 2.0], "y": values}), tmp_path / "a.parquet")
+        assert open_table(tmp_path / "a.parquet").schema.field("y").type == values.type
+        (block,) = open_table(tmp_path / "a.parquet").blocks(["x"], "y", ["y"])
+        assert block.y.tolist() == values.to_pylist() == block.kept["y"].to_pylist()
+        assert block.y.dtype in (np.dtype("U1"), np.float64)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.longdouble])
+def test_floats_of_other_sizes_are_made_double(tmp_path, dtype):
+    X = np.array([[1, 2], [3, 4]], dtype=dtype)
+    np.save(tmp_path / "a.npy", X)
+    np.savez(tmp_path / "a.npz", X=X, y=X[:, 1])
+    for name, target in (("a.npy", "1"), ("a.npz", "1"), ("a.npz", "y")):
+        (block,) = open_table(tmp_path / name).blocks(None, target)
+        assert block.X.dtype == block.y.dtype == np.float64
+        assert block.y.tolist() == [2, 4]
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).max == np.finfo(float).max, reason="the same")
+def test_numbers_too_large_to_be_double_are_refused(tmp_path):
+    np.save(tmp_path / "a.npy", np.array([["1", "1e999"]], dtype=np.longdouble))
+    assert "column 1 (counted from 0), row 1: inf is not" in fault(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("max_rows", [1, 4, None])
+@pytest.mark.parametrize("target", ["y", "-1"])
+def test_archives_stored_by_columns(frame, tmp_path, max_rows, target):
+    X = frame[NAMES].to_numpy()
+    np.savez_compressed(tmp_path / "a.npz", X=np.asfortranarray(X), y=X[:, 0])
+    blocks = list(open_table(tmp_path / "a.npz").blocks(None, target, max_rows=max_rows))
+    read = stacked([block.X for block in blocks])
+    np.testing.assert_array_equal(read, X if target == "y" else X[:, :-1])
+    assert all(block.X.flags.c_contiguous for block in blocks)
+    assert [len(block) for block in blocks[:-1]] == [max_rows] * (len(blocks) - 1)
 
 
 @pytest.mark.parametrize(("target", "column"), [("0", 0), ("-1", 2), ("1", 1)])
@@ -269,6 +346,9 @@ def test_libsvm_columns_are_those_of_the_model(write):
         ("nan 2:1", "line 3: the label 'nan' is not"),
         ("1 3:1 2:1", "line 3: column 2 comes after column 3: sort"),
         ("1 0:1", "line 3: column 0, in a file whose columns are counted from 1"),
+        ("1 2:1 20000000:1", "line 3: column 20000000, but 16777216 are the most"),
+        ("1 99999999999999:1", "line 3: column 99999999999999, but 16777216"),
+        (f"1 {'9' * 5000}:1", r"line 3: column 9+\.\.\., but 16777216"),
     ],
 )
 def test_libsvm_errors_have_lines(write, line, says):
@@ -400,7 +480,18 @@ def test_errors_of_a_target_have_lines(write):
     assert "line 3: '\\udce9' is not UTF-8 text" in fault(path, target="y")
     path = write("table.csv", "a,b,y\n1,2,1\n3,4,1.5\n")
     says = fault(path, target="y", target_type=np.dtype(int))
-    assert "column 'y', line 3: '1.5' is not a whole number" in says
+    assert "column 'y', line 3: '1.5' is not a whole number, as the model's classes are" in says
+    says = fault(write("b.csv", "a,b,y\n1,2,x\n"), target="y", target_type=np.dtype(float))
+    assert "'x' is not a number, as the model's target is" in says
+
+
+def test_columns_of_text_are_named_together(write):
+    path = write("table.csv", "a,b,c,d,y\n1,2,3,4,u\nx,5,y,,v\n")
+    says = fault(path, "abcd", "y")
+    assert "column 'a', line 3: 'x' is not a number" in says
+    assert says.endswith("leave the column out. So it is with 'c'.")
+    path = write("table.csv", ",".join("abcdefgh") + "\n" + ",".join("stuvwxyz"))
+    assert fault(path, "abcdefgh").endswith("with 'b', 'c', 'd', 'e', 'f' and 2 more.")
 
 
 @pytest.mark.parametrize(
@@ -432,6 +523,14 @@ def test_files_that_are_not_there(tmp_path):
     assert "is a folder" in fault(tmp_path / "folder.csv")
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".npy", ".svm"])
+def test_pipes_are_not_waited_for(tmp_path, ending):
+    path = tmp_path / f"pipe{ending}"
+    os.mkfifo(path)
+    assert "must be an ordinary file" in fault(path)
+
+
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
 def test_columns_that_are_not_there(frame, tmp_path, ending):
     path = stored(frame, tmp_path, ending)
@@ -456,6 +555,24 @@ def test_an_index_of_pandas_is_not_learned_from(frame, tmp_path):
     with pytest.raises(TableError, match="column 1 has no name, as an index written by pandas"):
         read_whole(open_table(tmp_path / "a.csv"), target="age")
     assert len(next(open_table(tmp_path / "a.csv").blocks(NAMES))) == N_ROWS
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_a_level_of_an_index_is_not_learned_from(frame, tmp_path, ending):
+    shuffled = frame[NAMES].sort_values("age")
+    shuffled.to_parquet(tmp_path / "a.parquet")
+    pq.read_table(tmp_path / "a.parquet").to_pandas(ignore_metadata=True).to_csv(
+        tmp_path / "a.csv", index=False
+    )
+    table = open_table(tmp_path / f"a{ending}")
+    with pytest.raises(TableError, match=r"column 4 is called '__index_level_0__'.*index=False"):
+        feature_names(table, "age")
+    with pytest.raises(TableError, match="as an index written by pandas"):
+        read_whole(table, target="age")
+    assert feature_names(table, "__index_level_0__") == NAMES
+    X, _, names = read_whole(table, ["__index_level_0__", "height"], "age")
+    assert names == ["__index_level_0__", "height"]
+    np.testing.assert_array_equal(X[:, 0], shuffled.index)
 
 
 @pytest.mark.parametrize("share", [0.3, 0.9, 0.999])
@@ -484,6 +601,8 @@ def test_errors_of_parquet_have_rows(tmp_path):
         ("b", None, "column 'b', row 6: the cell is empty"),
         ("a", -np.inf, "column 'a', row 6: -inf is not finite"),
         ("y", None, "column 'y', row 6: the cell is empty"),
+        ("y", "", "column 'y', row 6: the cell is empty"),
+        ("y", " ", "column 'y', row 6: the cell is empty"),
         ("z", np.inf, "column 'z', row 6: inf is not finite"),
     ]:
         values = [*columns[name][:5], value, *columns[name][6:]]
@@ -538,6 +657,14 @@ def test_an_archive_whose_array_is_shorter_than_it_says(tmp_path):
     assert "array X is damaged, cut short" in fault(tmp_path / "a.npz")
 
 
+def test_an_archive_by_columns_that_is_shorter_than_it_says(tmp_path):
+    array = io.BytesIO()
+    np.save(array, np.zeros((2, 9)).T)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("X.npy", array.getvalue()[:-8])
+    assert "array X is damaged, cut short" in fault(tmp_path / "a.npz")
+
+
 def test_errors_of_archives(tmp_path):
     path = tmp_path / "a.npz"
     X = np.zeros((9, 2))
@@ -548,7 +675,6 @@ def test_errors_of_archives(tmp_path):
         ({"X": X, "y": X[:, 0].astype(object)}, "array y is of Python objects"),
         ({"X": X, "y": X[:, 0].astype("S1")}, "array y is of type |S1"),
         ({"X": X, "y": np.full(9, np.nan)}, "target, row 1: nan is not a finite number"),
-        ({"X": np.asfortranarray(X)}, "array X is stored by columns"),
         ({"X": X[0]}, "array X has 1 dimensions"),
     ]:
         np.savez(path, **arrays)
@@ -614,6 +740,18 @@ def test_an_array_of_one_column_has_one_dimension(tmp_path):
                 write({"label": second})
     with open_writer(tmp_path / "b.npy") as write, pytest.raises(TableError, match="of types"):
         write({"label": np.array(["cat"]), "p": np.ones(1)})
+
+
+def test_text_among_objects_is_written_as_text(tmp_path):
+    with open_writer(tmp_path / "a.npy") as write:
+        write({"label": np.array(["mouse", "ox"], dtype=object)})
+        write({"label": np.array(["cat"], dtype=object)})
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), ["mouse", "ox", "cat"])
+    with open_writer(tmp_path / "a.npy") as write:
+        write({"a": np.array(["mouse"], dtype=object), "b": np.array(["ox"], dtype=object)})
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), [["mouse", "ox"]])
+    with open_writer(tmp_path / "b.npy") as write, pytest.raises(TableError, match="types object"):
+        write({"label": np.array(["cat", 1], dtype=object)})
 
 
 def write_and_stop(path):

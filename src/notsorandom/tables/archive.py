@@ -1,12 +1,13 @@
-"""Arrays in a ``.npz`` file, streamed out of it: not even one is ever held whole."""
+"""Arrays in a ``.npz`` file, streamed out of it: none stored by rows is ever held whole."""
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,6 +21,9 @@ TARGET = "y"
 
 class ArchiveTable(NumberedTable):
     """Arrays ``X`` and, if it is there, ``y`` in a ``.npz`` file.
+
+    An array stored by columns, as a transposed one is, has parts of each row all over it: it is
+    read whole, and held while its blocks are made.
 
     Parameters
     ----------
@@ -76,23 +80,19 @@ class ArchiveTable(NumberedTable):
         except DAMAGE as error:
             raise damage(place, error) from error
         shape, by_columns, dtype = read_header(file, place)
-        if by_columns and len(shape) > 1:
-            raise TableError(
-                f"{place} is stored by columns, which can't be read by rows: write it again with "
-                f"np.ascontiguousarray({name})."
-            )
+        order: Literal["F", "C"] = "F" if by_columns else "C"
 
         def next_rows(n_rows: int) -> Array:
-            n_bytes = n_rows * dtype.itemsize * int(np.prod(shape[1:]))
+            n_bytes = n_rows * dtype.itemsize * math.prod(shape[1:])
             try:
                 data = file.read(n_bytes)
             except DAMAGE as error:
                 raise damage(place, error) from error
             if len(data) < n_bytes:
                 raise damage(place, EOFError("it ends too early"))
-            return np.frombuffer(data, dtype=dtype).reshape(n_rows, *shape[1:])
+            return np.frombuffer(data, dtype=dtype).reshape(n_rows, *shape[1:], order=order)
 
-        return shape, dtype, next_rows
+        return shape, dtype, cut(next_rows, shape[0]) if by_columns and shape else next_rows
 
     def parts(self, n_rows: int, wants_target: bool) -> Iterator[tuple[Array, Array | None]]:
         """See :meth:`NumberedTable.parts`."""
@@ -104,3 +104,18 @@ class ArchiveTable(NumberedTable):
             for start in range(0, self.shape[0], n_rows):
                 size = min(n_rows, self.shape[0] - start)
                 yield next_samples(size), next_targets(size) if wants_target else None
+
+
+def cut(read: Callable[[int], Array], n_rows: int) -> Callable[[int], Array]:
+    """A function that reads the next rows of an array that can only be read at once."""
+    whole: list[Array] = []
+    done = 0
+
+    def next_rows(size: int) -> Array:
+        nonlocal done
+        if not whole:
+            whole.append(read(n_rows))
+        done += size
+        return whole[0][done - size : done]
+
+    return next_rows

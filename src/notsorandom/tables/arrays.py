@@ -69,13 +69,15 @@ class NumberedTable(Table):
     ) -> Iterator[Block]:
         """Blocks of `n_rows` rows, with the target in a column of theirs or beside them."""
         done = 0
-        for rows, beside in self.parts(n_rows, target is not None and within is None):
+        for part, beside in self.parts(n_rows, target is not None and within is None):
+            rows = plain(part)
             self.check_finite(rows, done)
             y = beside if within is None else rows[:, within]
             X = rows if within is None else np.delete(rows, within, axis=1)
             if y is not None:
+                y = plain(y.copy())
                 self.check_finite(y, done)
-                y = with_type(native(y), dtype, f"{self.path}, target {target!r}")
+                y = with_type(y, dtype, f"{self.path}, target {target!r}")
             yield Block(np.ascontiguousarray(X, dtype=float_type(X.dtype)), y, {}, done)
             done += len(rows)
 
@@ -155,9 +157,11 @@ def float_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32 if dtype.kind == "f" and dtype.itemsize == 4 else np.float64)
 
 
-def native(y: Array) -> Array:
-    """An array with the machine's order of bytes."""
-    return y.astype(y.dtype.newbyteorder("="))
+def plain(part: Array) -> Array:
+    """An array with the machine's order of bytes; floats of other than 32 bits have 64."""
+    dtype = part.dtype.newbyteorder("=") if part.dtype.kind != "f" else float_type(part.dtype)
+    with np.errstate(over="ignore"):  # what is too large is infinite, and found as such
+        return part.astype(dtype, copy=False)
 
 
 def damage(place: str, error: Exception) -> TableError:

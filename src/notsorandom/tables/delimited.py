@@ -14,7 +14,6 @@ from pyarrow import csv
 from notsorandom.tables.ahead import ahead
 from notsorandom.tables.arrow import NamedTable, check_names, regrouped
 from notsorandom.tables.faults import (
-    NUMBER,
     Check,
     Records,
     damage_told,
@@ -23,7 +22,7 @@ from notsorandom.tables.faults import (
     number_fault,
     opened,
 )
-from notsorandom.tables.table import Block, TableError, clipped, first_not_finite, listed
+from notsorandom.tables.table import NUMBER, Block, TableError, clipped, first_not_finite, listed
 from notsorandom.tables.targets import WORDS, kind_of, read_target, settled_kind, target_fault
 
 # Text parsed at a time: its numbers stay in cache until they are copied.
@@ -94,7 +93,7 @@ class DelimitedTable(NamedTable):
         kind = WORDS
         if target is not None:
             kind = self.target_kind(target) if target_type is None else kind_of(target_type)
-            checks[target] = partial(target_fault, kind=kind)
+            checks[target] = partial(target_fault, kind=kind, told=target_type is not None)
         others = list(dict.fromkeys(keep if target is None else [target, *keep]))
         done = 0
         batches = ahead(self.batches(names, others, checks))

@@ -5,18 +5,17 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from notsorandom.tables.table import TableError, clipped
+from notsorandom.tables.table import NUMBER, TableError, clipped, listed
 from notsorandom.tables.targets import MISSING
 
-NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*")
 INFINITE = ("inf", "infinity")
+LEAVE_OUT = "turn it into one, or leave the column out"
 
 # What is wrong with a cell, if anything.
 Check = Callable[[str], str | None]
@@ -106,7 +105,12 @@ def number_fault(cell: str) -> str | None:
         return f"{clipped(cell)} stands for nothing: fill it in, or leave the row out."
     if cell.strip().lstrip("+-").lower() in INFINITE:
         return f"{clipped(cell)} is not finite: fill in a number, or leave the row out."
-    return f"{clipped(cell)} is not a number: turn it into one, or leave the column out."
+    return f"{clipped(cell)} is not a number: {LEAVE_OUT}."
+
+
+def is_words(cell: str) -> bool:
+    """Whether a cell is text that no number was meant by."""
+    return (number_fault(cell) or "").endswith(f"{LEAVE_OUT}.")
 
 
 def first_fault(
@@ -134,10 +138,18 @@ def first_fault(
                 for position, name, check in positions if row >= n_good else ():
                     fault = cell_fault(cells[position], check)
                     if fault is not None:
-                        return f"column {name!r}, line {line}: {fault}"
+                        numeric = {each: cells[at] for at, each, of in positions if of is check}
+                        return f"column {name!r}, line {line}: {fault}{also(name, numeric)}"
         except TableError as error:
             return str(error)
     return None
+
+
+def also(name: str, cells: Mapping[str, str]) -> str:
+    """If a cell is text, names other columns where that line has text, to be mended at once."""
+    texts = [each for each, cell in cells.items() if is_words(cell)]
+    others = [each for each in texts if each != name]
+    return f" So it is with {listed(others, most=5)}." if name in texts and others else ""
 
 
 def cell_fault(cell: str, check: Check) -> str | None:

@@ -28,6 +28,8 @@ from notsorandom.tables.table import (
 WHOLE_NUMBER = re.compile(rb"[+-]?[0-9]+(\.0*)?")
 # How the labels are called where a target must have a name.
 LABEL = "label"
+# More columns than this are a slip, and a model of them would not fit into memory.
+MOST_COLUMNS = 2**24
 
 # The number of a line, counted from 1, and what is on it.
 Line = tuple[int, bytes]
@@ -90,6 +92,8 @@ class LibsvmTable(Table):
             except ValueError:
                 self.check_line((number, line), True, None)
                 raise
+            if largest > MOST_COLUMNS:
+                self.check_line((number, line), True, None)
         return Survey(largest, smallest, whole)
 
     def blocks(
@@ -149,7 +153,7 @@ class LibsvmTable(Table):
         text = io.BytesIO(b"\n".join(line for _, line in group))
         try:
             X, labels = load_svmlight_file(text, n_features=n_features, zero_based=self.zero_based)
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             for line in group:
                 self.check_line(line, self.zero_based, n_features)
             raise TableError(f"{self.path} can't be read: {error}") from error
@@ -194,6 +198,8 @@ def line_fault(words: list[str], zero_based: bool, n_features: int | None) -> st
         index, _, value = pair.partition(":")
         if re.fullmatch(r"[0-9]+", index, re.ASCII) is None or not is_finite(value):
             return f"{clipped(pair)} is not a column and a finite number, such as 3:0.5."
+        if len(index.lstrip("0")) > len(str(MOST_COLUMNS)) or int(index) > MOST_COLUMNS:
+            return f"column {clipped(index)[1:-1]}, but {MOST_COLUMNS} are the most: correct it."
         if int(index) <= least:
             return "column 0, in a file whose columns are counted from 1: is it the right file?"
         if int(index) <= previous:

@@ -71,6 +71,11 @@ def check_file(path: Path) -> None:
         raise TableError(f"{path} is a folder: give a file.")
     if not path.exists():
         raise TableError(f"{path}: there is no such file. Is the path right?")
+    if not path.is_file():
+        raise TableError(
+            f"{path} is a pipe or a device, but must be an ordinary file, as it is read more than "
+            "once: write what comes from it to one."
+        )
     if path.stat().st_size == 0:
         raise TableError(f"{path} is empty: give a file with rows in it.")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from notsorandom.rows import Array
@@ -100,13 +101,17 @@ class ParquetTable(NamedTable):
 
     def target(self, name: str, column: Any, done: int, target_type: np.dtype[Any] | None) -> Array:
         """A part of the target's column as it is, or as the type asked for."""
-        if column.null_count:
-            row = column.is_null().to_numpy(zero_copy_only=False).argmax()
-            raise self.cell_error(name, done + int(row), None)
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
-        if pa.types.is_decimal(column.type):
+        if pa.types.is_decimal(column.type) or pa.types.is_float16(column.type):
             column = column.cast(pa.float64())
+        is_missing = column.is_null()
+        if is_text(column.type):
+            column = column.cast(pa.large_string())
+            is_missing = pc.or_kleene(is_missing, pc.equal(pc.utf8_trim_whitespace(column), ""))
+        if pc.any(is_missing, min_count=0).as_py():
+            row = is_missing.to_numpy(zero_copy_only=False).argmax()
+            raise self.cell_error(name, done + int(row), None)
         y = column.to_numpy(zero_copy_only=False)
         if y.dtype.kind == "O":
             y = y.astype(str)
@@ -134,5 +139,9 @@ def is_target(arrow_type: Any) -> bool:
     """Whether a column of some type can be a target."""
     if pa.types.is_dictionary(arrow_type):
         return is_target(arrow_type.value_type)
-    is_text = pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type)
-    return is_text or is_number(arrow_type)
+    return is_text(arrow_type) or is_number(arrow_type)
+
+
+def is_text(arrow_type: Any) -> bool:
+    """Whether a column of some type is of text."""
+    return str(arrow_type) in ("string", "large_string", "string_view")  # the last is pyarrow 16's

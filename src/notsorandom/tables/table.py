@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,10 @@ from notsorandom.rows import Array
 BLOCK_BYTES = 2**24
 # So many numbers are looked at together that what is found of them stays in cache.
 CACHED = 2**17
+# Numbers as text; Python itself takes more for one, such as 1_000.
+NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*")
+WHOLE_NUMBER = re.compile(r"([+-]?[0-9]+)(\.0*)?")
+BOOLEANS = {"true": True, "false": False}
 # What a model wants: columns by name, or so many of them; None is all there are.
 Features = Sequence[str] | int | None
 
@@ -154,14 +159,32 @@ def with_type(y: Array, target_type: np.dtype[Any] | None, place: str) -> Array:
     if kind in "UOT":
         return y.astype(str)
     name = {"b": "bool", "i": "int64", "u": "int64", "f": "float64"}[kind]
-    try:
-        converted = y.astype(name)
-        lost = y.dtype.kind not in "UOT" and not np.array_equal(converted, y)
-    except ValueError:
-        lost = True
-    if lost:
+    if y.dtype.kind in "UOT":
+        values, places = np.unique(y.astype(str), return_inverse=True)
+        read = [text_value(text, name) for text in values.tolist()]
+        good = np.array([value is not None for value in read])[places]
+        converted = np.array([value or 0 for value in read], dtype=name)[places]
+    else:
+        with np.errstate(invalid="ignore"):  # what is too large for an integer is seen to be lost
+            converted = y.astype(name)
+        good = converted == y
+    if not good.all():
         raise TableError(
-            f"{place} is of type {y.dtype}, such as {clipped(y[0].item())}, but the model's is "
-            f"{target_type}: give the target that the model was fitted to."
+            f"{place} is of type {y.dtype}, such as {clipped(y[good.argmin()].item())}, but the "
+            f"model's is {target_type}: give the target that the model was fitted to."
         )
     return converted
+
+
+def text_value(text: str, name: str) -> bool | int | float | None:
+    """What a text says, read as a type with some name; None if it is nothing of that type."""
+    text = text.strip()
+    if name == "bool":
+        return BOOLEANS.get(text.lower())  # any text but "" is true to NumPy
+    if name == "float64":
+        number = float(text) if NUMBER.fullmatch(text) else np.inf
+        return number if np.isfinite(number) else None
+    # longer ones are beyond 64 bits, or not even read by Python
+    match = WHOLE_NUMBER.fullmatch(text) if len(text) < 1000 else None
+    whole = 2**63 if match is None else int(match[1])
+    return whole if -(2**63) <= whole < 2**63 else None

@@ -21,11 +21,11 @@ WORDS = "U"
 
 
 def whole_numbers(texts: Any) -> Any | None:
-    """The texts as integers, if all of them are."""
+    """The texts as integers, if all of them are; 1.0 is one, as pandas writes it beside a gap."""
     texts = pc.utf8_trim_whitespace(texts)
-    if not all_true(pc.match_substring_regex(texts, r"^[+-]?[0-9]+$")):
+    if not all_true(pc.match_substring_regex(texts, r"^[+-]?[0-9]+(\.0*)?$")):
         return None
-    return cast(pc.replace_substring_regex(texts, r"^\+", ""), pa.int64())
+    return cast(pc.replace_substring_regex(texts, r"^\+|\.0*$", ""), pa.int64())
 
 
 def booleans(texts: Any) -> Any | None:
@@ -77,12 +77,32 @@ def kind_of(target_type: np.dtype[Any]) -> str:
     )
 
 
+def has_codes(texts: Any) -> bool:
+    """Whether whole numbers are among the texts that would not come back from being numbers."""
+    texts = pc.utf8_trim_whitespace(texts)
+    whole = texts.filter(pc.match_substring_regex(texts, r"^[+-]?[0-9]+$"))
+    padded = pc.match_substring_regex(whole, r"^[+-]?0[0-9]")
+    return bool(pc.any(padded, min_count=0).as_py()) or whole_numbers(whole) is None
+
+
+def has_points(texts: Any) -> bool:
+    """Whether a text has a point in it."""
+    return bool(pc.any(pc.match_substring(texts, "."), min_count=0).as_py())
+
+
 def settled_kind(columns: Iterable[Any]) -> str:
-    """The narrowest kind that all texts of a column are of, those missing left aside."""
+    """The narrowest kind that all texts of a column are of, those missing left aside.
+
+    Codes, such as 007, are words: as numbers they would be others.
+    """
     possible = [kind for kind in KINDS if kind != WORDS]
     for texts in columns:
         is_missing = pc.is_in(pc.utf8_trim_whitespace(texts), pa.array(sorted(MISSING)))
         there = texts.filter(pc.invert(is_missing))
+        if has_codes(there):
+            return WORDS
+        if has_points(there):
+            possible = [kind for kind in possible if kind != "i"]
         possible = [kind for kind in possible if KINDS[kind][1](there) is not None]
         if not possible:
             break
@@ -98,11 +118,13 @@ def read_target(texts: Any, kind: str) -> Array | None:
     return array.astype(str) if kind == WORDS else array
 
 
-def target_fault(cell: str, kind: str) -> str | None:
-    """What is wrong with one cell of a target."""
+def target_fault(cell: str, kind: str, told: bool) -> str | None:
+    """What is wrong with one cell of a target, whose kind was told or settled by the others."""
     name, read = KINDS[kind]
     if cell.strip() == "" or (kind != WORDS and cell.strip() in MISSING):
         return "the target is missing: fill it in, or leave the row out."
     if read(pa.array([cell])) is None:
-        return f"{cell[:40]!r} is not {name}, as the target is elsewhere: correct it."
+        model = "the model's target is" if kind == "f" else "the model's classes are"
+        like = model if told else "the target is elsewhere"
+        return f"{cell[:40]!r} is not {name}, as {like}: correct it."
     return None

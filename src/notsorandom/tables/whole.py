@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from notsorandom.tables.table import Features, Table, TableError
 
 # Room made when it runs out, relative to what is there: more is wasted, less is copied.
 GROWTH = 1.125
+# How pandas calls an index without a name: in CSV nothing at all, in Parquet by its level.
+PANDAS_INDEX = re.compile(r"|__index_level_[0-9]+__")
 
 
 def read_whole(
@@ -43,13 +46,16 @@ def read_whole(
 
 
 def feature_names(table: Table, target: str) -> list[str]:
-    """All columns but the target; one without a name is too likely a mistake to learn from."""
+    """All columns but the target; an index of pandas' is too likely a mistake to learn from."""
     names = [name for name in table.columns or () if name != target]
-    if "" in names:
-        number = (table.columns or ()).index("") + 1
+    for name in filter(PANDAS_INDEX.fullmatch, names):
+        number = (table.columns or ()).index(name) + 1
+        what = f"is called {name!r}" if name else "has no name"
+        like = "is" if name else "has none"
         raise TableError(
-            f"{table.path}: column {number} has no name, as an index written by pandas has none: "
-            "name it, take it out (to_csv(index=False)), or say which columns to learn from."
+            f"{table.path}: column {number} {what}, as an index written by pandas {like}: name it, "
+            f"take it out ({'to_parquet' if name else 'to_csv'}(index=False)), or say which "
+            "columns to learn from."
         )
     return names
 

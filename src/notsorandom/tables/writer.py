@@ -114,6 +114,8 @@ def npy_file(file: BinaryIO) -> Iterator[Write]:
 
     def write(columns: Mapping[str, Any]) -> None:
         array = side_by_side(columns)
+        if layout and array.dtype.kind == "U" and array.dtype < np.dtype(layout["descr"]):
+            array = array.astype(layout["descr"])  # of objects, only the longest text is known
         if not layout:
             layout.update(npy.header_data_from_array_1_0(array), shape=(0, *array.shape[1:]))
             npy.write_array_header_1_0(file, layout)
@@ -133,11 +135,18 @@ def npy_file(file: BinaryIO) -> Iterator[Write]:
 
 def side_by_side(columns: Mapping[str, Any]) -> Array:
     """Columns as one array, of one dimension if there is but one of them."""
-    arrays = [np.asarray(column) for column in columns.values()]
-    types = {str(array.dtype) for array in arrays}
+    arrays = [without_objects(np.asarray(column)) for column in columns.values()]
+    types = {"text" if array.dtype.kind == "U" else str(array.dtype) for array in arrays}
     if len(types) > 1 or "object" in types:
         raise TableError(
             f"Columns {', '.join(columns)} are of types {', '.join(sorted(types))}, but an array "
             "is of numbers or text alone: write .csv or .parquet."
         )
     return arrays[0] if len(arrays) == 1 else np.column_stack(arrays)
+
+
+def without_objects(array: Array) -> Array:
+    """Text as NumPy's own, if objects are nothing but that."""
+    if array.dtype == object and all(isinstance(value, str) for value in array.flat):
+        return array.astype(str)
+    return array
