@@ -16,7 +16,7 @@ from sklearn.datasets import dump_svmlight_file, load_iris
 
 import notsorandom
 from notsorandom.cli import main
-from notsorandom.cli.fit import has_classes
+from notsorandom.cli.fit import Training, has_classes, split
 from notsorandom.cli.spectrum import spectrum_in_words, spectrum_of
 from notsorandom.models import describe, rescaled, scaler_of
 from notsorandom.tensors import write_tensors
@@ -96,7 +96,7 @@ class TestFit:
         about, metrics = (
             describe(folder / "iris.safetensors")[key] for key in ("about", "metrics")
         )
-        assert about["holdout"] == 0.2
+        assert about["fit"]["holdout"] == 0.2
         model = notsorandom.load(folder / "iris.safetensors")
         assert model.n_samples_fit_ == 120
         table = pd.read_csv(folder / "iris.csv")
@@ -114,8 +114,8 @@ class TestFit:
 
     def test_columns_with_names_are_scaled(self, run, folder, tmp_path):
         """The model takes them as they are, and its waves turn with all of them."""
-        assert describe(folder / "iris.safetensors")["about"]["scaled"] is True
-        assert describe(folder / "arrays.safetensors")["about"]["scaled"] is False
+        assert describe(folder / "iris.safetensors")["about"]["fit"]["scaled"] is True
+        assert describe(folder / "arrays.safetensors")["about"]["fit"]["scaled"] is False
         share = {}
         for scale in ("standard", "none"):
             output = str(tmp_path / f"{scale}.safetensors")
@@ -150,7 +150,7 @@ class TestFit:
         arguments = ["fit", "iris.csv", "--target", "species", "-o", output, "--smoothing", "0.1"]
         run(*arguments, "--drop", "petal, width")
         assert notsorandom.load(output).feature_names_in_.tolist() == ["sepal", "breadth"]
-        assert "must name some of the columns" in run(*arguments, "--drop", "petall", code=1)
+        assert "there is no column 'petall'" in run(*arguments, "--drop", "petall", code=1)
 
     def test_on_the_sphere(self, run, tmp_path):
         output = str(tmp_path / "m.safetensors")
@@ -197,6 +197,93 @@ class TestFit:
         assert f"The model is in {kept}" in said
         assert isinstance(notsorandom.load(kept), notsorandom.FourierClassifier)
 
+    def test_what_was_asked_for_is_what_is_fitted(self, run, tmp_path):
+        output = tmp_path / "m.safetensors"
+        arguments = ["fit", "iris.csv", "--target", "species", "-o", str(output), "--json"]
+        arguments += ["--features", "12", "--smoothing", "0.1"]
+        run(*arguments, "--C", "2", "--balanced", "--seed", "3")
+        model = notsorandom.load(output)
+        asked = {"C": 2.0, "class_weight": "balanced", "random_state": 3, "n_components": 12}
+        assert model.get_params().items() >= asked.items()
+        first = describe(output)["learned"]["_fingerprint"]
+        run(*arguments, "--C", "2", "--balanced", "--seed", "4")
+        assert describe(output)["learned"]["_fingerprint"] != first  # other rows are held out
+
+    def test_rows_are_held_out_of_each_class_alike(self):
+        y = np.repeat(["a", "b", "c"], [50, 20, 30])
+        data = Training(np.zeros((100, 2)), y, None, "y", True, "")
+        train, held = split(data, 0.2, 0)
+        assert sorted([*train, *held]) == list(range(100))
+        assert [(y[held] == each).sum() for each in "abc"] == [10, 4, 6]
+        assert not np.array_equal(held, split(data, 0.2, 1)[1])
+
+    def test_the_only_row_of_a_class_is_learned_from(self):
+        y = np.array(["a"] * 30 + ["b"] * 30 + ["c", "d"])
+        data = Training(np.zeros((62, 2)), y, None, "y", True, "")
+        for seed in range(10):
+            train, held = split(data, 0.3, seed)
+            assert set(y[train]) == set("abcd")
+            assert set(y[held]) == set("ab")
+
+    @pytest.mark.parametrize("n_rows", [2, 3])
+    def test_too_few_rows_to_hold_some_out(self, n_rows):
+        data = Training(np.zeros((n_rows, 2)), np.arange(n_rows) / 2, None, "y", False, "")
+        with pytest.raises(ValueError, match=r"too few are left .*--holdout 0"):
+            split(data, 0.5, 0)
+
+    def test_a_test_file_is_read_before_anything_is_fitted(self, run, tmp_path, monkeypatch):
+        monkeypatch.setattr("notsorandom.cli.fit.fitted", None)
+        arguments = [
+            "fit",
+            "iris.csv",
+            "--target",
+            "species",
+            "-o",
+            str(tmp_path / "m.safetensors"),
+        ]
+        assert "no such file" in run(*arguments, "--test", "nowhere.csv", code=1)
+        assert "species" in run(*arguments, "--test", "reals.parquet", code=1)
+
+    def test_classes_that_only_the_test_file_has(self, run, folder, tmp_path):
+        other = tmp_path / "other.csv"
+        other.write_text((folder / "iris.csv").read_text().replace("virginica", "rosa"))
+        arguments = [
+            "fit",
+            "iris.csv",
+            "--target",
+            "species",
+            "-o",
+            str(tmp_path / "m.safetensors"),
+        ]
+        assert "'rosa', which the model doesn't know" in run(
+            *arguments, "--test", str(other), code=1
+        )
+
+    def test_an_index_is_not_learned_from(self, run, folder, tmp_path):
+        table = pd.read_csv(folder / "iris.csv")
+        table.to_csv(tmp_path / "index.csv")
+        table.sample(frac=1, random_state=0).to_parquet(tmp_path / "index.parquet")
+        for name in ("index.csv", "index.parquet"):
+            arguments = ["fit", str(tmp_path / name), "--target", "species"]
+            said = run(*arguments, "-o", str(tmp_path / "m.safetensors"), code=1)
+            assert "index" in said
+
+    def test_a_constant_column_does_no_harm(self, run, folder, tmp_path):
+        """However large it is: a time stamp, say; and whatever it is later."""
+        table = pd.read_csv(folder / "iris.csv")
+        accuracy = []
+        for constant in (None, 1.7e18):
+            data, output = tmp_path / "d.csv", tmp_path / "m.safetensors"
+            (table if constant is None else table.assign(time=constant)).to_csv(data, index=False)
+            arguments = ["fit", str(data), "--target", "species", "-o", str(output), "--json"]
+            told = json.loads(run(*arguments, "--smoothing", "0.1"))
+            accuracy.append(told["training accuracy"])
+        assert told["spectrum"]["columns"]["time"] == 0
+        assert abs(accuracy[1] - accuracy[0]) < 0.03
+        table.assign(time=5.0).to_csv(data, index=False)
+        later = json.loads(run("evaluate", str(output), str(data), "--json"))
+        assert later["accuracy"] > 0.9
+
 
 class TestPredict:
     @pytest.mark.parametrize("name", ["iris.csv", "reals.parquet", "arrays.npz", "sparse.libsvm"])
@@ -212,7 +299,7 @@ class TestPredict:
         else:
             table = pd.read_csv if name.endswith("csv") else pd.read_parquet
             X = table(folder / name)[model.feature_names_in_]
-        assert list(found) == [describe(folder / f"{stem}.safetensors")["about"]["target"]]
+        assert list(found) == [describe(folder / f"{stem}.safetensors")["about"]["fit"]["target"]]
         expected = model.predict(X)
         if expected.dtype.kind == "f":
             np.testing.assert_allclose(found.iloc[:, 0], expected, rtol=1e-12)
@@ -246,6 +333,45 @@ class TestPredict:
         np.testing.assert_array_equal(found.iloc[:, 3:], model.decision_function(X))
         np.testing.assert_array_equal(found["species"], model.predict(X))
         assert found["sepal"].astype(float).tolist() == table["sepal"].tolist()
+
+    def test_a_kept_column_is_not_lost(self, run, tmp_path):
+        lines = run("predict", "iris.safetensors", "iris.csv", "--keep", "species").splitlines()
+        assert lines[0] == "species,species_predicted"
+        agree = [len(set(line.split(","))) == 1 for line in lines[1:]]
+        assert 0.9 < np.mean(agree) < 1
+
+    def test_the_number_of_a_column_is_no_name(self, run, folder, tmp_path):
+        np.save(tmp_path / "x.npy", np.load(folder / "array.npy")[:, :-1])
+        assert run("predict", "array.safetensors", str(tmp_path / "x.npy")).startswith("prediction")
+
+    def test_columns_are_counted_as_at_fit(self, run, folder, tmp_path):
+        """One-based, though this file has nothing in its first column to tell by."""
+        with np.load(folder / "arrays.npz") as arrays:
+            X, y = arrays["X"].copy(), arrays["y"]
+        counted = tmp_path / "counted.libsvm"
+        text = "\n".join(f"{y[i]} 2:{X[i, 1]!r} 3:{X[i, 2]!r}" for i in range(len(y)))
+        counted.write_text(text.replace("np.float64(", "").replace(")", ""))
+        X[:, 0] = 0
+        model = notsorandom.load(folder / "sparse.safetensors")
+        said = run("predict", "sparse.safetensors", str(counted)).splitlines()[1:]
+        assert [int(line) for line in said] == model.predict(X).tolist()
+        zero_based = tmp_path / "zero.safetensors"
+        zeros = tmp_path / "zeros.libsvm"
+        dump_svmlight_file(X + 1, y, str(zeros), zero_based=True)
+        run("fit", str(zeros), "-o", str(zero_based), "--smoothing", "0.06", "--features", "8")
+        fewer = tmp_path / "fewer.libsvm"
+        fewer.write_text("0 1:0.5 2:0.25\n")
+        model = notsorandom.load(zero_based)
+        expected = model.decision_function(np.array([[0, 0.5, 0.25]]))[0]
+        found = run("predict", str(zero_based), str(fewer), "--scores").splitlines()[1].split(",")
+        assert float(found[1]) == pytest.approx(expected, rel=1e-9)
+
+    def test_it_does_not_write_over_what_it_reads(self, run, folder, tmp_path):
+        copy = tmp_path / "copy.csv"
+        copy.write_bytes((folder / "iris.csv").read_bytes())
+        said = run("predict", "iris.safetensors", str(copy), "-o", str(copy), code=2)
+        assert "is the file to read" in said
+        assert copy.read_bytes() == (folder / "iris.csv").read_bytes()
 
     def test_two_classes_have_one_score(self, run):
         lines = list(
@@ -289,13 +415,46 @@ class TestPredict:
         assert output.read_text() == "old"
         assert sorted(os.listdir(tmp_path)) == ["bad.csv", "p.csv"]
 
-    def test_who_reads_may_stop(self, folder):
-        command = [sys.executable, "-m", "notsorandom", "predict"]
-        command += [str(folder / "iris.safetensors"), str(folder / "iris.csv")]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    @pytest.mark.parametrize("command", ["predict", "evaluate"])
+    def test_who_reads_may_stop(self, command, folder):
+        arguments = [sys.executable, "-m", "notsorandom", command]
+        arguments += [str(folder / "iris.safetensors"), str(folder / "iris.csv")]
+        buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        process = subprocess.Popen(
+            arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=buffered
+        )
         process.stdout.close()
         assert process.wait() == 1
-        assert b"Traceback" not in process.stderr.read()
+        assert process.stderr.read() == b""
+        with open("/dev/full", "w") as full:
+            ended = subprocess.run(arguments, stdout=full, stderr=subprocess.PIPE, env=buffered)
+        assert ended.returncode == 1
+        assert ended.stderr.count(b"\n") == 1
+        assert b"No space left" in ended.stderr
+
+    def test_asked_to_end_it_leaves_nothing(self, folder, tmp_path):
+        """By SIGTERM, in the middle: the part of the output that there is goes away."""
+        script = tmp_path / "slow.py"
+        script.write_text(
+            "import time, sys\n"
+            "from notsorandom.cli import main, predict\n"
+            "made = predict.predictions\n"
+            "def slow(*rest):\n"
+            "    print('begun', flush=True)\n"
+            "    time.sleep(1)\n"
+            "    return made(*rest)\n"
+            "predict.predictions = slow\n"
+            "sys.exit(main(sys.argv[1:]))\n"
+        )
+        output = tmp_path / "out"
+        output.mkdir()
+        arguments = [sys.executable, str(script), "predict", str(folder / "iris.safetensors")]
+        arguments += [str(folder / "iris.csv"), "-o", str(output / "p.csv")]
+        process = subprocess.Popen(arguments, stdout=subprocess.PIPE)
+        assert process.stdout.readline() == b"begun\n"
+        process.terminate()
+        assert process.wait() == 128 + signal.SIGTERM
+        assert os.listdir(output) == []
 
 
 class TestEvaluate:
@@ -322,14 +481,25 @@ class TestEvaluate:
         assert told["mean absolute error"] == pytest.approx(np.mean(np.abs(errors)))
 
     def test_files_with_a_target_of_their_own(self, run):
-        for name in ("arrays.npz", "sparse.libsvm"):
+        for name in ("arrays.npz", "sparse.libsvm", "array.npy"):
             assert "accuracy" in run("evaluate", f"{name.split('.')[0]}.safetensors", name)
+
+    def test_small_floats(self, run, folder, tmp_path):
+        """Sums of a target in half precision would overflow."""
+        path = tmp_path / "half.npz"
+        X = np.random.default_rng(0).normal(size=(400, 2))
+        np.savez(path, X=X, y=(300 * X[:, 0]).astype(np.float16))
+        output = str(tmp_path / "m.safetensors")
+        run("fit", str(path), "-o", output, "--smoothing", "0.5", "--task", "regression")
+        told = json.loads(run("evaluate", output, str(path), "--json"))
+        y = (300 * X[:, 0]).astype(np.float16).astype(float)
+        assert told["R^2"] == pytest.approx(notsorandom.load(output).score(X, y), abs=1e-6)
 
     def test_unknown_classes(self, run, folder, tmp_path):
         bad = tmp_path / "bad.csv"
         bad.write_text((folder / "iris.csv").read_text().replace("virginica", "rosa"))
         said = run("evaluate", "iris.safetensors", str(bad), code=1)
-        assert "row 101 is of class 'rosa', which the model doesn't know" in said
+        assert "row 101 of the data is of class 'rosa', which the model doesn't know" in said
 
 
 class TestInspect:
@@ -388,8 +558,8 @@ class TestReport:
         run("report", "iris.safetensors", "iris.csv", "-o", str(output))
         held = describe(folder / "iris.safetensors")["metrics"]["held-out accuracy"]
         page = output.read_text()
-        assert "test accuracy" in page
-        assert f"{held:.2%}" in page
+        assert f'["test accuracy", "{held:.2%}"]' in page
+        assert '["training samples", "120"]' in page
 
     def test_with_other_data(self, run, folder, tmp_path):
         output = tmp_path / "page.html"
@@ -404,12 +574,26 @@ class TestReport:
         )
         assert "test R^2" in output.read_text()
 
+    @pytest.mark.parametrize("change", ["order", "label", "cell"])
+    def test_data_that_are_nearly_the_same(self, change, run, folder, tmp_path):
+        table = pd.read_csv(folder / "iris.csv")
+        if change == "order":
+            table = table.sample(frac=1, random_state=0)
+        elif change == "label":
+            table.loc[3, "species"] = "virginica"
+        else:
+            table.loc[3, "sepal"] += 0.1
+        path = tmp_path / "other.csv"
+        table.to_csv(path, index=False)
+        said = run("report", "iris.safetensors", str(path), "-o", str(tmp_path / "p.html"), code=1)
+        assert "is not the data that" in said
+
     def test_wrong_data(self, run, folder, tmp_path):
         short = tmp_path / "short.csv"
         lines = (folder / "iris.csv").read_text().splitlines()
         short.write_text("\n".join(lines[:60]))
         output = str(tmp_path / "page.html")
-        assert "just the classes seen" in run(
+        assert "is not the data that" in run(
             "report", "iris.safetensors", str(short), "-o", output, code=1
         )
         assert "give a second file" in run("report", "iris.safetensors", "-o", output, code=2)
@@ -424,16 +608,12 @@ class TestReport:
         (["fit", "iris.csv", "--target", "width", "-o", "m.safetensors"], "'species', line 2"),
         (["predict", "iris.safetensors", "reals.parquet"], "sepal"),
         (["predict", "arrays.safetensors", "array.npy"], "fitted to 3"),
-        (["predict", "iris.csv", "iris.csv"], "can't be read"),
+        (["predict", "iris.csv", "iris.csv"], "give first a .safetensors file, then the data"),
+        (["fit", "arrays.npz", "-o", "m.safetensors", "--drop", "a"], "have no names"),
         (["predict", "missing.safetensors", "iris.csv"], "missing.safetensors"),
         (["predict", "iris.safetensors", "iris.csv", "--keep", "colour"], "colour"),
         (["evaluate", "iris.safetensors", "reals.parquet"], "which column is the target?"),
         (["inspect", "missing.safetensors"], "missing.safetensors"),
-        (
-            ["fit", "iris.csv", "--target", "species", "-o", "m.safetensors", "--features", "0"],
-            "n_components=0",
-        ),
-        (["fit", "iris.csv", "--target", "species", "-o", "m.safetensors", "--C", "-1"], "C=-1"),
     ],
 )
 def test_errors_are_one_line(arguments, message, run, tmp_path, monkeypatch):
@@ -452,6 +632,16 @@ def test_errors_are_one_line(arguments, message, run, tmp_path, monkeypatch):
         (["fit", "iris.csv", "--target", "species", "-o", "no/m.safetensors"], "doesn't exist"),
         (["fit", "iris.csv", "-o", "m.safetensors", "--holdout", "1"], "--holdout 1.0"),
         (["fit", "iris.csv", "-o", "m.safetensors", "--seed", "-1"], "--seed -1"),
+        (["fit", "iris.csv", "-o", "m.safetensors", "--features", "0"], "--features 0"),
+        (["fit", "iris.csv", "-o", "m.safetensors", "--features", "many"], "--features many"),
+        (["fit", "iris.csv", "-o", "m.safetensors", "--smoothing", "-1"], "--smoothing -1"),
+        (["fit", "iris.csv", "-o", "m.safetensors", "--C", "0"], "--C 0"),
+        (["fit", "iris.csv", "-o", "m.safetensors", "--checkpoint", "no/f"], "--checkpoint no"),
+        (["fit", "iris.csv", "-o", "m.safetensors", "--checkpoint-every", "-1"], "-every -1"),
+        (
+            ["fit", "a.npz", "-o", "m.safetensors", "--space", "sphere", "--scale", "standard"],
+            "--scale standard",
+        ),
         (["predict", "iris.safetensors", "iris.csv", "-o", "p.xlsx"], ".parquet"),
         (["predict", "reals.safetensors", "reals.parquet", "--scores"], "--scores"),
         (["convert", "iris.safetensors", "-o", "m.pkl"], ".onnx"),

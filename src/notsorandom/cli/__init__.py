@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from notsorandom import __version__
 from notsorandom.cli.convert import add_convert
@@ -50,15 +55,48 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ):
         add(commands)
     options = parser.parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # whatever letters a terminal has
     try:
-        return int(options.run(options, commands.choices[options.command]))
+        with terminated_cleanly():
+            code = int(options.run(options, commands.choices[options.command]))
+            sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # whoever reads the output has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        forget_output()
         return 1
-    except (OSError, ImportError, ValueError) as error:  # the message says it all
+    except (OSError, ImportError, ValueError, OverflowError) as error:  # the message says it all
         message = " ".join(str(error).split())
-        print(f"notsorandom {options.command}: {message}", file=sys.stderr)
-        return 1
+    except MemoryError:
+        message = "there is not enough memory: give fewer rows, columns or features."
+    print(f"notsorandom {options.command}: {message}", file=sys.stderr)
+    forget_output()
+    return 1
+
+
+@contextmanager
+def terminated_cleanly() -> Iterator[None]:
+    """Let a request to end clean up, as an interruption does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, frame: Any) -> None:
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def forget_output() -> None:
+    """Drop what couldn't be written, or Python would try again at its end, and complain."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 # Where commands are added to.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -44,7 +45,7 @@ def check_file(parser: argparse.ArgumentParser, path: Path, endings: Sequence[st
     folder = path.resolve().parent
     if not folder.is_dir():
         parser.error(f"--output {path}: the folder {folder} doesn't exist; make it first")
-    if path.suffix not in endings or path.is_dir():
+    if path.suffix.lower() not in endings or path.is_dir():
         parser.error(f"--output {path}: name a file that ends in {', '.join(endings)}")
     if not os.access(folder, os.W_OK):
         parser.error(f"--output {path}: the folder {folder} can't be written to")
@@ -59,5 +60,27 @@ def check_range(
 
 
 def listed_words(text: str) -> list[str]:
-    """The words of a comma-separated list."""
-    return [word.strip() for word in text.split(",") if word.strip()]
+    """The words of a comma-separated list; one that has commas itself is in quotes."""
+    return [word.strip() for words in csv.reader([text]) for word in words if word.strip()]
+
+
+def number_or_auto(parser: argparse.ArgumentParser, flag: str, text: str, kind: Any) -> Any:
+    """A number that isn't negative, or the word auto."""
+    if text == "auto":
+        return text
+    try:
+        number = kind(text)
+    except ValueError:
+        number = -1
+    if not 0 <= number < float("inf"):
+        parser.error(
+            f"{flag} {text}: give {'a whole number' if kind is int else 'a number'}, or auto"
+        )
+    return number
+
+
+def check_not_same(parser: argparse.ArgumentParser, output: Path, *inputs: Path) -> None:
+    """Refuse to write over what is read."""
+    for path in inputs:
+        if output.exists() and path.exists() and output.samefile(path):
+            parser.error(f"--output {output} is the file to read: give another")

@@ -69,13 +69,7 @@ class Confusion:
 
     def add(self, true: Array, predicted: Array, first_row: int) -> None:
         """Take in a block."""
-        unknown = np.flatnonzero(~np.isin(true, self.classes))
-        if len(unknown):
-            known = ", ".join(map(repr, self.classes.tolist()))
-            raise ValueError(
-                f"row {first_row + unknown[0] + 1} is of class {true[unknown[0]].item()!r}, which "
-                f"the model doesn't know: it was fitted to {known[:200]}."
-            )
+        check_known(true, self.classes, first_row)
         places = np.searchsorted(self.classes, true), np.searchsorted(self.classes, predicted)
         np.add.at(self.counts, places, 1)
 
@@ -91,6 +85,18 @@ class Confusion:
                 "precision": share(right[place], predicted[place]),
             }
         return found
+
+
+def check_known(true: Array, classes: Array, first_row: int = 0) -> None:
+    """Raise ValueError if a target is of a class that the model doesn't know."""
+    unknown = np.flatnonzero(~np.isin(true, classes))
+    if len(unknown):
+        known = ", ".join(map(repr, classes.tolist()))
+        raise ValueError(
+            f"row {first_row + unknown[0] + 1} of the data is of class "
+            f"{true[unknown[0]].item()!r}, which the model doesn't know: it was fitted to "
+            f"{known[:200]}."
+        )
 
 
 def share(part: Any, whole: Any) -> float | None:
@@ -113,7 +119,8 @@ class Residuals:
                 f"The model predicts {predicted.shape[1]} numbers a row, but a file has one target."
             )
         if self.origin is None:
-            self.origin = true[0]  # near which squares are small
+            self.origin = float(true[0])  # near which squares are small
+        true = true.astype(np.float64)
         errors = predicted - true
         near = true - self.origin
         self.n_rows += len(true)

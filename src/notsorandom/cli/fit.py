@@ -10,15 +10,26 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from sklearn.model_selection import train_test_split
 
 from notsorandom import FourierClassifier, FourierRegressor, Sphere
-from notsorandom.cli.arguments import Commands, check_file, check_range, listed_words
+from notsorandom.cli.arguments import (
+    Commands,
+    check_file,
+    check_range,
+    listed_words,
+    number_or_auto,
+)
+from notsorandom.cli.evaluate import check_known
 from notsorandom.cli.spectrum import spectrum_of
 from notsorandom.cli.telling import tell
+from notsorandom.estimators.identity import digest
 from notsorandom.models import rescaled, save, scaler_of
-from notsorandom.rows import Array
+from notsorandom.rows import FLOATS, Array
 from notsorandom.tables import Table, open_table, read_whole
+from notsorandom.tables.table import listed
+from notsorandom.tables.whole import feature_names
 
 EXAMPLES = """\
 examples:
@@ -31,7 +42,10 @@ examples:
 A fifth of the rows is held out to measure the model on, unless --test gives others. Columns that
 have names are scaled to unit variance, since each has a unit of its own; the model that is saved
 takes them as they are in the file. A target of whole numbers is one of classes if there are at most
-20 different ones."""
+20 different ones.
+
+Of the learned spectrum it prints how many frequencies there are; how many of equal weight would be
+as even; by how many radians a typical sample turns them; and which columns turn them most."""
 # A target of more different whole numbers than this is a quantity.
 MOST_CLASSES = 20
 
@@ -64,7 +78,12 @@ def add_fit(commands: Commands) -> None:
         default="auto",
         help="noise allowed for, 0 to 1 or so, or auto (default: auto)",
     )
-    fit.add_argument("--space", choices=["euclidean", "sphere"], default="euclidean")
+    fit.add_argument(
+        "--space",
+        choices=["euclidean", "sphere"],
+        default="euclidean",
+        help="on the sphere samples are directions, scaled to length one",
+    )
     fit.add_argument(
         "--scale",
         choices=["auto", "standard", "none"],
@@ -91,38 +110,33 @@ def add_fit(commands: Commands) -> None:
 
 def run_fit(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Check the arguments, then learn, measure and save."""
-    check_file(parser, options.output, (".safetensors",))
-    check_range(parser, "--holdout", options.holdout, 0, 0.9)
-    check_range(parser, "--seed", options.seed, 0, 2**31 - 1)
+    check_arguments(options, parser)
     table = open_table(options.data)
     data = read_training(table, options)
-    model = configured(options, data.of_classes)
-    train, held = split(data, 0.0 if options.test else options.holdout, options.seed)
-    model, scaled = fitted(model, data, train, options)
-    quality = "accuracy" if data.of_classes else "R^2"
-    metrics = {f"training {quality}": float(model.score(data.X[train], data.y[train]))}
-    if options.test:
-        other = open_table(options.test, getattr(table, "zero_based", None))
-        columns = data.X.shape[1] if data.names is None else data.names
-        X, y, _ = read_whole(other, columns, data.target, data.y.dtype)
-        metrics[f"test {quality}"] = float(model.score(X, y))
-    elif len(held):
-        metrics[f"held-out {quality}"] = float(model.score(data.X[held], data.y[held]))
-    about = {
+    measured = read_test(table, data, options) if options.test else None
+    holdout = 0.0 if options.test else options.holdout
+    train, held = split(data, holdout, options.seed)
+    model, scaled = fitted(configured(options, data.of_classes), data, train, options)
+    if measured is None and len(held) > 1:
+        measured = "held-out", data.X[held], data.y[held]
+    metrics = measure(model, data.of_classes, ("training", data.X[train], data.y[train]), measured)
+    spread = np.sqrt(scaler_of(data.X[train]).var_)
+    facts = {
         "target": data.target,
         "rows": int(data.X.shape[0]),
-        "holdout": 0.0 if options.test else options.holdout,
+        "holdout": float(holdout),
         "seed": options.seed,
         "scaled": scaled,
         "zero_based": getattr(table, "zero_based", None),
-        "spectrum": spectrum_of(model, scaler_of(data.X[train]).scale_, data.names),
+        "digest": digest_of(data.X, data.y),
+        "spectrum": spectrum_of(model, spread, data.names),
     }
     if data.names is not None:
         model.feature_names_in_ = np.array(data.names, dtype=object)
-    path = saved(model, options.output, metrics, about)
+    path = saved(model, options.output, metrics, {"fit": facts})
     outcome = {
         "data": str(options.data),
-        "rows": int(data.X.shape[0]),
+        "rows": facts["rows"],
         "columns": int(data.X.shape[1]),
         "target": data.target,
         "task": "classification" if data.of_classes else "regression",
@@ -132,12 +146,55 @@ def run_fit(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int
         "smoothing": model.smoothing_,
         "seconds of play": round(float(model.history_["seconds"][-1]), 3),
         **metrics,
-        "spectrum": about["spectrum"],
+        "spectrum": facts["spectrum"],
         "model": str(path),
         "bytes": path.stat().st_size,
     }
     tell(outcome, options.json)
     return 0
+
+
+def check_arguments(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """Refuse what can't be, before any data are read."""
+    check_file(parser, options.output, (".safetensors",))
+    check_range(parser, "--holdout", options.holdout, 0, 0.9)
+    check_range(parser, "--seed", options.seed, 0, 2**31 - 1)
+    check_range(parser, "--checkpoint-every", options.checkpoint_every, 0, float("inf"))
+    if not 0 < options.C < float("inf"):
+        parser.error(f"--C {options.C}: give a number above 0")
+    options.features = number_or_auto(parser, "--features", options.features, int)
+    options.smoothing = number_or_auto(parser, "--smoothing", options.smoothing, float)
+    if options.features == 0:
+        parser.error("--features 0: give at least 1, or auto")
+    if options.space == "sphere" and options.scale == "standard":
+        parser.error("--scale standard: on the sphere samples are scaled to length one instead")
+    if options.checkpoint and not options.checkpoint.resolve().parent.is_dir():
+        parser.error(f"--checkpoint {options.checkpoint}: its folder doesn't exist; make it first")
+
+
+Part = tuple[str, Any, Array]
+
+
+def read_test(table: Table, data: Training, options: argparse.Namespace) -> Part:
+    """The rows of another file, to measure on."""
+    other = open_table(options.test, getattr(table, "zero_based", None))
+    columns = data.X.shape[1] if data.names is None else data.names
+    X, y, _ = read_whole(other, columns, data.target, data.y.dtype)
+    if data.of_classes:
+        check_known(y, np.unique(data.y))
+    return "test", X, y
+
+
+def measure(model: Any, of_classes: bool, *parts: Part | None) -> dict[str, float]:
+    """Accuracy, or R^2, on some rows."""
+    quality = "accuracy" if of_classes else "R^2"
+    return {f"{part[0]} {quality}": float(model.score(part[1], part[2])) for part in parts if part}
+
+
+def digest_of(X: Any, y: Array) -> str:
+    """The same for the same data."""
+    samples = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+    return digest(*samples, y)
 
 
 def saved(model: Any, path: Path, metrics: dict[str, float], about: dict[str, Any]) -> Path:
@@ -167,17 +224,9 @@ class Training(NamedTuple):
 def read_training(table: Table, options: argparse.Namespace) -> Training:
     """Read a table, and tell what its target is."""
     target = table.chosen_target(options.target)
-    columns = None
-    if table.columns is not None:
-        dropped = listed_words(options.drop)
-        columns = [name for name in table.columns if name not in (target, *dropped)]
-        unknown = [name for name in dropped if name not in table.columns]
-        if unknown or not columns:
-            raise ValueError(
-                f"--drop {options.drop}: it must name some of the columns, but not all: "
-                f"{', '.join(table.columns)[:200]}"
-            )
-    X, y, names = read_whole(table, columns, target)
+    X, y, names = read_whole(table, columns_of(table, target, listed_words(options.drop)), target)
+    if X.dtype not in FLOATS:
+        X = X.astype(np.float64)
     if options.task == "auto":
         of_classes, because = has_classes(y)
     else:
@@ -185,10 +234,30 @@ def read_training(table: Table, options: argparse.Namespace) -> Training:
     return Training(X, y, names, target, of_classes, because)
 
 
+def columns_of(table: Table, target: str, dropped: list[str]) -> list[str] | None:
+    """The columns to learn from; None if they have no names."""
+    if table.columns is None:
+        if dropped:
+            raise ValueError(f"--drop: the columns of {table.path} have no names; leave it out.")
+        return None
+    if target not in table.columns:
+        return None  # which is told with what there is
+    columns = [name for name in feature_names(table, target) if name not in dropped]
+    unknown = [name for name in dropped if name not in table.columns]
+    if unknown:
+        raise ValueError(
+            f"--drop: there is no column {unknown[0]!r} in {table.path}, but "
+            f"{listed(table.columns)}."
+        )
+    if not columns:
+        raise ValueError(f"{table.path} has no column but the target to learn from.")
+    return columns
+
+
 def has_classes(y: Array) -> tuple[bool, str]:
     """Whether a target is of classes, and why."""
     if y.dtype.kind not in "iuf":
-        return True, f"{len(np.unique(y))} different words"
+        return True, f"{len(np.unique(y))} different {'values' if y.dtype.kind == 'b' else 'words'}"
     different = np.unique(y)
     if not np.array_equal(different, np.rint(different)):
         return False, "numbers with fractions"
@@ -198,9 +267,9 @@ def has_classes(y: Array) -> tuple[bool, str]:
 def configured(options: argparse.Namespace, of_classes: bool) -> Any:
     """The estimator that was asked for."""
     settings = {
-        "n_components": number_or_word(options.features, int),
+        "n_components": options.features,
         "C": options.C,
-        "smoothing": number_or_word(options.smoothing, float),
+        "smoothing": options.smoothing,
         "space": Sphere(normalize=True) if options.space == "sphere" else "euclidean",
         "checkpoint": options.checkpoint,
         "checkpoint_every": options.checkpoint_every,
@@ -215,26 +284,30 @@ def configured(options: argparse.Namespace, of_classes: bool) -> Any:
     return FourierRegressor(**settings)
 
 
-def number_or_word(text: str, kind: Any) -> Any:
-    """A number, if it is one; what else is allowed, the estimator knows."""
-    try:
-        return kind(text)
-    except ValueError:
-        return text
-
-
 def split(data: Training, holdout: float, seed: int) -> tuple[Array, Array]:
-    """Rows to learn from and rows to measure on, of each class alike if each has enough."""
+    """Rows to learn from and rows to measure on, of each class alike.
+
+    The only row of a class is learned from.
+    """
     rows = np.arange(len(data.y))
-    if not holdout:
+    n_held = round(holdout * len(rows))
+    if not n_held:
         return rows, rows[:0]
-    _, counts = np.unique(data.y, return_counts=True)
-    n_held = max(1, round(holdout * len(rows)))
-    even = data.of_classes and counts.min() > 1 and len(counts) <= min(n_held, len(rows) - n_held)
-    train, held = train_test_split(
-        rows, test_size=n_held, random_state=seed, stratify=data.y if even else None
+    free = rows
+    if data.of_classes:
+        _, codes, counts = np.unique(data.y, return_inverse=True, return_counts=True)
+        free = rows[counts[codes] > 1]
+    n_classes = len(np.unique(data.y[free])) if data.of_classes else 0
+    if n_held > len(free) - 2 or len(rows) - n_held < 2:
+        raise ValueError(
+            f"--holdout {holdout}: of {len(rows)} rows too few are left to learn from. Give more "
+            "rows, or --holdout 0."
+        )
+    even = data.of_classes and n_classes <= min(n_held, len(free) - n_held)
+    _, held = train_test_split(
+        free, test_size=n_held, random_state=seed, stratify=data.y[free] if even else None
     )
-    return np.sort(train), np.sort(held)
+    return np.setdiff1d(rows, held), np.sort(held)
 
 
 def fitted(

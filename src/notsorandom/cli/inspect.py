@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from notsorandom.cli.arguments import Commands
+from notsorandom.cli.serving import facts_of
 from notsorandom.cli.telling import tell
 from notsorandom.estimators.checkpoints import KIND as CHECKPOINT
 from notsorandom.models.loading import described
+from notsorandom.packing import Unpacker
 from notsorandom.tensors import TensorFile
 
 
@@ -35,6 +37,11 @@ def run_inspect(options: argparse.Namespace, parser: argparse.ArgumentParser) ->
         else:
             told = described(file)
             outcome = {"kind": "model", **(told if options.json else in_short(told))}
+            if not options.json:
+                unpack = Unpacker(file).unpack
+                for name, key in (("classes", "classes_"), ("names", "feature_names_in_")):
+                    if key in told["learned"]:
+                        outcome[name] = unpack(told["learned"][key]).tolist()
         if options.json:
             outcome["arrays"] = {name: list(entry.shape) for name, entry in file.entries.items()}
         outcome["bytes"] = file.size
@@ -44,7 +51,7 @@ def run_inspect(options: argparse.Namespace, parser: argparse.ArgumentParser) ->
 
 def in_short(told: dict[str, Any]) -> dict[str, Any]:
     """What a person wants to know first."""
-    learned, about = told["learned"], told.get("about", {})
+    learned = told["learned"]
     short = {
         "class": told["class"],
         "written by": f"notsorandom {told['library']}, format {told['format']}",
@@ -52,7 +59,7 @@ def in_short(told: dict[str, Any]) -> dict[str, Any]:
         "training samples": learned["n_samples_fit_"],
         "smoothing": learned["smoothing_"],
         **told["metrics"],
-        **about,
+        **facts_of(told),
         "parameters": told["parameters"],
         "data": dict(learned["_fingerprint"]["pairs"]),
     }

@@ -15,12 +15,15 @@ from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
-from notsorandom.cli.arguments import Commands, check_file, listed_words
+from notsorandom.cli.arguments import Commands, check_file, check_not_same, listed_words
 from notsorandom.cli.serving import open_both
 from notsorandom.progress import Progress
 from notsorandom.rows import Array
 from notsorandom.scoring import predicted_codes
 from notsorandom.tables import Block, open_writer
+
+# Of the features of a block, and of its rows.
+BLOCK_BYTES, LEAST_ROWS = 2**25, 1024
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
@@ -66,17 +69,23 @@ def run_predict(options: argparse.Namespace, parser: argparse.ArgumentParser) ->
     """Check the arguments, then predict."""
     if options.output is not None:
         check_file(parser, options.output, (".csv", ".parquet", ".npy"))
+        check_not_same(parser, options.output, options.data, options.model)
     elif options.json:
         parser.error("--json prints what was done, so the predictions need a file: give -o")
     model, about, table, features = open_both(options.model, options.data)
     if options.scores and not hasattr(model, "decision_function"):
         parser.error(f"--scores: a {type(model).__name__} has none beside what it predicts")
-    told = about.get("target")
-    name = told if isinstance(told, str) else "prediction"
-    blocks = table.blocks(features, keep=listed_words(options.keep))
+    name = about.get("target", "prediction")
+    if name.lstrip("-").isdecimal():  # a column's number is no name
+        name = "prediction"
+    # A block's features are held: they are as many as take about as much as a block of samples.
+    max_rows = max(LEAST_ROWS, BLOCK_BYTES // (8 * model.kernel_.n_components))
+    blocks = table.blocks(features, keep=listed_words(options.keep), max_rows=max_rows)
 
     def predicted(block: Block) -> tuple[int, dict[str, Any]]:
-        return len(block), block.kept | predictions(model, block.X, name, options.scores)
+        made = predictions(model, block.X, name, options.scores)
+        apart = {f"{key}_predicted" if key in block.kept else key: made[key] for key in made}
+        return len(block), block.kept | apart
 
     began, n_rows = time.perf_counter(), 0
     shown = not options.quiet and options.output is not None and sys.stderr.isatty()
@@ -100,12 +109,16 @@ def in_order(function: Callable[[Item], Made], items: Iterable[Item]) -> Iterato
     coming: deque[Future[Made]] = deque()
     # Blocks are what is shared among the cores: a matrix product shouldn't want them all as well.
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_workers) as pool:
-        for item in items:
-            coming.append(pool.submit(function, item))
-            if len(coming) > n_workers:
+        try:
+            for item in items:
+                coming.append(pool.submit(function, item))
+                if len(coming) > n_workers:
+                    yield coming.popleft().result()
+            while coming:
                 yield coming.popleft().result()
-        while coming:
-            yield coming.popleft().result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)  # nobody waits for those any more
+            raise
 
 
 def predictions(model: Any, X: Any, name: str, with_scores: bool) -> dict[str, Array]:

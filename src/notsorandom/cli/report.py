@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from notsorandom.cli.arguments import Commands, check_file
-from notsorandom.cli.fit import Training, split
+from notsorandom.cli.fit import Training, digest_of, split
 from notsorandom.cli.serving import Served, open_both, target_of, target_type
 from notsorandom.models import rescaled, scaler_of
 from notsorandom.tables import read_whole
@@ -71,15 +71,16 @@ def model_page(options: argparse.Namespace) -> Path:
     """Write the page of a model."""
     served = open_both(options.what, options.data)
     data = read_labelled(served, options)
-    train, held = np.arange(len(data.y)), np.arange(0)
-    if served.about.get("rows") == len(data.y):
-        train, held = split(data, float(served.about["holdout"]), int(served.about["seed"]))
+    facts = served.about
+    if facts and facts["digest"] != digest_of(data.X, data.y):
+        raise ValueError(f"{options.data} is not the data that {options.what} was fitted to.")
+    train, held = split(data, facts.get("holdout", 0.0), facts.get("seed", 0))
     X, X_test, y_test = data.X[train], data.X[held], data.y[held]
     model = served.model
     if options.test:
         other = read_labelled(open_both(options.what, options.test), options)
         X_test, y_test = other.X, other.y
-    if served.about.get("scaled") is True:
+    if facts.get("scaled"):
         scaler = scaler_of(X)
         model, X = rescaled(model, scaler, back=True), scaler.transform(X)
         X_test = scaler.transform(X_test) if len(y_test) else X_test

@@ -10,6 +10,18 @@ from notsorandom.models import describe
 from notsorandom.tables import Table, open_table
 from notsorandom.tables.table import Features
 
+# What the command that fits writes down, and what it is.
+FACTS: dict[str, Any] = {
+    "target": str,
+    "rows": int,
+    "holdout": float,
+    "seed": int,
+    "scaled": bool,
+    "zero_based": bool | None,
+    "digest": str,
+    "spectrum": dict,
+}
+
 
 class Served(NamedTuple):
     """A model, and the table that it is asked about.
@@ -33,21 +45,36 @@ class Served(NamedTuple):
 
 def open_both(model_path: Path, data_path: Path) -> Served:
     """Open a model and the data for it."""
+    if model_path.suffix.lower() != ".safetensors":
+        raise ValueError(
+            f"{model_path} is not a model: give first a .safetensors file, then the data."
+        )
+    if not model_path.exists():
+        raise ValueError(f"{model_path}: there is no such file. Is the path right?")
     model = notsorandom.load(model_path)
-    told = describe(model_path).get("about")
-    about = told if isinstance(told, dict) else {}
-    zero_based = about.get("zero_based")
-    table = open_table(data_path, zero_based if isinstance(zero_based, bool) else None)
+    about = facts_of(describe(model_path))
+    table = open_table(data_path, about.get("zero_based"))
     names = model.__dict__.pop("feature_names_in_", None)
     return Served(model, about, table, model.n_features_in_ if names is None else names.tolist())
 
 
+def facts_of(told: dict[str, Any]) -> dict[str, Any]:
+    """What ``notsorandom fit`` wrote down, if it did, and if all of it is as it should be."""
+    about = told.get("about")
+    facts = about.get("fit") if isinstance(about, dict) else None
+    if not isinstance(facts, dict) or set(facts) != set(FACTS):
+        return {}
+    return facts if all(isinstance(facts[name], FACTS[name]) for name in FACTS) else {}
+
+
 def target_of(served: Served, given: str | None) -> str:
     """The target's name: as given, as it was at fit, or the table's own."""
-    told, columns = served.about.get("target"), served.table.columns
-    if given is None and isinstance(told, str) and columns is not None and told in columns:
-        given = told
-    return served.table.chosen_target(given)
+    told, table = served.about.get("target"), served.table
+    if given is None and told is not None and table.own_target is None:
+        by_number = table.columns is None and served.about["target"].lstrip("-").isdecimal()
+        if by_number or (table.columns is not None and told in table.columns):
+            given = told
+    return table.chosen_target(given)
 
 
 def target_type(model: Any) -> Any:

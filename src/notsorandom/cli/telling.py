@@ -18,11 +18,13 @@ def tell(outcome: Mapping[str, Any], as_json: bool) -> None:
     for name, value in outcome.items():
         if value is not None:
             words = spectrum_in_words(value) if name == "spectrum" else in_words(name, value)
-            print(f"{name.ljust(width)}  {words}")
+            print(f"{' '.join(name.split()).ljust(width)}  {words}")
 
 
 def in_words(name: str, value: Any) -> str:
     """A value as a person reads it."""
+    if value is None:
+        return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if name == "bytes":

@@ -34,6 +34,7 @@ def rescaled(estimator: Any, scaler: StandardScaler, back: bool = False) -> Any:
         Take that back: from the estimator of `x` to that of the scaled `x`.
     """
     width = scaler.scale_
+    moving = scaler.var_ > 0  # nothing was learned of a column that is constant
     mean = scaler.mean_ if scaler.with_mean else np.zeros_like(width)
     if back:
         mean, width = -mean / width, 1 / width
@@ -41,7 +42,7 @@ def rescaled(estimator: Any, scaler: StandardScaler, back: bool = False) -> Any:
     def moved(kernel: LearnedKernel) -> LearnedKernel:
         dtype = kernel.frequencies.dtype
         center = (mean + width * kernel.space.center).astype(kernel.space.center.dtype)
-        frequencies = in_single((kernel.frequencies / width).astype(dtype))
+        frequencies = in_single(np.where(moving, kernel.frequencies / width, 0).astype(dtype))
         space = Euclidean(kernel.space.scale, center)
         return replace(kernel, space=space, frequencies=frequencies)
 

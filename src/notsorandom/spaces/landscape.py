@@ -12,7 +12,7 @@ from notsorandom.rows import Array, Rows
 # Two features are compared on this many rows: a correlation is then known to about 0.03.
 PROBE_ROWS = 1024
 # Numbers that single precision holds as well as it holds any.
-SINGLE_REACH = (1e-30, 1e30)
+SINGLE_REACH = (1e-37, 1e37)
 
 
 def potential_of(amplitudes: Array) -> Array:
@@ -40,8 +40,10 @@ def in_single(frequencies: Array) -> Array:
     No sample tells two waves that close apart, and a model is stored in half the room, exactly.
     Frequencies so long or short that single precision doesn't reach them are left as they are.
     """
-    longest = np.abs(frequencies).max(initial=0.0)
-    if frequencies.dtype != np.float64 or not SINGLE_REACH[0] < longest < SINGLE_REACH[1]:
+    if frequencies.dtype != np.float64:
+        return frequencies
+    sizes = np.abs(frequencies[frequencies != 0])
+    if sizes.size and not (SINGLE_REACH[0] < sizes.min() and sizes.max() < SINGLE_REACH[1]):
         return frequencies
     return frequencies.astype(np.float32).astype(np.float64)
 
