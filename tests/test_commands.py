@@ -16,8 +16,8 @@ from sklearn.datasets import dump_svmlight_file, load_iris
 
 import notsorandom
 from notsorandom.cli import main
-from notsorandom.cli.fit import Training, has_classes, split
 from notsorandom.cli.spectrum import spectrum_in_words, spectrum_of
+from notsorandom.cli.training import Training, has_classes, split
 from notsorandom.models import describe, rescaled, scaler_of
 from notsorandom.tensors import write_tensors
 
@@ -587,6 +587,17 @@ class TestReport:
         table.to_csv(path, index=False)
         said = run("report", "iris.safetensors", str(path), "-o", str(tmp_path / "p.html"), code=1)
         assert "is not the data that" in said
+
+    def test_a_target_of_whole_numbers_is_known_again(self, run, tmp_path):
+        rng = np.random.default_rng(0)
+        table = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+        table["count"] = (100 * table["a"]).astype(int)
+        table.to_csv(tmp_path / "d.csv", index=False)
+        output = str(tmp_path / "m.safetensors")
+        arguments = ["fit", str(tmp_path / "d.csv"), "--target", "count", "-o", output]
+        assert "regression" in run(*arguments, "--smoothing", "0.5", "--features", "8")
+        page = str(tmp_path / "p.html")
+        run("report", output, str(tmp_path / "d.csv"), "-o", page)
 
     def test_wrong_data(self, run, folder, tmp_path):
         short = tmp_path / "short.csv"

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from notsorandom.cli.arguments import Commands, check_file
-from notsorandom.cli.fit import Training, digest_of, split
 from notsorandom.cli.serving import Served, open_both, target_of, target_type
+from notsorandom.cli.training import Training, digest_of, split
 from notsorandom.models import rescaled, scaler_of
 from notsorandom.tables import read_whole
 
@@ -72,7 +72,7 @@ def model_page(options: argparse.Namespace) -> Path:
     served = open_both(options.what, options.data)
     data = read_labelled(served, options)
     facts = served.about
-    if facts and facts["digest"] != digest_of(data.X, data.y):
+    if facts and facts["digest"] != digest_of(data):
         raise ValueError(f"{options.data} is not the data that {options.what} was fitted to.")
     train, held = split(data, facts.get("holdout", 0.0), facts.get("seed", 0))
     X, X_test, y_test = data.X[train], data.X[held], data.y[held]
