@@ -328,9 +328,11 @@ class TestDamage:
             notsorandom.load(path)
 
     @pytest.mark.parametrize("space", ["harmonic", "zonal"])
-    @pytest.mark.parametrize("wrong", ["degree", "order", "harmonics"])
+    @pytest.mark.parametrize("wrong", ["degree", "order", "harmonics", "phase"])
     def test_frequencies_that_are_none(self, space, wrong, data, tmp_path):
         """A degree out of the space's would take forever to compute."""
+        if (space, wrong) == ("harmonic", "phase"):
+            pytest.skip("harmonics have both phases")
         sphere = Sphere(space, normalize=True)
         model = FourierClassifier(8, space=sphere, **QUICK).fit(*data)
         path = model.save(tmp_path / "model.safetensors")
@@ -341,10 +343,12 @@ class TestDamage:
             arrays["kernel.frequencies"][0, -1] = 10**6
         elif wrong == "order":
             arrays["kernel.frequencies"][0] = [3, 1, 0][: arrays["kernel.frequencies"].shape[1]]
+        elif wrong == "phase":
+            told["phase"] = "paired"
         else:
             told["space"]["parameters"] |= {"max_degree": 2**14, "max_harmonics": 10**9}
         write_tensors(path, arrays, {KIND: json.dumps(told)})
-        with pytest.raises(FileFormatError, match=r"the frequencies|degree|harmonics"):
+        with pytest.raises(FileFormatError, match=r"the frequencies|degree|harmonics|phase"):
             notsorandom.load(path)
 
     @pytest.mark.parametrize(

@@ -259,7 +259,7 @@ def test_targets_of_parquet_stay_what_they_are(tmp_path):
         assert block.y.tolist() == list(values)
         assert block.y.dtype.kind in "ifbU"
     views = pa.array(["a", "b"], pa.string_view())
-    for values in (views, pa.array([1, 2], pa.float16())):
+    for values in (views, pa.array(np.array([1, 2], np.float16))):
         pq.write_table(pa.table({"x": [1.0, 2.0], "y": values}), tmp_path / "a.parquet")
         assert open_table(tmp_path / "a.parquet").schema.field("y").type == values.type
         (block,) = open_table(tmp_path / "a.parquet").blocks(["x"], "y", ["y"])

@@ -63,6 +63,7 @@ def check_kernel(kernel: LearnedKernel) -> None:
     """Raise ValueError unless a kernel has frequencies of its space, and weights."""
     frequencies, space = kernel.frequencies, kernel.space
     require(kernel.phase in ("aligned", "paired"), "the phase")
+    space.n_columns(kernel.phase)  # not all spaces have all phases
     count = len(kernel.weights)
     require(count > 0 and frequencies.ndim == 2 and len(frequencies) == count, "the frequencies")
     require(frequencies.shape[1] > 0 and are_finite(frequencies), "the frequencies")
