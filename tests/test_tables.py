@@ -258,8 +258,10 @@ def test_targets_of_parquet_stay_what_they_are(tmp_path):
         (block,) = open_table(tmp_path / "a.parquet").blocks(["x"], "y")
         assert block.y.tolist() == list(values)
         assert block.y.dtype.kind in "ifbU"
-    views = pa.array(["a", "b"], pa.string_view())
-    for values in (views, pa.array(np.array([1, 2], np.float16))):
+    arrays = [pa.array(np.array([1, 2], np.float16))]
+    if int(pa.__version__.split(".")[0]) >= 20:  # before, Parquet has no views
+        arrays.append(pa.array(["a", "b"], pa.string_view()))
+    for values in arrays:
         pq.write_table(pa.table({"x": [1.0, 2.0], "y": values}), tmp_path / "a.parquet")
         assert open_table(tmp_path / "a.parquet").schema.field("y").type == values.type
         (block,) = open_table(tmp_path / "a.parquet").blocks(["x"], "y", ["y"])
@@ -389,7 +391,7 @@ def test_who_stops_early_leaves_nothing_running(frame, tmp_path, ending):
 
 
 def test_large_groups_of_parquet_are_never_held_whole(tmp_path):
-    X = np.random.default_rng(0).standard_normal((100_000, 50))
+    X = np.random.default_rng(0).standard_normal((200_000, 50))
     table = pa.table({f"x{number}": column for number, column in enumerate(X.T)})
     options = {"use_dictionary": False, "data_page_size": 2**14}  # a page is held of each column
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=len(X), **options)
