@@ -387,6 +387,17 @@ def test_a_full_disk_does_not_stop_a_fit(data, tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_file_that_cannot_be_removed_does_not_cost_the_fit(data, tmp_path, monkeypatch):
+    def refuse(path, missing_ok=False):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    model = FourierFeatures(12, smoothing=0.06, checkpoint=tmp_path / "game", checkpoint_every=99)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.warns(RuntimeWarning, match="could not be removed"):
+        model.fit(*data)
+    assert len(model.frequencies_) == 12
+
+
 def test_it_is_written_as_often_as_asked_for(data, tmp_path, monkeypatch):
     written = []
     monkeypatch.setattr(checkpoints, "write_tensors", lambda *args: written.append(args))

@@ -123,8 +123,16 @@ class CheckpointFile:
 
     def done(self) -> None:
         """Remove the file: there is nothing left to go on with."""
-        self.path.unlink(missing_ok=True)
-        remove_parts(self.path)
+        try:
+            self.path.unlink(missing_ok=True)
+            remove_parts(self.path)
+        except OSError as error:
+            warnings.warn(
+                f"The checkpoint could not be removed ({error}): delete it, or the next fit will "
+                "take it up.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
 
 def seed_in_words(random_state: Any) -> str:
