@@ -10,7 +10,7 @@ import notsorandom
 # A room may import those in its own row and in the rows above.
 ORDER = [
     ["rows", "progress", "parameters", "files", "splits"],
-    ["tables", "tensors"],
+    ["tables", "tensors", "design"],
     ["spaces"],
     ["search", "game"],
     ["kernel", "linear", "smoothing", "scoring", "packing"],

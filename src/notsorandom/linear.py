@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from notsorandom.design import Design, Held
 from notsorandom.game import Loss, Player
 from notsorandom.rows import Array
 
@@ -50,7 +51,7 @@ class LinearMachine:
         return (self.primal_value - self.dual_value) / max(self.primal_value, 1e-300)
 
 
-def solve_machine(features: Array, player: Player, tol: float) -> LinearMachine:
+def solve_machine(features: Array | Design, player: Player, tol: float) -> LinearMachine:
     r"""Minimise :math:`\tfrac12 |w|^2 + \sum_i \ell(t_i, \langle w, \phi_i\rangle + b)`.
 
     A loss with corners is replaced by one with rounded ones, whose minimum Newton's method finds
@@ -60,7 +61,7 @@ def solve_machine(features: Array, player: Player, tol: float) -> LinearMachine:
 
     Parameters
     ----------
-    features : ndarray of shape (n_samples, n_features)
+    features : ndarray of shape (n_samples, n_features), or Design
     player : Player
         Of one task; of a loss of the margin, both labels must be present.
     tol : float
@@ -72,12 +73,13 @@ def solve_machine(features: Array, player: Player, tol: float) -> LinearMachine:
         With the smallest gap reached, if `tol` is beyond what float64 allows. Features in float32
         are taken to float64 where their own precision doesn't allow it.
     """
+    design = Held(features) if isinstance(features, np.ndarray) else features
     exact = player.astype(np.float64)
     loss, (low, high), targets = exact.loss, exact.box, exact.targets[:, 0]
     low, high = low[:, 0], high[:, 0]
     weights = None if exact.weights is None else exact.weights[:, 0]
-    n_features = features.shape[1]
-    coef = np.zeros(n_features)
+    roots = None if weights is None else np.sqrt(weights)
+    coef = np.zeros(design.n_features)
     intercept = 0.0
     residuals = targets.copy()
     best: LinearMachine | None = None
@@ -85,13 +87,12 @@ def solve_machine(features: Array, player: Player, tol: float) -> LinearMachine:
         for _ in range(MAX_NEWTON):
             dual = loss.answer(residuals, low, high, curvature)
             measure = exact.weighted(dual[:, None])[:, 0]
-            gradient = np.append(coef - features.T @ measure.astype(features.dtype), -measure.sum())
+            gradient = np.append(coef - design.transposed_times(measure), -measure.sum())
             inside = (dual != 0) & (dual > low) & (dual < high)
-            corner = features[inside]
-            roots = None if weights is None else np.sqrt(weights[inside])
-            direction = -newton_solve(corner, curvature, exact.total_weight, gradient, roots)
-            move = features @ direction[:-1].astype(features.dtype) + direction[-1]
-            change = -move.astype(np.float64)
+            direction = -newton_solve(
+                design, inside, curvature, exact.total_weight, gradient, roots
+            )
+            change = -(design.times(direction[:-1]) + direction[-1]).astype(np.float64)
             step = line_search(exact, curvature, coef, direction[:-1], residuals, change)
             coef = coef + step * direction[:-1]
             intercept += step * direction[-1]
@@ -108,10 +109,10 @@ def solve_machine(features: Array, player: Player, tol: float) -> LinearMachine:
             if left <= max(SLACK * tol * primal, rounding):
                 break
         # Scores anew, free of what the updates rounded; then the gap of the loss itself.
-        scores = (features @ coef.astype(features.dtype) + intercept).astype(np.float64)
+        scores = (design.times(coef) + intercept).astype(np.float64)
         residuals = targets - scores
         dual = exact.project(loss.answer(residuals, low, high, curvature)[:, None])
-        alignment = features.T @ exact.measure(dual)[:, 0].astype(features.dtype)
+        alignment = design.transposed_times(exact.measure(dual)[:, 0])
         potential = float(np.square(alignment, dtype=np.float64).sum())
         solution = LinearMachine(
             coef=coef,
@@ -125,8 +126,8 @@ def solve_machine(features: Array, player: Player, tol: float) -> LinearMachine:
         if best.gap <= tol:
             break
     assert best is not None
-    if not best.gap <= tol and features.dtype != np.float64:
-        return solve_machine(features.astype(np.float64), exact, tol)
+    if not best.gap <= tol and design.dtype != np.float64:
+        return solve_machine(design.astype(np.float64), exact, tol)
     return best
 
 
@@ -142,7 +143,8 @@ def corners(loss: Loss) -> list[float]:
 
 
 def newton_solve(
-    corner: Array,
+    design: Design,
+    inside: Array,
     curvature: float,
     total_weight: float,
     gradient: Array,
@@ -152,25 +154,39 @@ def newton_solve(
 
     It is as large as there are features, :math:`D + \Phi^T \Phi / c`, or, by Woodbury's identity,
     as there are rows in the corner, :math:`c I + \Phi D^{-1} \Phi^T`: whichever is less.
+
+    Parameters
+    ----------
+    design : Design
+    inside : ndarray of bool, of shape (n_samples,)
+        The rows in the corner.
+    curvature, total_weight : float
+    gradient : ndarray of shape (n_features + 1,)
+        The intercept's last.
+    roots : ndarray of shape (n_samples,), optional
+        Of the samples' weights.
     """
-    n_features = corner.shape[1]
+    n_features = design.n_features
     # The intercept isn't regularised: with nobody in the corner it would have no curvature at all.
     intercept_ridge = 1e-6 * total_weight / curvature
-    ones = np.ones(len(corner), dtype=corner.dtype)
-    if roots is not None:
-        ones = roots.astype(corner.dtype)
-        corner = corner * ones[:, None]
-    squares = float(np.square(corner, dtype=np.float64).sum())
+    n_inside = int(inside.sum())
+    if n_inside < n_features:
+        corner = design.take(inside)
+        ones = np.ones(n_inside, dtype=design.dtype)
+        if roots is not None:
+            ones = roots[inside].astype(design.dtype)
+            corner = corner * ones[:, None]
+        squares = float(np.square(corner, dtype=np.float64).sum())
     # By rows the curvature stands beside the Gram matrix, and mustn't be lost in its rounding.
-    if len(corner) >= n_features or curvature < np.finfo(corner.dtype).eps * squares:
+    if n_inside >= n_features or curvature < np.finfo(design.dtype).eps * squares:
         hessian = np.empty((n_features + 1, n_features + 1))
-        hessian[:-1, :-1] = corner.T @ corner
-        hessian[-1, :-1] = hessian[:-1, -1] = (ones[:, None] * corner).sum(axis=0, dtype=np.float64)
-        hessian[-1, -1] = np.square(ones, dtype=np.float64).sum()
+        hessian[:-1, :-1], hessian[-1, :-1] = design.gram(inside, roots)
+        hessian[:-1, -1] = hessian[-1, :-1]
+        hessian[-1, -1] = n_inside if roots is None else np.square(roots[inside]).sum()
         hessian /= curvature
         hessian[np.diag_indices(n_features)] += 1
         hessian[-1, -1] += intercept_ridge
-        return solve_positive(hessian, gradient, corner.dtype)
+        return solve_positive(hessian, gradient, design.dtype)
     scaled = np.append(gradient[:-1], gradient[-1] / intercept_ridge)
     if len(corner) == 0:
         return scaled
@@ -178,7 +194,7 @@ def newton_solve(
     gram += np.outer(ones, ones).astype(np.float64) / intercept_ridge
     gram[np.diag_indices(len(corner))] += curvature
     right = (corner @ scaled[:-1].astype(corner.dtype)).astype(np.float64) + scaled[-1] * ones
-    pull = solve_positive(gram, right, corner.dtype)
+    pull = solve_positive(gram, right, design.dtype)
     back = np.append(corner.T @ pull.astype(corner.dtype), ones @ pull / intercept_ridge)
     return scaled - back
 
@@ -224,7 +240,7 @@ def line_search(
 
 
 def solve_machines(
-    features: Array,
+    features: Array | Design,
     player: Player,
     tol: float,
     watch: Callable[[int], Any] | None = None,

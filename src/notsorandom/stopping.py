@@ -94,7 +94,7 @@ class Validation:
 
     def _look(self, result: GameResult) -> None:
         kernel, (rows, player) = self.kernel_of(result), self.played
-        coef, intercept, _ = solve_machines(kernel.features_of(rows), player, GAP)
+        coef, intercept, _ = solve_machines(kernel.design(rows), player, GAP)
         held_rows, held_player = self.held
         values = decide(kernel.features_of(held_rows), coef, intercept)
         self.sizes.append(kernel.n_components)

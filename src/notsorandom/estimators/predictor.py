@@ -22,7 +22,7 @@ class FourierPredictor(FourierEstimator):
     """What classifier and regressor have in common."""
 
     def _finish(self, rows: Rows, player: Player) -> None:
-        features = self.kernel_.features_of(rows)
+        features = self.kernel_.design(rows)
         with Progress(player.targets.shape[1], "machines", shown=self.verbose > 0) as bar:
             self.coef_, self.intercept_, self.duality_gap_ = solve_machines(
                 features, player, DUALITY_GAP, bar.update
