@@ -9,7 +9,8 @@ import notsorandom
 
 # A room may import those in its own row and in the rows above.
 ORDER = [
-    ["rows", "progress", "parameters", "files", "splits"],
+    ["parallel", "progress", "parameters", "files"],
+    ["rows", "splits"],
     ["tables", "tensors", "design"],
     ["spaces"],
     ["search", "game"],

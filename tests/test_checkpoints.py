@@ -202,6 +202,7 @@ OTHERS = {
     "space": "sphere",
     "search": "langevin",
     "random_state": 2,
+    "n_jobs": 2,
 }
 
 
@@ -226,6 +227,16 @@ def test_every_parameter_is_compared(data, crash, tmp_path):
         FourierFeatures(**model.get_params()).fit(*data)
     # What is equal is not another.
     model.set_params(C=1, n_components=np.int64(12)).fit(*data)
+
+
+def test_any_number_of_jobs_may_go_on(data, crash, tmp_path):
+    calm = FourierClassifier(12, smoothing=0.06, random_state=0, n_jobs=1).fit(*data)
+    model = FourierClassifier(12, smoothing=0.06, random_state=0, n_jobs=1)
+    model.set_params(checkpoint=tmp_path / "game", checkpoint_every=0)
+    crash(2)
+    with pytest.raises(CrashError):
+        model.fit(*data)
+    assert_same(model.set_params(n_jobs=2).fit(*data), calm)
 
 
 def test_columns_without_entries_count(crash, tmp_path, rng):

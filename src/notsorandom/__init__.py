@@ -23,8 +23,9 @@ A tour of the rooms, in the order data walks through them:
 - :mod:`notsorandom.cli`: all of it from the command line.
 
 A few cupboards serve them all: :mod:`notsorandom.parameters` checks what users give,
-:mod:`notsorandom.progress` draws bars, :mod:`notsorandom.files` writes files whole,
-:mod:`notsorandom.tensors` reads and writes arrays, and :mod:`notsorandom.packing` everything else.
+:mod:`notsorandom.progress` draws bars, :mod:`notsorandom.parallel` shares work among threads,
+:mod:`notsorandom.files` writes files whole, :mod:`notsorandom.tensors` reads and writes arrays, and
+:mod:`notsorandom.packing` everything else.
 """
 
 from notsorandom.estimators import FourierClassifier, FourierFeatures, FourierRegressor

@@ -103,9 +103,14 @@ class LearnedKernel:
 
     def design(self, rows: Rows) -> Design:
         """Features of rows to compute with: held if there is room, made anew otherwise."""
-        if len(rows) * self.n_components * rows.dtype.itemsize <= MOST_BYTES:
-            return Held(self.features_of(rows))
-        return Made(rows, self.feature_map, self.n_components, rows.dtype)
+        if len(rows) * self.n_components * rows.dtype.itemsize > MOST_BYTES:
+            return Made(rows, self.feature_map, self.n_components, rows.dtype)
+        features = self.features_of(rows)
+        if rows.workers is None:
+            return Held(features)
+        # Held, but multiplied by the block.
+        held = Rows(features, workers=rows.workers)
+        return Made(held, lambda dtype: lambda block: block, self.n_components, rows.dtype)
 
     def feature_map(self, dtype: Any) -> Callable[[Any], Array]:
         """The function that gives the features of a block of such rows."""

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from notsorandom.parallel import Workers
+
 Array = np.ndarray[Any, np.dtype[Any]]
 
 # What samples may be given as.
@@ -34,10 +36,14 @@ class Rows:
         Blocks of a sparse array are sparse.
     weights : ndarray of shape (n_samples, 1), optional
         How many samples each row stands for: positive, and all one if not given.
+    workers : Workers, optional
+        Who the blocks are shared among. What they make is added up in the order of the blocks, so
+        that it is the same however many there are.
     """
 
     array: Any
     weights: Array | None = None
+    workers: Workers | None = None
 
     def __len__(self) -> int:
         return int(self.array.shape[0])
@@ -81,6 +87,17 @@ class Rows:
         step = max(least, min(most, BLOCK_BYTES // row_bytes))
         return (slice(start, start + step) for start in range(0, len(self), step))
 
+    def _each(
+        self, function: Callable[..., Any], *companions: Array, width: int = 0
+    ) -> Iterator[Any]:
+        """``function(block, *companion_blocks)`` of one block after the other."""
+
+        def of(block: slice) -> Any:
+            return function(self.array[block], *(companion[block] for companion in companions))
+
+        blocks = self.blocks(width)
+        return map(of, blocks) if self.workers is None else self.workers.each(of, blocks)
+
     def add(
         self, function: Callable[..., tuple[Array, ...]], *companions: Array, width: int = 0
     ) -> tuple[Array, ...]:
@@ -100,8 +117,7 @@ class Rows:
             In the rows' own type; the sums across blocks are kept in float64.
         """
         total: list[Array] | None = None
-        for block in self.blocks(width):
-            parts = function(self.array[block], *(companion[block] for companion in companions))
+        for parts in self._each(function, *companions, width=width):
             if total is None:
                 total = [part.astype(np.float64) for part in parts]
             else:
@@ -112,7 +128,7 @@ class Rows:
 
     def map(self, function: Callable[[Any], Any], width: int = 0) -> Any:
         """One row of ``function(block)`` for each sample; `width` as in :meth:`add`."""
-        parts = [function(self.array[block]) for block in self.blocks(width)]
+        parts = list(self._each(function, width=width))
         return stacked(parts)
 
     def mean(self) -> Array:

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
-
-from threadpoolctl import threadpool_limits
+from typing import Any
 
 from notsorandom.cli.arguments import Commands, check_file, check_not_same, listed_words
 from notsorandom.cli.serving import open_both
+from notsorandom.parallel import working
 from notsorandom.progress import Progress
 from notsorandom.rows import Array
 from notsorandom.scoring import predicted_codes
@@ -24,9 +19,6 @@ from notsorandom.tables import Block, open_writer
 
 # Of the features of a block, and of its rows.
 BLOCK_BYTES, LEAST_ROWS = 2**25, 1024
-
-Item = TypeVar("Item")
-Made = TypeVar("Made")
 
 EXAMPLES = """\
 examples:
@@ -89,8 +81,12 @@ def run_predict(options: argparse.Namespace, parser: argparse.ArgumentParser) ->
 
     began, n_rows = time.perf_counter(), 0
     shown = not options.quiet and options.output is not None and sys.stderr.isatty()
-    with open_writer(options.output) as write, Progress(0, "rows", shown) as bar:
-        for count, columns in in_order(predicted, blocks):
+    with (
+        open_writer(options.output) as write,
+        Progress(0, "rows", shown) as bar,
+        working(-1) as workers,
+    ):
+        for count, columns in workers.each(predicted, blocks):
             write(columns)
             n_rows += count
             bar.update(n_rows)
@@ -101,24 +97,6 @@ def run_predict(options: argparse.Namespace, parser: argparse.ArgumentParser) ->
     elif options.output is not None:
         print(f"{options.output}: {n_rows:,} rows in {seconds:.1f} s")
     return 0
-
-
-def in_order(function: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
-    """The function of each item, several of them at a time, one after the other."""
-    n_workers = os.cpu_count() or 1
-    coming: deque[Future[Made]] = deque()
-    # Blocks are what is shared among the cores: a matrix product shouldn't want them all as well.
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_workers) as pool:
-        try:
-            for item in items:
-                coming.append(pool.submit(function, item))
-                if len(coming) > n_workers:
-                    yield coming.popleft().result()
-            while coming:
-                yield coming.popleft().result()
-        except BaseException:
-            pool.shutdown(cancel_futures=True)  # nobody waits for those any more
-            raise
 
 
 def predictions(model: Any, X: Any, name: str, with_scores: bool) -> dict[str, Array]:

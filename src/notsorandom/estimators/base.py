@@ -22,6 +22,7 @@ from notsorandom.estimators.warm_start import Paused
 from notsorandom.game import LOSSES, Certificate, Checkpoint, GameResult, Match, Player
 from notsorandom.kernel import LearnedKernel
 from notsorandom.learning import Game
+from notsorandom.parallel import Workers, working
 from notsorandom.parameters import check_number
 from notsorandom.rows import Array, Rows
 from notsorandom.scoring import strata
@@ -87,6 +88,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         warm_start: bool = False,
         checkpoint: Any = None,
         checkpoint_every: float = 60.0,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -111,6 +113,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
@@ -143,16 +146,19 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         # All work is done on a copy whose state is taken over by one assignment, so that a fit
         # that fails or is interrupted leaves the estimator exactly as it was.
         fitted = copy.copy(self)
-        fitted._fit(game, X, y, sample_weight, tasks)
+        with working(self.n_jobs) as workers:
+            fitted._fit(game, X, y, sample_weight, tasks, workers)
         self.__dict__ = fitted.__dict__
         return self
 
-    def _fit(self, game: Game, X: Any, y: Any, sample_weight: Any, tasks: Tasks) -> None:
+    def _fit(
+        self, game: Game, X: Any, y: Any, sample_weight: Any, tasks: Tasks, workers: Workers | None
+    ) -> None:
         # Nothing of an earlier fit remains, but what a game that goes on needs.
         before = copy.copy(self)
         for name in (*LEARNED, "_paused"):
             self.__dict__.pop(name, None)
-        reading = played = read_data(self, game.space, X, y, sample_weight)
+        reading = played = read_data(self, game.space, X, y, sample_weight, workers=workers)
         self._fingerprint = fingerprint(
             reading.rows, reading.player.targets, reading.player.multiplicities
         )

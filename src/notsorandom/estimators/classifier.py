@@ -19,7 +19,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
     ----------
     n_components, n_rounds, space, search, phase, loss, C, smoothing, weighting, learning_rate, \
     dynamics, reweight, class_weight, early_stopping, validation_fraction, n_iter_no_change, tol, \
-    warm_start, checkpoint, checkpoint_every
+    warm_start, checkpoint, checkpoint_every, n_jobs
         As in :class:`FourierFeatures`. `loss` and `C` are those of the final SVM too.
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
@@ -73,6 +73,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         warm_start: bool = False,
         checkpoint: Any = None,
         checkpoint_every: float = 60.0,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -97,6 +98,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
             warm_start=warm_start,
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
+            n_jobs=n_jobs,
             random_state=random_state,
             verbose=verbose,
         )

@@ -87,6 +87,10 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         there are no rounds, and none is written.
     checkpoint_every : float, default=60.0
         Seconds between two times that it is written.
+    n_jobs : int or None, default=None
+        Threads that share the samples, block by block; -1 is one a core. Matrix products then have
+        one thread each, and the model is the same to the last digit however many there are. None
+        leaves all to the threads of the matrix products.
     random_state : int, RandomState instance or None, default=None
         Seed of the search's starting points, and of what is held out.
     verbose : int, default=0

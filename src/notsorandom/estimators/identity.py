@@ -41,6 +41,8 @@ def identity_of(estimator: Any, free: Collection[str]) -> dict[str, str]:
     """An estimator's parameters, but for the free ones, and its data, in words."""
     parameters = estimator.get_params().items()
     told = {name: in_words(value) for name, value in parameters if name not in free}
+    # However many jobs there are, what they add up to is the same.
+    told["n_jobs"] = "None" if estimator.n_jobs is None else "some"
     return {"class": type(estimator).__name__} | told | estimator._fingerprint
 
 

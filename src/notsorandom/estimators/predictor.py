@@ -14,6 +14,7 @@ from notsorandom.estimators.features import FourierFeatures
 from notsorandom.game import Player
 from notsorandom.learning import DUALITY_GAP
 from notsorandom.linear import decide, solve_machines
+from notsorandom.parallel import working
 from notsorandom.progress import Progress
 from notsorandom.rows import FLOATS, Array, Rows
 
@@ -44,9 +45,11 @@ class FourierPredictor(FourierEstimator):
         """Values of the linear models, of shape (n_samples, n_tasks)."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
-        rows = Rows(self.kernel_.space.prepare(X))
-        features = self.kernel_.feature_map(rows.dtype)
-        # The features of a block are gone before the next: memory is not that of all of them.
-        return rows.map(
-            lambda block: decide(features(block), self.coef_, self.intercept_), self.kernel_.width
-        )
+        with working(self.n_jobs) as workers:
+            rows = Rows(self.kernel_.space.prepare(X), workers=workers)
+            features = self.kernel_.feature_map(rows.dtype)
+            # The features of a block are gone before the next: memory isn't that of all of them.
+            return rows.map(
+                lambda block: decide(features(block), self.coef_, self.intercept_),
+                self.kernel_.width,
+            )

@@ -19,6 +19,7 @@ from notsorandom.estimators.targets import (
 )
 from notsorandom.estimators.weights import check_sample_weight, class_factors
 from notsorandom.game import Player
+from notsorandom.parallel import Workers
 from notsorandom.rows import FLOATS, Array, Rows, dense
 from notsorandom.scoring import signs
 
@@ -84,7 +85,13 @@ class Reading:
 
 
 def read_data(
-    estimator: Any, space: Any, X: Any, y: Any, sample_weight: Any = None, first: bool = True
+    estimator: Any,
+    space: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    first: bool = True,
+    workers: Workers | None = None,
 ) -> Reading:
     """Check samples and targets; the first time, the estimator learns what targets there are.
 
@@ -138,7 +145,7 @@ def read_data(
             estimator.n_outputs_, estimator._flat = targets.shape[1], y.ndim == 1
         check_outputs(targets.shape[1], estimator.n_outputs_)
     column = None if weights is None or (weights == 1).all() else weights[:, None]
-    rows = Rows(space.prepare(X), column)
+    rows = Rows(space.prepare(X), column, workers)
     return Reading(rows, Player(loss, targets, column), places).settled()
 
 

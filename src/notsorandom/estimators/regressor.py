@@ -26,7 +26,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
     epsilon : float, default=0.1
         Residuals below cost nothing, with the second loss, in the targets' unit.
     smoothing, weighting, learning_rate, dynamics, reweight, early_stopping, validation_fraction, \
-    n_iter_no_change, tol, warm_start, checkpoint, checkpoint_every
+    n_iter_no_change, tol, warm_start, checkpoint, checkpoint_every, n_jobs
         As in :class:`FourierFeatures`.
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
@@ -80,6 +80,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         warm_start: bool = False,
         checkpoint: Any = None,
         checkpoint_every: float = 60.0,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -104,6 +105,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
             warm_start=warm_start,
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
+            n_jobs=n_jobs,
             random_state=random_state,
             verbose=verbose,
         )

@@ -49,6 +49,10 @@ def configured_game(estimator: Any) -> Game:
     check_number("validation_fraction", estimator.validation_fraction, above=0, below=1)
     check_number("n_iter_no_change", estimator.n_iter_no_change, above=0, integer=True)
     check_number("tol", estimator.tol, least=0)
+    if estimator.n_jobs is not None:
+        check_number("n_jobs", estimator.n_jobs, least=-(2**15), integer=True)
+        if estimator.n_jobs == 0:
+            raise ValueError("n_jobs=0 is not allowed: it must be None, an int > 0, or -1 for all.")
     check_number("checkpoint_every", estimator.checkpoint_every, least=0)
     check_checkpoint(estimator.checkpoint)
     if not isinstance(estimator.verbose, bool):

@@ -194,7 +194,8 @@ class Landscape:
         measure += (total - measure.sum(axis=0)) / n_rows
         return Landscape(
             self.space,
-            Rows(self.rows.array[chosen]),  # drawn by weight already
+            # Drawn by weight already.
+            replace(self.rows, array=self.rows.array[chosen], weights=None),
             measure.astype(self.rows.dtype),
             self.smoothing,
             self.phase,

@@ -1,0 +1,67 @@
+"""Several things at a time, and their results one after the other."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from joblib import effective_n_jobs
+from threadpoolctl import threadpool_limits
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, eq=False)
+class Workers:
+    """Threads that share some work.
+
+    Parameters
+    ----------
+    n_jobs : int
+    pool : Executor or None
+        None if there is but one.
+    """
+
+    n_jobs: int
+    pool: ThreadPoolExecutor | None
+
+    def each(self, function: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
+        """The function of each item, in the items' order; only a few are made ahead."""
+        if self.pool is None:
+            yield from map(function, items)
+            return
+        coming: deque[Future[Made]] = deque()
+        try:
+            for item in items:
+                coming.append(self.pool.submit(function, item))
+                if len(coming) > 2 * self.n_jobs:
+                    yield coming.popleft().result()
+            while coming:
+                yield coming.popleft().result()
+        finally:
+            for future in coming:  # nobody waits for those any more
+                future.cancel()
+
+
+@contextmanager
+def working(n_jobs: int | None) -> Iterator[Any]:
+    """Workers, for as long as they are needed; None if no number of them was asked for.
+
+    They are what the cores are shared among: matrix products shouldn't want them all as well, and
+    have one thread each, so that whatever the number of workers, results are the same.
+    """
+    if n_jobs is None:
+        yield None
+        return
+    number = int(effective_n_jobs(n_jobs))
+    with threadpool_limits(1, user_api="blas"):
+        if number == 1:
+            yield Workers(1, None)
+            return
+        with ThreadPoolExecutor(number) as pool:
+            yield Workers(number, pool)
