@@ -147,6 +147,10 @@ def test_features_made_anew_solve_the_same(rng, dtype, weighted, monkeypatch):
     for one, other in zip(held.gram(which, roots), made.gram(which, roots), strict=True):
         np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
     np.testing.assert_allclose(held.take(which), made.take(which), rtol=tolerance)
+    nobody = np.zeros(400, dtype=bool)
+    assert made.take(nobody).shape == held.take(nobody).shape == (0, 12)
+    for one, other in zip(held.gram(nobody, roots), made.gram(nobody, roots), strict=True):
+        np.testing.assert_array_equal(one, other)
     one, other = (solve_machine(design, player, 1e-3) for design in (held, made))
     assert other.gap <= 1e-3
     np.testing.assert_allclose(one.primal_value, other.primal_value, rtol=2e-3)

@@ -96,6 +96,8 @@ class Made:
 
     def take(self, which: Array) -> Array:
         """Features of the samples where the mask is true."""
+        if not which.any():
+            return np.empty((0, self.n_features), dtype=self.dtype)
         features: Array = self.rows.take(np.flatnonzero(which)).map(self._make())
         return features
 
@@ -106,6 +108,8 @@ class Made:
 
         def sums(X: Any, share: Array) -> tuple[Array, Array]:
             inside = share > 0
+            if not inside.any():
+                return np.zeros((self.n_features,) * 2), np.zeros(self.n_features)
             return products(make(X[inside]), share[inside])
 
         gram, totals = self.rows.add(sums, shares, width=2 * self.n_features)
