@@ -100,6 +100,12 @@ def test_results_come_in_order_and_few_are_made_ahead():
             assert len(started) <= place + 2 * 3 + 2
 
 
+def test_threads_mind_what_errors_are_to_be_ignored():
+    with working(2) as workers, np.errstate(divide="raise", over="ignore"):
+        found = list(workers.each(lambda number: np.geterr(), range(4)))
+    assert all(each["divide"] == "raise" and each["over"] == "ignore" for each in found)
+
+
 def test_an_error_is_raised_where_it_happened():
     def fail(number):
         if number == 5:

@@ -51,6 +51,9 @@ class LinearMachine:
         return (self.primal_value - self.dual_value) / max(self.primal_value, 1e-300)
 
 
+# Products with few rows are computed with what lies beside them in memory as well, which may raise
+# a flag though nothing comes of it.
+@np.errstate(invalid="ignore")
 def solve_machine(features: Array | Design, player: Player, tol: float) -> LinearMachine:
     r"""Minimise :math:`\tfrac12 |w|^2 + \sum_i \ell(t_i, \langle w, \phi_i\rangle + b)`.
 
@@ -264,6 +267,7 @@ def solve_machines(
     return coef, intercept, max(machine.gap for machine in machines)
 
 
+@np.errstate(invalid="ignore")
 def decide(features: Array, coef: Array, intercept: Array) -> Array:
     """Decision values of shape (n_samples, n_tasks), in the features' type."""
     return features @ coef.T.astype(features.dtype) + intercept.astype(features.dtype)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
 from joblib import effective_n_jobs
 from threadpoolctl import threadpool_limits
 
@@ -35,10 +36,16 @@ class Workers:
         if self.pool is None:
             yield from map(function, items)
             return
+        settings = np.geterr()  # which threads have of their own
+
+        def done(item: Item) -> Made:
+            with np.errstate(**settings):
+                return function(item)
+
         coming: deque[Future[Made]] = deque()
         try:
             for item in items:
-                coming.append(self.pool.submit(function, item))
+                coming.append(self.pool.submit(done, item))
                 if len(coming) > 2 * self.n_jobs:
                     yield coming.popleft().result()
             while coming:
