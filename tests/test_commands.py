@@ -545,7 +545,8 @@ class TestConvert:
 
     def test_to_arrays(self, run, folder, tmp_path):
         output = tmp_path / "m.npz"
-        run("convert", "iris.safetensors", "-o", str(output))
+        told = json.loads(run("convert", "iris.safetensors", "-o", str(output), "--json"))
+        assert told == {"output": str(output), "bytes": output.stat().st_size}
         with np.load(output, allow_pickle=False) as arrays:
             model = notsorandom.load(folder / "iris.safetensors")
             np.testing.assert_array_equal(arrays["coef_"], model.coef_)
@@ -555,7 +556,8 @@ class TestConvert:
 class TestReport:
     def test_a_page_of_a_model(self, run, folder, tmp_path):
         output = tmp_path / "page.html"
-        run("report", "iris.safetensors", "iris.csv", "-o", str(output))
+        told = run("report", "iris.safetensors", "iris.csv", "-o", str(output), "--json")
+        assert json.loads(told) == {"page": str(output)}
         held = describe(folder / "iris.safetensors")["metrics"]["held-out accuracy"]
         page = output.read_text()
         assert f'["test accuracy", "{held:.2%}"]' in page

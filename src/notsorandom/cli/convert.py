@@ -11,6 +11,7 @@ import numpy as np
 
 import notsorandom
 from notsorandom.cli.arguments import Commands, check_file
+from notsorandom.cli.telling import tell
 from notsorandom.files import write_whole
 from notsorandom.models.layout import KIND
 from notsorandom.tensors import TensorFile
@@ -29,6 +30,7 @@ def add_convert(commands: Commands) -> None:
     )
     convert.add_argument("model", type=Path, help="a .safetensors file of a model")
     convert.add_argument("-o", "--output", type=Path, required=True, help=".onnx or .npz")
+    convert.add_argument("--json", action="store_true", help="print what was done as JSON")
     convert.set_defaults(run=run_convert)
 
 
@@ -44,5 +46,5 @@ def run_convert(options: argparse.Namespace, parser: argparse.ArgumentParser) ->
             content = io.BytesIO()
             np.savez(content, **arrays, about=np.array(file.metadata[KIND]))
         write_whole(options.output, content.getvalue())
-    print(f"{options.output}: {options.output.stat().st_size:,} bytes")
+    tell({"output": str(options.output), "bytes": options.output.stat().st_size}, options.json)
     return 0

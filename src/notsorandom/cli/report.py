@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ def add_report(commands: Commands) -> None:
         default=Path("report.html"),
         help="where the page goes (default: %(default)s)",
     )
+    report.add_argument("--json", action="store_true", help="print where it is as JSON")
     report.set_defaults(run=run_report)
 
 
@@ -59,11 +61,12 @@ def run_report(options: argparse.Namespace, parser: argparse.ArgumentParser) -> 
 
         from notsorandom.experiments.report import write_run_report
 
-        print(write_run_report(options.what, options.output).resolve())
-        return 0
-    if options.data is None:
+        page = write_run_report(options.what, options.output)
+    elif options.data is None:
         parser.error("a model's page needs the data that it was fitted to: give a second file")
-    print(model_page(options).resolve())
+    else:
+        page = model_page(options)
+    print(json.dumps({"page": str(page.resolve())}) if options.json else page.resolve())
     return 0
 
 
