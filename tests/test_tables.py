@@ -5,6 +5,7 @@ import io
 import os
 import sys
 import threading
+import time
 import tracemalloc
 import zipfile
 
@@ -19,6 +20,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from notsorandom.files import whole_file
 from notsorandom.rows import stacked
 from notsorandom.tables import TableError, open_table, open_writer, read_whole
+from notsorandom.tables.ahead import ahead
 from notsorandom.tables.whole import feature_names
 
 NAMES = ["age", "height", "weight"]
@@ -387,7 +389,30 @@ def test_who_stops_early_leaves_nothing_running(frame, tmp_path, ending):
     next(blocks)
     assert threading.active_count() == before + 1
     blocks.close()
+    deadline = time.monotonic() + 30
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
     assert threading.active_count() == before
+
+
+def test_who_leaves_does_not_wait():
+    """It may be the garbage collector, in the very thread that would be waited for."""
+    go_on, closed = threading.Event(), threading.Event()
+
+    def items():
+        try:
+            yield 1
+            go_on.wait(30)
+            yield 2
+        finally:
+            closed.set()
+
+    blocks = ahead(items())
+    next(blocks)
+    blocks.close()
+    assert not closed.is_set()
+    go_on.set()
+    assert closed.wait(30)
 
 
 def test_large_groups_of_parquet_are_never_held_whole(tmp_path):

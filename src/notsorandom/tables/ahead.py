@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -14,11 +13,29 @@ Item = TypeVar("Item")
 AHEAD = 16
 
 
-def ahead(items: Generator[Item, None, None]) -> Iterator[Item]:
+def ahead(items: Generator[Item, None, None]) -> Generator[Item, None, None]:
     """The same items, made by a thread of their own, an error in its place among them."""
     end = object()
-    with closing(items), ThreadPoolExecutor(max_workers=1) as pool:
-        coming = deque(pool.submit(next, items, end) for _ in range(AHEAD))
+    waits = left = False
+
+    def following() -> Item | object:
+        if left:
+            items.close()
+            return end
+        return next(items, end)
+
+    pool = ThreadPoolExecutor(max_workers=1)
+    try:
+        coming = deque(pool.submit(following) for _ in range(AHEAD))
         while (item := coming.popleft().result()) is not end:
-            coming.append(pool.submit(next, items, end))
+            coming.append(pool.submit(following))
             yield item  # type: ignore[misc]
+        waits = True
+    except Exception:
+        waits = True
+        raise
+    finally:
+        # Who leaves in the middle may be the garbage collector, in a thread that holds a lock which
+        # the other needs to end: it mustn't wait.
+        left = True
+        pool.shutdown(wait=waits)

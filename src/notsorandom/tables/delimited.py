@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -96,13 +97,13 @@ class DelimitedTable(NamedTable):
             checks[target] = partial(target_fault, kind=kind, told=target_type is not None)
         others = list(dict.fromkeys(keep if target is None else [target, *keep]))
         done = 0
-        batches = ahead(self.batches(names, others, checks))
-        for X, columns in regrouped(batches, names, others, n_rows):
-            y = None if target is None else read_target(columns[target], kind)
-            if first_not_finite(X) is not None or (y is None and target is not None):
-                self.complain(checks, n_good=done)
-            yield Block(X, y, {name: columns[name] for name in keep}, done)
-            done += len(X)
+        with closing(ahead(self.batches(names, others, checks))) as batches:
+            for X, columns in regrouped(batches, names, others, n_rows):
+                y = None if target is None else read_target(columns[target], kind)
+                if first_not_finite(X) is not None or (y is None and target is not None):
+                    self.complain(checks, n_good=done)
+                yield Block(X, y, {name: columns[name] for name in keep}, done)
+                done += len(X)
 
     def target_kind(self, target: str) -> str:
         """What kind of target a column is, which takes a reading of it all."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -65,16 +66,17 @@ class ParquetTable(NamedTable):
         others = list(dict.fromkeys(keep if target is None else [target, *keep]))
         batches = self.batches(list(dict.fromkeys([*names, *others])))
         done = 0
-        for X, columns in regrouped(ahead(batches), names, others, n_rows):
-            place = first_not_finite(X)
-            if place is not None:
-                row, position = place
-                raise self.cell_error(names[position], done + row, X[row, position])
-            y = None
-            if target is not None:
-                y = self.target(target, columns[target], done, target_type)
-            yield Block(X, y, {name: columns[name] for name in keep}, done)
-            done += len(X)
+        with closing(ahead(batches)) as coming:
+            for X, columns in regrouped(coming, names, others, n_rows):
+                place = first_not_finite(X)
+                if place is not None:
+                    row, position = place
+                    raise self.cell_error(names[position], done + row, X[row, position])
+                y = None
+                if target is not None:
+                    y = self.target(target, columns[target], done, target_type)
+                yield Block(X, y, {name: columns[name] for name in keep}, done)
+                done += len(X)
 
     def batches(self, names: list[str]) -> Generator[Any, None, None]:
         """Some columns, in small batches."""
