@@ -16,8 +16,9 @@ def choose(rates, n_samples=2000, seed=0):
         assert not set(train) & set(test)
         return rng.uniform(size=len(test)) < rates[CANDIDATES.index(candidate)]
 
-    codes = np.arange(n_samples) % 2
-    return choose_smoothing(codes, np.ones(n_samples), errors, rng), asked
+    codes = (np.arange(n_samples) % 2)[smoothing.asked(n_samples, rng)]
+    chosen = choose_smoothing(codes, np.ones(len(codes)), errors, rng, n_samples=n_samples)
+    return chosen, asked
 
 
 @pytest.mark.parametrize("n_samples", [800, 2000])

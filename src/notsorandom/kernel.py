@@ -11,6 +11,7 @@ from scipy import sparse
 
 from notsorandom.design import MOST_BYTES, Design, Held, Made
 from notsorandom.game import GameResult
+from notsorandom.linear import decide
 from notsorandom.parameters import check_number
 from notsorandom.rows import Array, Rows
 
@@ -93,7 +94,15 @@ class LearnedKernel:
 
     def features_of(self, rows: Rows) -> Array:
         """Features of rows that are known to fit."""
-        return rows.map(self.feature_map(rows.dtype), self.width)
+        return rows.map(self.feature_map(rows.dtype), width=self.width)
+
+    def scores(self, rows: Rows, coef: Array, intercept: Array) -> Array:
+        """Values of linear models on the features, of shape (n_samples, n_tasks).
+
+        The features of a block are gone before the next: memory isn't that of all of them.
+        """
+        features = self.feature_map(rows.dtype)
+        return rows.map(lambda block: decide(features(block), coef, intercept), width=self.width)
 
     @property
     def width(self) -> int:

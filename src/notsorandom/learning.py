@@ -11,12 +11,12 @@ import numpy as np
 
 from notsorandom.game import Checkpoint, GameResult, Loss, Match, Player
 from notsorandom.kernel import LearnedKernel, normalized
-from notsorandom.linear import decide, solve_machines
+from notsorandom.linear import solve_machines
 from notsorandom.progress import Progress
 from notsorandom.reweight import reweighted, settle
 from notsorandom.rows import Array, Rows
-from notsorandom.scoring import mistakes, strata
-from notsorandom.smoothing import CANDIDATES, CLEARLY, choose_smoothing
+from notsorandom.scoring import mistakes, n_strata, strata
+from notsorandom.smoothing import CANDIDATES, CLEARLY, asked, choose_smoothing
 
 WEIGHTINGS: dict[str, Callable[[GameResult], Array]] = {
     "potential": lambda result: normalized(result.strengths),
@@ -126,23 +126,33 @@ class Game:
         """Compare the candidates by short games on a part of the data."""
         room = TRIAL_SIZE * self.space.n_columns(self.phase)
         seed = rng.integers(2**63)
+        chosen = asked(len(rows), rng)
+        few, pupils = rows.take(chosen), player.take(chosen)
         if self.dynamics == "primal_dual":
             room = n_components
-        elif self.space.resolve(rows, np.random.default_rng(seed)).kind == "finite":
+        elif self.space.resolve(few, np.random.default_rng(seed)).kind == "finite":
             room = sys.maxsize  # frequencies are found again there, and may come many together
         with Progress(len(CANDIDATES), "smoothing", shown=verbose > 0) as bar:
 
             def errors(train: Array, test: Array, smoothing: float) -> Array:
-                part, pupil = rows.take(train), player.take(train)
+                part, pupil = few.take(train), pupils.take(train)
                 # The same seed for all candidates: they differ by nothing else.
                 trial_rng = np.random.default_rng(seed)
                 result = self.play(part, pupil, room, smoothing, trial_rng, n_rounds=TRIAL_SIZE)
                 kernel = self.kernel(result, part, pupil)
                 coef, intercept, _ = solve_machines(kernel.features_of(part), pupil, TRIAL_GAP)
-                scores = decide(kernel.features_of(rows.take(test)), coef, intercept)
+                scores = kernel.scores(few.take(test), coef, intercept)
                 bar.update(CANDIDATES.index(smoothing) + 1)
-                return mistakes(player.take(test), scores)
+                return mistakes(pupils.take(test), scores)
 
             # Residuals tell more than wrong classes do.
             clearly = CLEARLY if player.loss.one_sided else 0.0
-            return choose_smoothing(strata(player), player.multiplicities, errors, rng, clearly)
+            return choose_smoothing(
+                strata(pupils),
+                pupils.multiplicities,
+                errors,
+                rng,
+                clearly,
+                n_strata(player),
+                len(rows),
+            )

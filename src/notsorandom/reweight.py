@@ -106,7 +106,7 @@ def settle(
     kernel = replace(kernel, scales=np.ones_like(kernel.scales))
     order = np.argsort(-weights, kind="stable")
     kernel = subset(kernel, weights, order)
-    share_at_zero, share_at_upper = player.shares(equilibrium.dual)
+    standing = player.standing(equilibrium.dual)
     dual = equilibrium.dual.astype(rows.dtype)
     # Of all kernels as they are, not of those that smoothing or want of room left.
     highest = space.supremum(rows, player.measure(dual), phase, math.inf, 0.0, 0.0, 0).bound
@@ -116,8 +116,8 @@ def settle(
         "potential": np.nan,
         "objective": equilibrium.lower,
         "lower": lower,
-        "share_at_zero": share_at_zero,
-        "share_at_upper": share_at_upper,
+        "share_at_zero": standing.at_zero,
+        "share_at_upper": standing.at_upper,
         "seconds": time.perf_counter() - began,
     }
     return GameResult(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,21 +20,27 @@ FLOATS = [np.float64, np.float32]
 # A block of this many bytes stays in cache between two uses of it.
 BLOCK_BYTES = 2**22
 # Below, the overhead of a block shows; above, so does the memory of what is computed from it.
-BLOCK_ROWS = (256, 8192)
+# Powers of two all: parts of the samples that are cut at multiples of the largest have the blocks
+# of the whole, and what adds up over them is the same.
+BLOCK_ROWS = (2**8, 2**13)
+# Without the samples, blocks of their values alone may be longer.
+BARE_ROWS = 2**16
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Samples in memory, only ever looked at a block of rows at a time.
+    """Samples, only ever looked at a block of rows at a time.
 
     Everything the game asks of its data is a sum over the samples, a value for each of them, or a
-    few of them: whoever can do :meth:`add`, :meth:`map` and :meth:`take` can hold the data.
+    few of them: whoever can do :meth:`each`, :meth:`map` and :meth:`take` can hold the data. Values
+    of the samples, such as dual variables, live with them as *columns*, which only rows look into:
+    what :meth:`map` makes, and all methods take.
 
     Parameters
     ----------
-    array : ndarray or sparse CSR array of shape (n_samples, n_features)
-        Blocks of a sparse array are sparse.
-    weights : ndarray of shape (n_samples, 1), optional
+    array : array-like or sparse CSR array of shape (n_samples, n_features)
+        In memory, or anything else that can be sliced; blocks of a sparse array are sparse.
+    weights : column of shape (n_samples, 1), optional
         How many samples each row stands for: positive, and all one if not given.
     workers : Workers, optional
         Who the blocks are shared among. What they make is added up in the order of the blocks, so
@@ -42,7 +48,7 @@ class Rows:
     """
 
     array: Any
-    weights: Array | None = None
+    weights: Any = None
     workers: Workers | None = None
 
     def __len__(self) -> int:
@@ -60,21 +66,11 @@ class Rows:
         return dtype
 
     @cached_property
-    def weight_column(self) -> Array:
-        """The weights, of shape (n_samples, 1), all one if none were given."""
-        return np.ones((len(self), 1), dtype=self.dtype) if self.weights is None else self.weights
+    def bare(self) -> Rows:
+        """The same without the samples, for what asks for their columns alone."""
+        return replace(self, array=np.empty((len(self), 0), dtype=self.dtype))
 
-    @cached_property
-    def total_weight(self) -> float:
-        """Samples, each as often as its weight says."""
-        return float(len(self) if self.weights is None else self.weights.sum(dtype=np.float64))
-
-    def square_of(self, measure: Array) -> float:
-        """Squares of a measure, summed over samples and tasks, were each sample a row."""
-        squares = np.square(measure, dtype=np.float64)
-        return float((squares if self.weights is None else squares / self.weights).sum())
-
-    def blocks(self, width: int = 0) -> Iterator[slice]:
+    def blocks(self, width: int = 0) -> Sequence[slice]:
         """Slices that cut the rows into blocks of bounded memory.
 
         `width` is how many numbers are computed from each row, if they are more than its own.
@@ -84,59 +80,149 @@ class Rows:
             held = self.array.nnz // max(1, len(self))
         row_bytes = max(1, held, width) * self.dtype.itemsize
         least, most = BLOCK_ROWS
-        step = max(least, min(most, BLOCK_BYTES // row_bytes))
-        return (slice(start, start + step) for start in range(0, len(self), step))
+        if self.n_features == 0:
+            most = BARE_ROWS
+        room = max(least, min(most, BLOCK_BYTES // row_bytes))
+        step = 1 << (room.bit_length() - 1)
+        return [slice(start, start + step) for start in range(0, len(self), step)]
 
-    def _each(
-        self, function: Callable[..., Any], *companions: Array, width: int = 0
+    # What a place to keep rows must know how to do.
+
+    def each(
+        self,
+        function: Callable[..., Any],
+        *columns: Any,
+        width: int = 0,
+        given: Sequence[Any] | None = None,
     ) -> Iterator[Any]:
-        """``function(block, *companion_blocks)`` of one block after the other."""
+        """``function(block, *column_blocks)`` of one block after the other.
 
-        def of(block: slice) -> Any:
-            return function(self.array[block], *(companion[block] for companion in companions))
+        Parameters
+        ----------
+        function : callable
+            It may be sent elsewhere, and should hold nothing that is as long as the samples.
+        *columns : columns
+            Cut into the same blocks.
+        width : int, default=0
+            Numbers that `function` holds for each row, if more than the row's own.
+        given : sequence, optional
+            Something for each block of :meth:`blocks`, which `function` takes last.
+        """
+
+        def of(item: tuple[slice, tuple[Any, ...]]) -> Any:
+            block, more = item
+            return function(self.array[block], *(column[block] for column in columns), *more)
 
         blocks = self.blocks(width)
-        return map(of, blocks) if self.workers is None else self.workers.each(of, blocks)
+        extras = [()] * len(blocks) if given is None else [(one,) for one in given]
+        return self._shared(of, list(zip(blocks, extras, strict=True)))
+
+    def _shared(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+        """The function of each item, by the workers if there is something to share."""
+        if self.workers is None or len(items) < 2:
+            return map(function, items)
+        return self.workers.each(function, items)
+
+    def map(self, function: Callable[..., Any], *columns: Any, width: int = 0) -> Any:
+        """The column of which ``function(block, *column_blocks)`` is a block; see :meth:`each`."""
+
+        def of(block: slice) -> Any:
+            return function(self.array[block], *(column[block] for column in columns))
+
+        first, *others = self.blocks(width)
+        head = of(first)
+        if sparse.issparse(head):
+            return sparse.vstack([head, *self._shared(of, others)], format="csr")
+        result = np.empty((len(self), *head.shape[1:]), dtype=head.dtype)
+        result[first] = head
+
+        def fill(block: slice) -> None:
+            result[block] = of(block)
+
+        for _ in self._shared(fill, others):
+            pass
+        return result
+
+    def take(self, indices: Array) -> Rows:
+        """The rows at `indices`, in memory."""
+        weights = None if self.weights is None else self.weights[indices]
+        return replace(self, array=self.array[indices], weights=weights)
+
+    def fetch(self, column: Any, indices: Array | None = None) -> Array:
+        """A column, or its values at some rows, as an array in memory."""
+        array: Array = column if indices is None else column[indices]
+        return array
+
+    def place(self, array: Array) -> Any:
+        """Values of the samples as a column."""
+        return array
+
+    # What follows from it.
 
     def add(
-        self, function: Callable[..., tuple[Array, ...]], *companions: Array, width: int = 0
+        self,
+        function: Callable[..., tuple[Any, ...]],
+        *columns: Any,
+        width: int = 0,
+        dtype: Any = None,
     ) -> tuple[Array, ...]:
-        """Sum of ``function(block, *companion_blocks)`` over the blocks.
+        """Sum of ``function(block, *column_blocks)`` over the blocks; see :meth:`each`.
 
         Parameters
         ----------
         function : callable returning a tuple of arrays
-        *companions : ndarrays with a row for each sample
-            Cut into the same blocks.
+        *columns : columns
         width : int, default=0
-            Numbers that `function` holds for each row, if more than the row's own.
+        dtype : data-type, optional
+            Of the sums, which are kept in float64 until they are whole; by default the rows' own.
 
         Returns
         -------
         tuple of ndarrays
-            In the rows' own type; the sums across blocks are kept in float64.
         """
         total: list[Array] | None = None
-        for parts in self._each(function, *companions, width=width):
+        for parts in self.each(function, *columns, width=width):
             if total is None:
-                total = [part.astype(np.float64) for part in parts]
+                total = [np.array(part, dtype=np.float64) for part in parts]
             else:
                 for running, part in zip(total, parts, strict=True):
                     running += part
         assert total is not None, "rows are never empty"
-        return tuple(part.astype(self.dtype) for part in total)
+        return tuple(part.astype(self.dtype if dtype is None else dtype) for part in total)
 
-    def map(self, function: Callable[[Any], Any], width: int = 0) -> Any:
-        """One row of ``function(block)`` for each sample; `width` as in :meth:`add`."""
-        parts = list(self._each(function, width=width))
-        return stacked(parts)
+    @property
+    def weighing(self) -> tuple[Any, ...]:
+        """The weights as a column to give along, or none."""
+        return () if self.weights is None else (self.weights,)
+
+    @cached_property
+    def total_weight(self) -> float:
+        """Samples, each as often as its weight says."""
+        if self.weights is None:
+            return float(len(self))
+        (total,) = self.bare.add(
+            lambda _, w: (w.sum(dtype=np.float64),), self.weights, dtype=np.float64
+        )
+        return float(total)
+
+    def square_of(self, measure: Any) -> float:
+        """Squares of a measure, summed over samples and tasks, were each sample a row."""
+
+        def squares(_: Any, a: Array, w: Any = 1) -> tuple[Array]:
+            return ((np.square(a, dtype=np.float64) / w).sum(),)
+
+        (total,) = self.bare.add(squares, measure, *self.weighing, dtype=np.float64)
+        return float(total)
 
     def mean(self) -> Array:
         """The mean of the samples."""
-        if self.weights is None:
-            (total,) = self.add(lambda X: (np.ravel(X.sum(axis=0, dtype=np.float64)),))
-        else:
-            (total,) = self.add(lambda X, w: (np.ravel(w.T @ X),), self.weights.astype(np.float64))
+
+        def sums(X: Any, w: Any = None) -> tuple[Array]:
+            if w is None:
+                return (np.ravel(X.sum(axis=0, dtype=np.float64)),)
+            return (np.ravel(w.astype(np.float64).T @ X),)
+
+        (total,) = self.add(sums, *self.weighing)
         return total / self.dtype.type(self.total_weight)
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> Array:
@@ -147,15 +233,56 @@ class Rows:
 
     def drawn(self, n_rows: int, rng: np.random.Generator) -> Array:
         """Indices of `n_rows` random samples, some more than once."""
-        if self.weights is None or np.ptp(self.weights) == 0:
+        if self.weights is None:
             return rng.integers(len(self), size=n_rows)
-        share = self.weights[:, 0].astype(np.float64)
-        return rng.choice(len(self), size=n_rows, p=share / share.sum())
+        ends = list(self.bare.each(lambda _, w: (w.min(), w.max()), self.weights))
+        if len(set(sum(ends, ()))) == 1:  # all weights are the same
+            return rng.integers(len(self), size=n_rows)
+        return self.drawn_by(lambda w: w[:, 0], self.weights, n_rows, rng)
 
-    def take(self, indices: Array) -> Rows:
-        """The rows at `indices`, as rows of their own."""
-        weights = None if self.weights is None else self.weights[indices]
-        return replace(self, array=self.array[indices], weights=weights)
+    def drawn_by(
+        self,
+        mass_of: Callable[[Array], Array],
+        column: Any,
+        n_rows: int,
+        rng: np.random.Generator,
+    ) -> Array:
+        """Indices of `n_rows` random samples, each as likely as its mass says.
+
+        Parameters
+        ----------
+        mass_of : callable
+            The samples' masses from a block of the column: not negative, not all of them zero.
+        column : column
+        n_rows : int
+        rng : numpy.random.Generator
+        """
+
+        def summed(_: Any, values: Array) -> tuple[int, float]:
+            return len(values), float(mass_of(values).astype(np.float64).sum())
+
+        def found(_: Any, values: Array, marks: Array) -> Array:
+            if len(marks) == 0:
+                return np.empty(0, dtype=np.int64)
+            sums = mass_of(values).astype(np.float64).cumsum()
+            return np.minimum(np.searchsorted(sums, marks, side="right"), len(sums) - 1)
+
+        counts, masses = zip(*self.each(summed, column), strict=True)
+        ends = np.cumsum(masses)
+        marks = rng.random(n_rows) * ends[-1]
+        last = max(number for number, mass in enumerate(masses) if mass > 0)
+        blocks = np.minimum(np.searchsorted(ends, marks, side="right"), last)
+        order = np.argsort(blocks, kind="stable")
+        places = np.split(order, np.searchsorted(blocks[order], np.arange(1, len(masses))))
+        before = ends - masses
+        given = [marks[where] - before[number] for number, where in enumerate(places)]
+        starts = np.cumsum(counts) - counts
+        indices = np.empty(n_rows, dtype=np.int64)
+        for start, where, inside in zip(
+            starts, places, self.each(found, column, given=given), strict=True
+        ):
+            indices[where] = start + inside
+        return indices
 
 
 def stacked(parts: list[Any]) -> Any:

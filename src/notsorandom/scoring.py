@@ -28,6 +28,11 @@ def strata(player: Player) -> Array:
     return np.zeros(len(player.targets), dtype=int)
 
 
+def n_strata(player: Player) -> int:
+    """How many of those there are."""
+    return max(2, player.n_tasks) if player.loss.one_sided else 1
+
+
 def mistakes(player: Player, scores: Array) -> Array:
     """How wrong each sample's scores are: a wrong class, or the squared residual."""
     if player.loss.one_sided:

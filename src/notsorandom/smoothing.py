@@ -25,39 +25,52 @@ CLEARLY = 2.0
 LEAST_MEMBERS = 8
 
 
+def asked(n_samples: int, rng: np.random.Generator) -> Array:
+    """Indices of the samples that the candidates are compared on, in random order."""
+    if n_samples <= MAX_ROWS:
+        return rng.permutation(n_samples)
+    return rng.choice(n_samples, size=MAX_ROWS, replace=False)
+
+
 def choose_smoothing(
     codes: Array,
     weights: Array,
     errors: Callable[[Array, Array, float], Array],
     rng: np.random.Generator,
     clearly: float = CLEARLY,
+    n_codes: int | None = None,
+    n_samples: int | None = None,
 ) -> float:
     """Compare the candidates on parts of the data that are held out.
 
     Parameters
     ----------
     codes, weights : ndarrays of shape (n_samples,)
-        As in :func:`notsorandom.splits.folds`.
+        As in :func:`notsorandom.splits.folds`, of the samples that are :func:`asked`.
     errors : callable
         ``errors(train, test, smoothing)`` learns on the `train` indices and returns, for each of
         the `test` indices, how wrong the prediction is.
     rng : numpy.random.Generator
     clearly : float
         Standard errors of the difference by which another must beat the first, of many samples.
+    n_codes, n_samples : int, optional
+        Of all samples, if those given are a part of them.
 
     Returns
     -------
     float
     """
-    chosen = rng.permutation(len(codes))[:MAX_ROWS]
-    if np.bincount(codes[chosen], minlength=codes.max() + 1).min() < LEAST_MEMBERS:
+    n_codes = int(codes.max()) + 1 if n_codes is None else n_codes
+    if np.bincount(codes, minlength=n_codes).min() < LEAST_MEMBERS:
         return CANDIDATES[0]
-    few = len(codes) <= FEW_SAMPLES
-    parts = folds(codes[chosen], weights[chosen], N_FOLDS if few else 2, rng)
-    splits = [(chosen[parts != part], chosen[parts == part]) for part in np.unique(parts)]
+    few = (len(codes) if n_samples is None else n_samples) <= FEW_SAMPLES
+    parts = folds(codes, weights, N_FOLDS if few else 2, rng)
+    splits = [
+        (np.flatnonzero(parts != part), np.flatnonzero(parts == part)) for part in np.unique(parts)
+    ]
     if not few:
         del splits[1:]
-    if any(len(np.unique(codes[train])) < codes.max() + 1 for train, _ in splits):
+    if any(len(np.unique(codes[train])) < n_codes for train, _ in splits):
         return CANDIDATES[0]  # nearly all weight of a class is on one sample
     counts = np.concatenate([weights[test] for _, test in splits]).astype(np.float64)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from notsorandom.game import GameResult, Match, Player
 from notsorandom.kernel import LearnedKernel
-from notsorandom.linear import decide, solve_machines
+from notsorandom.linear import solve_machines
 from notsorandom.rows import Rows
 from notsorandom.scoring import loss, score
 
@@ -96,7 +96,7 @@ class Validation:
         kernel, (rows, player) = self.kernel_of(result), self.played
         coef, intercept, _ = solve_machines(kernel.design(rows), player, GAP)
         held_rows, held_player = self.held
-        values = decide(kernel.features_of(held_rows), coef, intercept)
+        values = kernel.scores(held_rows, coef, intercept)
         self.sizes.append(kernel.n_components)
         self.losses.append(loss(held_player, values))
         self.scores.append(score(held_player, values))

@@ -158,10 +158,8 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         before = copy.copy(self)
         for name in (*LEARNED, "_paused"):
             self.__dict__.pop(name, None)
-        reading = played = read_data(self, game.space, X, y, sample_weight, workers=workers)
-        self._fingerprint = fingerprint(
-            reading.rows, reading.player.targets, reading.player.multiplicities
-        )
+        reading = played = self._read(game.space, X, y, sample_weight, workers)
+        self._fingerprint = fingerprint(reading.rows, reading.player.targets)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         file = None if self.checkpoint is None else CheckpointFile(self)
         saved = None if file is None else file.read()  # what a fit that was killed left there
@@ -179,7 +177,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         n_components = most_components(self)
         start: Checkpoint | None = None
         if file is not None and saved is not None:
-            start = file.checked(saved, played.player.targets.shape)
+            start = file.checked(saved, played.player.targets.shape).placed(played.rows)
             self.smoothing_ = saved.smoothing
             if validation is not None and saved.validation is not None:
                 validation.restore(saved.validation)
@@ -194,7 +192,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
 
         def state(match: Match) -> Saved:
             seen = None if validation is None else validation.state()
-            return Saved(seed, self.smoothing_, match.here(), seen)
+            return Saved(seed, self.smoothing_, match.here().fetched(played.rows), seen)
 
         def watch(match: Match) -> bool:
             told = tasks.features_found(
@@ -228,6 +226,12 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         tasks.end(lambda: dict(vars(self)))
         if file is not None:
             file.done()
+
+    def _read(
+        self, space: Any, X: Any, y: Any, sample_weight: Any, workers: Workers | None
+    ) -> Reading:
+        """Samples and targets as the game takes them, checked."""
+        return read_data(self, space, X, y, sample_weight, workers=workers)
 
     def _take(self, result: GameResult, kernel: LearnedKernel, played: Reading) -> None:
         """Keep what a game taught."""
@@ -295,7 +299,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         if bandwidth is not None:
             check_number("bandwidth", bandwidth, above=0)
         duals, played = [], None
-        if hasattr(self, "dual_") and len(self.dual_) == len(reading.places):
+        if hasattr(self, "dual_") and len(self.dual_) == reading.n_given:
             duals = [
                 ("the last dual", reading.gathered(self.dual_)),
                 ("the average dual", reading.gathered(self.average_dual_)),
@@ -423,9 +427,9 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
     def _played_data(self, X: Any, y: Any) -> tuple[Rows, Player]:
         """Those of them that the game was played on."""
         reading = self._training_data(X, y)
-        if len(reading.places) != self.n_samples_fit_:
+        if reading.n_given != self.n_samples_fit_:
             raise ValueError(
-                f"X has {len(reading.places)} samples, but the game was played on "
+                f"X has {reading.n_given} samples, but the game was played on "
                 f"{self.n_samples_fit_}: give the training data."
             )
         if self._held_out is not None:

@@ -15,15 +15,19 @@ from notsorandom.rows import Rows
 DATA = ("X", "y", "sample weights")
 
 
-def fingerprint(rows: Rows, *companions: Any) -> dict[str, str]:
+def fingerprint(rows: Rows, targets: Any) -> dict[str, str]:
     """Digests of samples, targets and weights, by name: the same for the same data."""
-    X = rows.array
-    samples: tuple[Any, ...] = (X,)
-    if sparse.issparse(X):
-        samples = (np.array(X.shape), X.data, X.indices, X.indptr)
+
+    def of_block(X: Any, *columns: Any) -> tuple[str, ...]:
+        samples: tuple[Any, ...] = (X,)
+        if sparse.issparse(X):
+            samples = (np.array(X.shape), X.data, X.indices, X.indptr)
+        return digest(*samples), digest(columns[0]), digest(*columns[1:])
+
+    columns = zip(*rows.each(of_block, targets, *rows.weighing), strict=True)
     return {
-        name: digest(*arrays)
-        for name, arrays in zip(DATA, [samples, *((each,) for each in companions)], strict=True)
+        name: digest(np.frombuffer("".join(parts).encode(), dtype=np.uint8))
+        for name, parts in zip(DATA, columns, strict=True)
     }
 
 

@@ -13,7 +13,7 @@ from notsorandom.estimators.callbacks import CALLBACK_FRAMES
 from notsorandom.estimators.features import FourierFeatures
 from notsorandom.game import Player
 from notsorandom.learning import DUALITY_GAP
-from notsorandom.linear import decide, solve_machines
+from notsorandom.linear import solve_machines
 from notsorandom.parallel import working
 from notsorandom.progress import Progress
 from notsorandom.rows import FLOATS, Array, Rows
@@ -47,9 +47,4 @@ class FourierPredictor(FourierEstimator):
         X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
         with working(self.n_jobs) as workers:
             rows = Rows(self.kernel_.space.prepare(X), workers=workers)
-            features = self.kernel_.feature_map(rows.dtype)
-            # The features of a block are gone before the next: memory isn't that of all of them.
-            return rows.map(
-                lambda block: decide(features(block), self.coef_, self.intercept_),
-                self.kernel_.width,
-            )
+            return self.kernel_.scores(rows, self.coef_, self.intercept_)

@@ -38,32 +38,45 @@ class Reading:
     ----------
     rows : Rows
     player : Player
-    places : ndarray of shape (n_given,)
-        Where each row that was given is among these; -1 if it is not.
+    places : ndarray of shape (n_given,), optional
+        Where each row that was given is among these; -1 if it is not. By default in its own place.
     """
 
     rows: Rows
     player: Player
-    places: Array
+    places: Array | None = None
 
     @property
     def pair(self) -> tuple[Rows, Player]:
         """Samples and dual player."""
         return self.rows, self.player
 
+    @property
+    def n_given(self) -> int:
+        """How many rows were given."""
+        return len(self.rows) if self.places is None else len(self.places)
+
+    def _moved(self, places: Array) -> Array:
+        """Where each row that was given is, once these samples are at new places."""
+        return places if self.places is None else np.append(places, -1)[self.places]
+
     def take(self, kept: Array) -> Reading:
         """Only those where the mask is true."""
-        moved = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
+        moved = self._moved(np.where(kept, np.cumsum(kept) - 1, -1))
         chosen = np.flatnonzero(kept)
-        return Reading(self.rows.take(chosen), self.player.take(chosen), moved[self.places])
+        return Reading(self.rows.take(chosen), self.player.take(chosen), moved)
 
-    def spread(self, values: Array) -> Array:
+    def spread(self, column: Any) -> Array:
         """Values of these samples for the rows that were given; zero for those left out."""
-        padded = np.concatenate([values, np.zeros_like(values[:1])])
-        return padded[self.places]
+        values = self.rows.fetch(column)
+        if self.places is None:
+            return values
+        return np.concatenate([values, np.zeros_like(values[:1])])[self.places]
 
     def gathered(self, values: Array) -> Array:
         """Values of the rows that were given for these samples."""
+        if self.places is None:
+            return values
         present = np.flatnonzero(self.places >= 0)
         result = np.empty((len(self.rows), *values.shape[1:]), dtype=values.dtype)
         result[self.places[present]] = values[present]
@@ -80,7 +93,7 @@ class Reading:
         return Reading(
             replace(rows.take(first), weights=weights),
             replace(player.take(first), weights=weights),
-            np.append(which, -1)[self.places],
+            self._moved(which),
         )
 
 
@@ -123,19 +136,26 @@ def read_data(
     weights = estimator._weights
     if weights is not None and len(weights) != X.shape[0]:
         weights = None  # other samples than at fit
-    places = np.arange(X.shape[0])
-    if weights is not None:
+    places = None
+    if weights is not None and not (weights > 0).all():
         kept = np.flatnonzero(weights > 0)
         places = np.where(weights > 0, np.cumsum(weights > 0) - 1, -1)
         X, y, weights = X[kept], y[kept], weights[kept]
+    rows = Rows(X, workers=workers)
     if of_classes:
-        classes, codes = np.unique(y, return_inverse=True)
+        classes = np.unique(y)
         if first:
             estimator.classes_ = classes
         check_classes(type(estimator).__name__, classes, estimator.classes_)
-        targets = signs(codes, len(classes), X.dtype)
-        factors = class_factors(estimator.class_weight, classes, codes, weights, X.dtype)
-        if factors is not None:
+        dtype = X.dtype
+
+        def labels(_: Any, part: Any) -> Array:
+            return signs(np.searchsorted(classes, part), len(classes), dtype)
+
+        targets = rows.bare.map(labels, y)
+        if estimator.class_weight is not None:
+            codes = np.searchsorted(classes, y)
+            factors = class_factors(estimator.class_weight, classes, codes, weights, X.dtype)
             weights = factors if weights is None else weights * factors
     else:
         with np.errstate(over="ignore"):
@@ -146,7 +166,7 @@ def read_data(
         check_outputs(targets.shape[1], estimator.n_outputs_)
     column = None if weights is None or (weights == 1).all() else weights[:, None]
     rows = Rows(space.prepare(X), column, workers)
-    return Reading(rows, Player(loss, targets, column), places).settled()
+    return Reading(rows, Player(loss, targets, column, rows), places).settled()
 
 
 def distinct(X: Any, targets: Array) -> tuple[Array, Array]:

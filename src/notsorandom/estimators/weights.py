@@ -53,12 +53,12 @@ def check_sample_weight(sample_weight: Any, n_samples: int, dtype: Any) -> Array
 
 def class_factors(
     class_weight: Any, classes: Array, codes: Array, weights: Array | None, dtype: Any
-) -> Array | None:
-    """Factors of the samples' weights by their class, or None if all are one.
+) -> Array:
+    """Factors of the samples' weights by their class.
 
     Parameters
     ----------
-    class_weight : None, "balanced" or dict of class to number
+    class_weight : "balanced" or dict of class to number
         ``"balanced"`` gives all classes the same total weight.
     classes, codes : ndarrays
         The classes, and which of them each sample is.
@@ -66,8 +66,6 @@ def class_factors(
         Of the samples.
     dtype : data-type
     """
-    if class_weight is None:
-        return None
     if isinstance(class_weight, str) and class_weight == "balanced":
         totals = np.bincount(codes, weights=weights, minlength=len(classes))
         return (totals.sum() / (len(classes) * totals))[codes].astype(dtype)

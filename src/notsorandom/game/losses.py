@@ -55,6 +55,15 @@ class Loss:
             return np.full_like(targets, -side), np.full_like(targets, side)
         return np.where(targets > 0, zero, -side), np.where(targets > 0, side, zero)
 
+    def slope(self, targets: Array, dual: Array, response: Array) -> Array:
+        """Slope of the dual objective in each variable, a kernel having answered them."""
+        slope = targets - response
+        if self.epsilon:
+            slope -= dual.dtype.type(self.epsilon) * np.sign(dual)
+        if self.curvature:
+            slope -= dual.dtype.type(self.curvature) * dual
+        return slope
+
     def answer(self, residuals: Array, low: Array, high: Array, curvature: float) -> Array:
         """The dual variables at which the loss's maximum is reached, for a positive curvature."""
         if self.epsilon:

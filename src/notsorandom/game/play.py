@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from copy import copy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -200,6 +200,14 @@ class Checkpoint:
     plays: int
     flat: bool
 
+    def fetched(self, rows: Rows) -> Checkpoint:
+        """The same with its columns in memory."""
+        return replace(self, dual=rows.fetch(self.dual), dual_total=rows.fetch(self.dual_total))
+
+    def placed(self, rows: Rows) -> Checkpoint:
+        """The same with its columns where the rows are."""
+        return replace(self, dual=rows.place(self.dual), dual_total=rows.place(self.dual_total))
+
     def state(self) -> dict[str, Any]:
         """The same in plain values and arrays, of which files can be made."""
         return vars(self) | {
@@ -321,7 +329,8 @@ class Match:
             self.space = space.resolve(rows, rng)
             dual = player.first(self.project_dual)
             found = Found(merging=self.space.kind == "finite")
-            checkpoint = self._checkpoint(found, [], dual, np.zeros_like(dual), 0, True)
+            nothing = rows.bare.map(lambda _, a: np.zeros_like(a), dual)
+            checkpoint = self._checkpoint(found, [], dual, nothing, 0, True)
         elif checkpoint.history:
             self.began -= checkpoint.history[-1]["seconds"]
         self.last, self.cramped = checkpoint, False
@@ -389,7 +398,7 @@ class Match:
         )
         n_peaks = plays = len(peaks)
         if self.learning_rate == "auto":
-            rate = shrinkage(dual.shape[1])
+            rate = shrinkage(player.n_tasks)
             rate *= space.n_columns(phase)  # a column's mean square is one over that
         elif self.learning_rate == "theory":
             rate, plays = player.theory_rate(len(self.history) + 1, self.bound), 1
@@ -403,21 +412,23 @@ class Match:
         largest = space.largest_potential(rows, measure, phase)
         rounding = ROUNDING * float(np.finfo(rows.dtype).eps) ** 2
         self.flat = self.flat and bool(potentials.max() <= rounding * largest)
-        share_at_zero, share_at_upper = player.shares(dual)
+        standing = player.standing(dual)
         record = Round(
             n_frequencies=len(self.found),
             potential=float(potentials[0]) / largest if largest else 0.0,
-            objective=player.objective(dual, float(potentials.mean())),
-            lower=player.best_multiple(dual, highest),
-            share_at_zero=share_at_zero,
-            share_at_upper=share_at_upper,
+            objective=standing.objective(float(potentials.mean())),
+            lower=standing.best_multiple(highest),
+            share_at_zero=standing.at_zero,
+            share_at_upper=standing.at_upper,
             plays=plays,
             step=step / plays,
             seconds=time.perf_counter() - self.began,
         )
         self.history.append(asdict(record))
         self.plays += plays
-        self.dual_total = self.dual_total + dual.dtype.type(plays) * dual
+        self.dual_total = rows.bare.map(
+            lambda _, total, a: total + a.dtype.type(plays) * a, self.dual_total, dual
+        )
         coefficients = alignment * scales[:, None, None] / n_peaks
         response = respond(rows, space, phase, peaks.frequencies, phases, coefficients)
         self.dual = player.following(dual, response, step, self.project_dual)
@@ -427,6 +438,7 @@ class Match:
         """What came of the rounds so far."""
         found = self.found
         weights = np.array(found.weights)
+        plays = self.player.dtype.type(self.plays)
         return GameResult(
             space=self.space,
             frequencies=np.array(found.frequencies),
@@ -435,7 +447,7 @@ class Match:
             strengths=np.array(found.strengths),
             weights=weights / weights.sum(),
             dual=self.dual,
-            average_dual=self.dual_total / self.dual.dtype.type(self.plays),
+            average_dual=self.rows.bare.map(lambda _, total: total / plays, self.dual_total),
             history=in_columns(self.history),
             status="flat" if self.flat else "complete",
             checkpoint=self.last,

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from notsorandom.parameters import check_choice, check_number
 from notsorandom.rows import Array, Rows, dense, lengths
-from notsorandom.spaces.landscape import kernel_potentials, potential_of
+from notsorandom.spaces.landscape import kernel_potentials, mass_of, potential_of
 from notsorandom.spaces.supremum import Supremum, concentration_sample_size, largest_in_ball
 
 # Pairs of rows whose distances give the median: its standard error is then a few percent, and
@@ -293,10 +293,12 @@ class Euclidean(BaseEstimator):
     def radius(self, rows: Rows) -> float:
         """The farthest that a sample is from the centre."""
         center = np.asarray(self.center, dtype=np.float64)
-        squares = rows.map(
-            lambda X: np.square(lengths(X), dtype=np.float64) - 2 * (X @ center) + center @ center
-        )
-        return math.sqrt(max(0.0, float(squares.max())))
+
+        def farthest(X: Any) -> float:
+            squares = np.square(lengths(X), dtype=np.float64) - 2 * (X @ center)
+            return float((squares + center @ center).max())
+
+        return math.sqrt(max(0.0, *rows.each(farthest)))
 
     def n_features(self, frequencies: Array) -> int:
         """Number of columns of the samples that the frequencies are for."""
@@ -308,7 +310,7 @@ class Euclidean(BaseEstimator):
 
     def largest_potential(self, rows: Rows, measure: Array, phase: str) -> float:
         """Potential of samples that are all at the crests and troughs of one wave."""
-        mass = np.abs(measure).sum(axis=0, dtype=np.float64)  # (n_tasks,)
+        mass = mass_of(rows, measure)
         return self.bound(0, phase) * float(mass @ mass)
 
     def alignment(self, amplitudes: Array, phases: Array, phase: str) -> Array:
@@ -332,9 +334,11 @@ def median_distance(rows: Rows, rng: np.random.Generator) -> float:
     points are equal, any length will do, and it is 1.
     """
     left, right = rows.drawn(N_PAIRS, rng), rows.drawn(N_PAIRS, rng)
-    distances = lengths(rows.array[left] - rows.array[right].astype(np.float64))
+    distances = lengths(rows.take(left).array - rows.take(right).array.astype(np.float64))
     if not distances.any():  # almost all points are equal: look for those that are not
-        origin = rows.array[:1].astype(np.float64)
-        distances = rows.map(lambda X: lengths(X - origin[np.zeros(X.shape[0], dtype=int)]))
+        origin = rows.take(np.array([0])).array.astype(np.float64)
+        distances = rows.fetch(
+            rows.map(lambda X: lengths(X - origin[np.zeros(X.shape[0], dtype=int)]))
+        )
     apart = distances[distances > 0]
     return float(np.median(apart)) if len(apart) else 1.0

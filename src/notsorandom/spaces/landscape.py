@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,19 @@ SINGLE_REACH = (1e-37, 1e37)
 def potential_of(amplitudes: Array) -> Array:
     """Potential of each frequency from the transform: the sum of squares over the tasks."""
     return (amplitudes * amplitudes).sum(axis=(0, 1))
+
+
+def masses(measure: Array) -> Array:
+    """Of each sample, the sum of a measure's absolute values over the tasks; never zero."""
+    return np.abs(measure).sum(axis=1, dtype=np.float64) + np.finfo(float).tiny
+
+
+def mass_of(rows: Rows, measure: Any) -> Array:
+    """Of each task, the sum of a measure's absolute values, in float64."""
+    (mass,) = rows.bare.add(
+        lambda _, a: (np.abs(a).sum(axis=0, dtype=np.float64),), measure, dtype=np.float64
+    )
+    return mass
 
 
 def kernel_potentials(space: Any, amplitudes: Array, phase: str) -> Array:
@@ -102,7 +116,7 @@ class Landscape:
     ----------
     space : a space, resolved
     rows : Rows
-    measure : ndarray of shape (n_samples, n_tasks)
+    measure : column of shape (n_samples, n_tasks)
     smoothing : float
         As a fraction of the space's scale.
     phase : {"aligned", "paired"}
@@ -110,9 +124,14 @@ class Landscape:
 
     space: Any
     rows: Rows
-    measure: Array
+    measure: Any
     smoothing: float
     phase: str = "aligned"
+
+    @cached_property
+    def mass(self) -> Array:
+        """Of each task, the sum of the measure's absolute values, in float64."""
+        return mass_of(self.rows, self.measure)
 
     def at(self, frequencies: Array) -> Points:
         """Height, slope and transform at the frequencies of a continuous space."""
@@ -156,8 +175,7 @@ class Landscape:
     def _floor(self) -> Any:
         """Potential below which rounding alone leaves nothing to see."""
         dtype = self.rows.dtype.type
-        mass = np.finfo(dtype).eps * np.abs(self.measure).sum(dtype=np.float64)
-        return dtype(mass**2) + np.finfo(dtype).tiny
+        return dtype((np.finfo(dtype).eps * self.mass.sum()) ** 2) + np.finfo(dtype).tiny
 
     def require(self, kind: str, search: Any, instead: str) -> None:
         """Raise ValueError unless the space is of the kind that the search needs."""
@@ -186,16 +204,17 @@ class Landscape:
         Samples are drawn by their share of the measure and weighted by its inverse, so that few of
         them stand for it well; what then is left of each task's total mass is taken away again.
         """
-        mass = np.abs(self.measure).sum(axis=1, dtype=np.float64) + np.finfo(float).tiny
-        share = mass / mass.sum()
-        chosen = np.sort(rng.choice(len(share), size=n_rows, p=share))
-        measure = self.measure[chosen] / (n_rows * share[chosen, None])
-        total = self.measure.sum(axis=0, dtype=np.float64)
+        chosen = np.sort(self.rows.drawn_by(masses, self.measure, n_rows, rng))
+        seen = self.rows.fetch(self.measure, chosen)
+        mass = masses(seen)
+        measure = seen * (self.mass.sum() / (n_rows * mass))[:, None]
+        (total,) = self.rows.bare.add(
+            lambda _, a: (a.sum(axis=0, dtype=np.float64),), self.measure, dtype=np.float64
+        )
         measure += (total - measure.sum(axis=0)) / n_rows
         return Landscape(
             self.space,
-            # Drawn by weight already.
-            replace(self.rows, array=self.rows.array[chosen], weights=None),
+            replace(self.rows.take(chosen), weights=None),  # drawn by weight already
             measure.astype(self.rows.dtype),
             self.smoothing,
             self.phase,

@@ -104,19 +104,18 @@ class ZonalSphere(Spherical):
         """
         poles, degrees = poles_and_degrees(frequencies)
 
-        def moments(X: Array, weights: Array) -> tuple[Array, ...]:
+        def moments(X: Array, weights: Any = None) -> tuple[Array, ...]:
             cosines = X @ poles.T
             values = zonal(cosines, degrees, X.shape[1])
             slopes = zonal_slopes(cosines, degrees, X.shape[1])
-            slopes *= weights
+            if weights is not None:
+                slopes *= weights
             pull = slopes.T @ X
             slopes *= values
             return *weighted_moments(values, weights), pull, slopes.T @ X
 
         count = rows.total_weight
-        total, squares, pull, half = rows.add(
-            moments, rows.weight_column, width=4 * len(frequencies)
-        )
+        total, squares, pull, half = rows.add(moments, *rows.weighing, width=4 * len(frequencies))
         mean = total / rows.dtype.type(count)
         noise = (smoothing * self.scale) ** 2 * degrees * (degrees + rows.n_features - 2)
         variance = variance_of(total, squares, count) + noise.astype(rows.dtype)
@@ -179,10 +178,10 @@ class ZonalSphere(Spherical):
         """Factors of the features: one over their standard deviation."""
         poles, degrees = poles_and_degrees(frequencies)
 
-        def moments(X: Array, weights: Array) -> tuple[Array, ...]:
+        def moments(X: Array, weights: Any = None) -> tuple[Array, ...]:
             return weighted_moments(zonal(X @ poles.T, degrees, X.shape[1]), weights)
 
-        total, squares = rows.add(moments, rows.weight_column, width=3 * len(frequencies))
+        total, squares = rows.add(moments, *rows.weighing, width=3 * len(frequencies))
         return 1 / np.sqrt(variance_of(total, squares, rows.total_weight))
 
     def features(self, X: Array, frequencies: Array, phases: Array, phase: str) -> Array:
@@ -255,9 +254,9 @@ def highest_degree(n_features: int, dtype: Any) -> int:
     return degree
 
 
-def weighted_moments(values: Array, weights: Array) -> tuple[Array, Array]:
+def weighted_moments(values: Array, weights: Any = None) -> tuple[Array, Array]:
     """Sums of the columns, and of their squares."""
-    weight = weights[:, 0]
+    weight = np.ones(len(values), dtype=values.dtype) if weights is None else weights[:, 0]
     return weight @ values, np.einsum("i,ij,ij->j", weight, values, values)
 
 
