@@ -23,6 +23,8 @@ BLOCK_BYTES = 2**22
 # Powers of two all: parts of the samples that are cut at multiples of the largest have the blocks
 # of the whole, and what adds up over them is the same.
 BLOCK_ROWS = (2**8, 2**13)
+# Blocks that are longer than this are cut until there are so many for workers to share.
+SHARED_ROWS, FEW_BLOCKS = 2**10, 4
 # Without the samples, blocks of their values alone may be longer.
 BARE_ROWS = 2**16
 
@@ -82,6 +84,7 @@ class Rows:
         least, most = BLOCK_ROWS
         if self.n_features == 0:
             most = BARE_ROWS
+        most = min(most, max(SHARED_ROWS, len(self) // FEW_BLOCKS))
         room = max(least, min(most, BLOCK_BYTES // row_bytes))
         step = 1 << (room.bit_length() - 1)
         return [slice(start, start + step) for start in range(0, len(self), step)]

@@ -50,9 +50,11 @@ class Loss:
     def box(self, targets: Array) -> tuple[Array, Array]:
         """Least and largest dual variables, in the targets' shape and type."""
         side = targets.dtype.type(self.upper)
-        zero = targets.dtype.type(0)
         if not self.one_sided:
             return np.full_like(targets, -side), np.full_like(targets, side)
+        if math.isfinite(side):  # several times as fast as a choice
+            return -side * (targets <= 0), side * (targets > 0)
+        zero = targets.dtype.type(0)
         return np.where(targets > 0, zero, -side), np.where(targets > 0, side, zero)
 
     def slope(self, targets: Array, dual: Array, response: Array) -> Array:
