@@ -5,12 +5,13 @@ import time
 
 import numpy as np
 import pytest
+from joblib import Parallel, cpu_count, delayed
 from scipy import sparse
 from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_info
 
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
-from notsorandom.parallel import working
+from notsorandom.parallel import number_of_workers, working
 from notsorandom.rows import Rows
 
 
@@ -128,6 +129,14 @@ def test_matrix_products_have_one_thread_each():
         assert workers is None
         assert threads() == before
     assert threads() == before
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_parallel_work_inside_other_parallel_work_takes_no_more_cores(backend, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    inside = Parallel(n_jobs=2, backend=backend)(delayed(number_of_workers)(8) for _ in range(2))
+    assert max(inside) <= max(1, cpu_count() // 2)
+    assert number_of_workers(8) == 8
 
 
 def test_inside_a_grid_search(data):

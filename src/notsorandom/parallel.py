@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
+from joblib.parallel import get_active_backend
 from threadpoolctl import threadpool_limits
 
 Item = TypeVar("Item")
@@ -55,6 +57,15 @@ class Workers:
                 future.cancel()
 
 
+def number_of_workers(n_jobs: int) -> int:
+    """How many are asked for, or, inside other parallel work, what that leaves for each of it."""
+    number = int(effective_n_jobs(n_jobs))
+    backend, _ = get_active_backend()
+    if not backend.nesting_level:
+        return number
+    return min(number, int(os.environ.get("OMP_NUM_THREADS", 1)))  # which joblib sets there
+
+
 @contextmanager
 def working(n_jobs: int | None) -> Iterator[Any]:
     """Workers, for as long as they are needed; None if no number of them was asked for.
@@ -65,7 +76,7 @@ def working(n_jobs: int | None) -> Iterator[Any]:
     if n_jobs is None:
         yield None
         return
-    number = int(effective_n_jobs(n_jobs))
+    number = number_of_workers(n_jobs)
     with threadpool_limits(1, user_api="blas"):
         if number == 1:
             yield Workers(1, None)
