@@ -138,7 +138,7 @@ def mapped(n_rows: int) -> None:
 
 def everything(path: Path) -> None:
     """All sweeps, into a file."""
-    sweeps = {}
+    sweeps: dict[str, list[dict[str, Any]]] = {}
     for name, values in SWEEPS.items():
         sweeps[name] = []
         for value in values:
