@@ -59,22 +59,32 @@ class TestRows:
         """So that neither blocks nor the place of the rows change what is drawn."""
         column = np.random.default_rng(1).exponential(size=(100, 2))
         share = column.sum(axis=1) / column.sum()
-        drawn = data.drawn_by(lambda a: a.sum(axis=1), column, 5000, np.random.default_rng(2))
-        expected = np.random.default_rng(2).choice(100, size=5000, p=share)
-        np.testing.assert_array_equal(drawn, expected)
+        masses = [part.sum() for part in data.each(lambda _, a: a, column)]
+        marks = np.sort(np.random.default_rng(2).random(5000))
+        drawn, values = data.picked(lambda a: a.sum(axis=1), column, masses, marks)
+        expected = np.sort(np.random.default_rng(2).choice(100, size=5000, p=share))
+        np.testing.assert_array_equal(drawn.array, data.array[expected])
+        np.testing.assert_array_equal(values, column[expected])
+        assert drawn.weights is None
 
     def test_what_has_no_mass_is_never_drawn(self, cut, data, rng):
         column = np.zeros((100, 1))
         column[[3, 40]] = 1.0
-        drawn = data.drawn_by(lambda a: a[:, 0], column, 1000, rng)
-        assert set(drawn) == {3, 40}
+        masses = [part.sum() for part in data.each(lambda _, a: a, column)]
+        marks = np.append(np.sort(rng.random(1000)), np.nextafter(1, 0))
+        drawn, _ = data.picked(lambda a: a[:, 0], column, masses, marks)
+        assert set(drawn.array[:, 0]) == set(data.array[[3, 40], 0])
 
     def test_draws_follow_the_weights(self, cut, data):
         drawn = data.drawn(100_000, np.random.default_rng(0))
+        order = np.argsort(data.array[:, 0])
+        which = order[np.searchsorted(data.array[order, 0], drawn.array[:, 0])]
         share = np.full(100, 0.01) if data.weights is None else data.weights[:, 0]
         np.testing.assert_allclose(
-            np.bincount(drawn, minlength=100) / 1e5, share / share.sum(), atol=2e-3
+            np.bincount(which, minlength=100) / 1e5, share / share.sum(), atol=2e-3
         )
+        halves = np.bincount(which[:50_000], minlength=100) / 5e4
+        np.testing.assert_allclose(halves, share / share.sum(), atol=4e-3)  # not sorted
 
 
 def test_blocks_are_cut_at_powers_of_two():

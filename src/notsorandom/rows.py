@@ -234,58 +234,61 @@ class Rows:
             return np.arange(len(self))
         return np.sort(rng.choice(len(self), size=n_rows, replace=False, shuffle=False))
 
-    def drawn(self, n_rows: int, rng: np.random.Generator) -> Array:
-        """Indices of `n_rows` random samples, some more than once."""
-        if self.weights is None:
-            return rng.integers(len(self), size=n_rows)
-        ends = list(self.bare.each(lambda _, w: (w.min(), w.max()), self.weights))
-        if len(set(sum(ends, ()))) == 1:  # all weights are the same
-            return rng.integers(len(self), size=n_rows)
-        return self.drawn_by(lambda w: w[:, 0], self.weights, n_rows, rng)
+    def drawn(self, n_rows: int, rng: np.random.Generator) -> Rows:
+        """Some random samples, as often as their weights say, without weights of their own."""
+        parts = [] if self.weights is None else list(self.each(weights_of_block, self.weights))
+        if len({end for _, *ends in parts for end in ends}) <= 1:  # all weights are the same
+            return replace(self.take(rng.integers(len(self), size=n_rows)), weights=None)
+        masses = [mass for mass, *_ in parts]
+        marks = rng.random(n_rows)
+        order = np.argsort(marks)
+        drawn, _ = self.picked(lambda w: w[:, 0], self.weights, masses, marks[order])
+        return drawn.take(np.argsort(order))
 
-    def drawn_by(
+    def picked(
         self,
         mass_of: Callable[[Array], Array],
         column: Any,
-        n_rows: int,
-        rng: np.random.Generator,
-    ) -> Array:
-        """Indices of `n_rows` random samples, each as likely as its mass says.
+        block_masses: Sequence[float],
+        marks: Array,
+    ) -> tuple[Rows, Array]:
+        """Samples at some marks along their masses, one after the other, and their column's values.
+
+        Marks that are random draw samples at random, each as likely as its mass says.
 
         Parameters
         ----------
         mass_of : callable
             The samples' masses from a block of the column: not negative, not all of them zero.
         column : column
-        n_rows : int
-        rng : numpy.random.Generator
+        block_masses : sequence of float
+            The masses of all samples of each block of :meth:`blocks`.
+        marks : ndarray
+            From 0 to 1, in order.
         """
 
-        def summed(_: Any, values: Array) -> tuple[int, float]:
-            return len(values), float(mass_of(values).astype(np.float64).sum())
-
-        def found(_: Any, values: Array, marks: Array) -> Array:
+        def found(X: Any, values: Array, marks: Array) -> Any:
             if len(marks) == 0:
-                return np.empty(0, dtype=np.int64)
+                return None
             sums = mass_of(values).astype(np.float64).cumsum()
-            return np.minimum(np.searchsorted(sums, marks, side="right"), len(sums) - 1)
+            chosen = np.minimum(np.searchsorted(sums, marks, side="right"), len(sums) - 1)
+            return X[chosen], values[chosen]
 
-        counts, masses = zip(*self.each(summed, column), strict=True)
-        ends = np.cumsum(masses)
-        marks = rng.random(n_rows) * ends[-1]
-        last = max(number for number, mass in enumerate(masses) if mass > 0)
-        blocks = np.minimum(np.searchsorted(ends, marks, side="right"), last)
-        order = np.argsort(blocks, kind="stable")
-        places = np.split(order, np.searchsorted(blocks[order], np.arange(1, len(masses))))
-        before = ends - masses
-        given = [marks[where] - before[number] for number, where in enumerate(places)]
-        starts = np.cumsum(counts) - counts
-        indices = np.empty(n_rows, dtype=np.int64)
-        for start, where, inside in zip(
-            starts, places, self.each(found, column, given=given), strict=True
-        ):
-            indices[where] = start + inside
-        return indices
+        ends = np.cumsum(block_masses)
+        last = max(number for number, mass in enumerate(block_masses) if mass > 0)
+        marks = marks * ends[-1]
+        cuts = np.searchsorted(marks, ends[:last], side="left")
+        given = [*np.split(marks, cuts), *[np.empty(0)] * (len(ends) - 1 - last)]
+        starts = ends - block_masses
+        given = [part - start for part, start in zip(given, starts, strict=True)]
+        parts = [part for part in self.each(found, column, given=given) if part is not None]
+        X, values = (stacked(list(each)) for each in zip(*parts, strict=True))
+        return replace(self, array=X, weights=None), values
+
+
+def weights_of_block(_: Any, weights: Array) -> tuple[float, float, float]:
+    """Sum of the weights, the smallest and the largest."""
+    return float(weights.sum(dtype=np.float64)), float(weights.min()), float(weights.max())
 
 
 def stacked(parts: list[Any]) -> Any:

@@ -409,7 +409,7 @@ class Match:
         step = plays * rate / player.total_weight
         if player.loss.curvature:  # beyond, the dual's own quadratic term would overshoot
             step = min(step, 1 / player.loss.curvature)
-        largest = space.largest_potential(rows, measure, phase)
+        largest = space.largest_potential(landscape)
         rounding = ROUNDING * float(np.finfo(rows.dtype).eps) ** 2
         self.flat = self.flat and bool(potentials.max() <= rounding * largest)
         standing = player.standing(dual)

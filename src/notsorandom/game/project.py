@@ -36,37 +36,45 @@ def nearest(rows: Rows, point: Any, sides: Sides, *columns: Any) -> Any:
     """
     rows, n_columns = rows.bare, len(columns)
 
-    def ends(_: Any, p: Array, *parts: Array) -> tuple[Array, Array]:
-        low, high = sides(*parts)
+    def sums(p: Array, parts: tuple[Array, ...], multiplier: Array) -> tuple[Array, ...]:
+        low, high = sides(*parts[:n_columns])
+        moved = p - multiplier.astype(p.dtype)
+        clipped = np.clip(moved, low, high)
+        inside = (moved > low) & (moved < high)
+        for weights in parts[n_columns:]:
+            clipped = weights * clipped
+            inside = weights * inside
+        return (
+            clipped.sum(axis=0, dtype=np.float64),
+            np.abs(clipped).sum(axis=0, dtype=np.float64),
+            inside.sum(axis=0, dtype=np.float64),
+        )
+
+    def opening(_: Any, p: Array, *parts: Array) -> tuple[Array, ...]:
+        low, high = sides(*parts[:n_columns])
         most = np.max(p, axis=0, where=high > 0, initial=-np.inf).astype(np.float64)
         least = np.min(p, axis=0, where=low < 0, initial=np.inf).astype(np.float64)
-        return least, most
+        return least, most, *sums(p, parts, np.zeros(p.shape[1]))
 
     def sums_at(multiplier: Array) -> tuple[Array, ...]:
-        def sums(_: Any, p: Array, *parts: Array) -> tuple[Array, ...]:
-            low, high = sides(*parts[:n_columns])
-            moved = p - multiplier.astype(p.dtype)
-            clipped = np.clip(moved, low, high)
-            inside = (moved > low) & (moved < high)
-            for weights in parts[n_columns:]:
-                clipped = weights * clipped
-                inside = weights * inside
-            return (
-                clipped.sum(axis=0, dtype=np.float64),
-                np.abs(clipped).sum(axis=0, dtype=np.float64),
-                inside.sum(axis=0, dtype=np.float64),
-            )
+        return rows.add(
+            lambda _, p, *parts: sums(p, parts, multiplier),
+            point,
+            *columns,
+            *rows.weighing,
+            dtype=np.float64,
+        )
 
-        return rows.add(sums, point, *columns, *rows.weighing, dtype=np.float64)
-
-    # At these two multipliers all that is left is of one sign.
-    lows, highs = zip(*rows.each(ends, point, *columns), strict=True)
+    # At the first two multipliers all that is left is of one sign.
+    lows, highs, *parts = zip(*rows.each(opening, point, *columns, *rows.weighing), strict=True)
     low_end, high_end = np.min(lows, axis=0), np.max(highs, axis=0)
     least, most = np.minimum(low_end, high_end), np.maximum(low_end, high_end)
     multiplier = np.clip(0.0, least, most)
+    excess, size, slope = (np.sum(part, axis=0) for part in parts)  # those at zero
+    if multiplier.any():
+        excess, size, slope = sums_at(multiplier)
     dtype = rows.dtype.type
     for iteration in range(MAX_ITERATIONS):
-        excess, size, slope = sums_at(multiplier)
         least = np.where(excess > 0, multiplier, least)
         most = np.where(excess < 0, multiplier, most)
         newton = multiplier + excess / np.where(slope > 0, slope, 1)
@@ -77,6 +85,7 @@ def nearest(rows: Rows, point: Any, sides: Sides, *columns: Any) -> Any:
         if np.all(following.astype(dtype) == multiplier.astype(dtype)):
             break
         multiplier = following
+        excess, size, slope = sums_at(multiplier)
     final = multiplier.astype(dtype)
     return rows.map(lambda _, p, *parts: np.clip(p - final, *sides(*parts)), point, *columns)
 

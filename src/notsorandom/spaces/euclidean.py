@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from notsorandom.parameters import check_choice, check_number
 from notsorandom.rows import Array, Rows, dense, lengths
-from notsorandom.spaces.landscape import kernel_potentials, mass_of, potential_of
+from notsorandom.spaces.landscape import Landscape, kernel_potentials, potential_of
 from notsorandom.spaces.supremum import Supremum, concentration_sample_size, largest_in_ball
 
 # Pairs of rows whose distances give the median: its standard error is then a few percent, and
@@ -308,10 +308,9 @@ class Euclidean(BaseEstimator):
         """Largest value of the kernel of a single frequency: 1 if paired, 2 if aligned."""
         return 2.0 / self.n_columns(phase)
 
-    def largest_potential(self, rows: Rows, measure: Array, phase: str) -> float:
+    def largest_potential(self, landscape: Landscape) -> float:
         """Potential of samples that are all at the crests and troughs of one wave."""
-        mass = mass_of(rows, measure)
-        return self.bound(0, phase) * float(mass @ mass)
+        return self.bound(0, landscape.phase) * float(landscape.mass @ landscape.mass)
 
     def alignment(self, amplitudes: Array, phases: Array, phase: str) -> Array:
         """Inner product of each feature with the measure, read off the transform.
@@ -333,8 +332,8 @@ def median_distance(rows: Rows, rng: np.random.Generator) -> float:
     Pairs that coincide don't count, so that many copies of a point leave a usable length. If all
     points are equal, any length will do, and it is 1.
     """
-    left, right = rows.drawn(N_PAIRS, rng), rows.drawn(N_PAIRS, rng)
-    distances = lengths(rows.take(left).array - rows.take(right).array.astype(np.float64))
+    left, right = (rows.drawn(N_PAIRS, rng).array for _ in range(2))
+    distances = lengths(left - right.astype(np.float64))
     if not distances.any():  # almost all points are equal: look for those that are not
         origin = rows.take(np.array([0])).array.astype(np.float64)
         distances = rows.fetch(

@@ -26,12 +26,13 @@ def masses(measure: Array) -> Array:
     return np.abs(measure).sum(axis=1, dtype=np.float64) + np.finfo(float).tiny
 
 
-def mass_of(rows: Rows, measure: Any) -> Array:
-    """Of each task, the sum of a measure's absolute values, in float64."""
-    (mass,) = rows.bare.add(
-        lambda _, a: (np.abs(a).sum(axis=0, dtype=np.float64),), measure, dtype=np.float64
+def sums_of_block(_: Any, measure: Array) -> tuple[float, Array, Array]:
+    """See :attr:`Landscape._sums`."""
+    return (
+        float(masses(measure).sum()),
+        np.abs(measure).sum(axis=0, dtype=np.float64),
+        measure.sum(axis=0, dtype=np.float64),
     )
-    return mass
 
 
 def kernel_potentials(space: Any, amplitudes: Array, phase: str) -> Array:
@@ -129,9 +130,14 @@ class Landscape:
     phase: str = "aligned"
 
     @cached_property
+    def _sums(self) -> list[tuple[float, Array, Array]]:
+        """Of each block, its masses' sum, and by task the mass and the sum of the measure."""
+        return list(self.rows.each(sums_of_block, self.measure))
+
+    @cached_property
     def mass(self) -> Array:
         """Of each task, the sum of the measure's absolute values, in float64."""
-        return mass_of(self.rows, self.measure)
+        return np.sum([mass for _, mass, _ in self._sums], axis=0)
 
     def at(self, frequencies: Array) -> Points:
         """Height, slope and transform at the frequencies of a continuous space."""
@@ -204,17 +210,15 @@ class Landscape:
         Samples are drawn by their share of the measure and weighted by its inverse, so that few of
         them stand for it well; what then is left of each task's total mass is taken away again.
         """
-        chosen = np.sort(self.rows.drawn_by(masses, self.measure, n_rows, rng))
-        seen = self.rows.fetch(self.measure, chosen)
-        mass = masses(seen)
-        measure = seen * (self.mass.sum() / (n_rows * mass))[:, None]
-        (total,) = self.rows.bare.add(
-            lambda _, a: (a.sum(axis=0, dtype=np.float64),), self.measure, dtype=np.float64
-        )
+        block_masses = [mass for mass, *_ in self._sums]
+        marks = np.sort(rng.random(n_rows))
+        rows, seen = self.rows.picked(masses, self.measure, block_masses, marks)
+        measure = seen * (sum(block_masses) / (n_rows * masses(seen)))[:, None]
+        total = np.sum([total for *_, total in self._sums], axis=0)
         measure += (total - measure.sum(axis=0)) / n_rows
         return Landscape(
             self.space,
-            replace(self.rows.take(chosen), weights=None),  # drawn by weight already
+            rows,  # drawn by weight already
             measure.astype(self.rows.dtype),
             self.smoothing,
             self.phase,

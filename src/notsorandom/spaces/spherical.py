@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from notsorandom.parameters import check_flag, check_number
 from notsorandom.rows import Array, Rows, lengths
 from notsorandom.spaces.euclidean import median_distance
-from notsorandom.spaces.landscape import potential_of
+from notsorandom.spaces.landscape import Landscape, potential_of
 
 # How far from 1 a norm may be. Numbers stored in half precision are off by less.
 NORM_TOLERANCE = 1e-3
@@ -81,9 +81,10 @@ class Spherical(BaseEstimator):
         """Samples that the concentration of the potential asks for: there is no theorem here."""
         return math.nan
 
-    def largest_potential(self, rows: Rows, measure: Array, phase: str) -> float:
+    def largest_potential(self, landscape: Landscape) -> float:
         """Potential of a feature of mean square one that is the measure itself, up to scale."""
-        return rows.total_weight * rows.square_of(measure)
+        rows = landscape.rows
+        return rows.total_weight * rows.square_of(landscape.measure)
 
 
 def unit_rows(X: Any, normalize: bool) -> Any:
