@@ -11,7 +11,7 @@ import notsorandom
 ORDER = [
     ["parallel", "progress", "parameters", "files"],
     ["rows", "splits"],
-    ["tables", "tensors", "design"],
+    ["tables", "sources", "tensors", "design"],
     ["spaces"],
     ["search", "game"],
     ["kernel", "linear", "smoothing", "scoring", "packing"],
@@ -60,5 +60,6 @@ def test_importing_does_not_pull_in_extras():
     # where there is pandas, scikit-learn imports it, and pandas imports pyarrow
     code = "import sys; sys.modules['pandas'] = None;"
     code += "import notsorandom, notsorandom.datasets, notsorandom.cli, notsorandom.tables;"
-    code += "assert not {'matplotlib', 'skimage', 'onnx', 'pyarrow'} & set(sys.modules)"
+    code += "import notsorandom.sources;"
+    code += "assert not {'matplotlib', 'skimage', 'onnx', 'pyarrow', 'zarr'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

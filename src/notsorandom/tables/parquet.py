@@ -64,9 +64,9 @@ class ParquetTable(NamedTable):
         """See :meth:`NamedTable.read_blocks`."""
         self.check_types(names, target)
         others = list(dict.fromkeys(keep if target is None else [target, *keep]))
-        batches = self.batches(list(dict.fromkeys([*names, *others])))
+        wanted = list(dict.fromkeys([*names, *others]))
         done = 0
-        with closing(ahead(batches)) as coming:
+        with closing(self.coming(wanted)) as coming:
             for X, columns in regrouped(coming, names, others, n_rows):
                 place = first_not_finite(X)
                 if place is not None:
@@ -77,6 +77,10 @@ class ParquetTable(NamedTable):
                     y = self.target(target, columns[target], done, target_type)
                 yield Block(X, y, {name: columns[name] for name in keep}, done)
                 done += len(X)
+
+    def coming(self, names: list[str]) -> Generator[Any, None, None]:
+        """Some columns, in small batches, read ahead by a thread."""
+        return ahead(self.batches(names))
 
     def batches(self, names: list[str]) -> Generator[Any, None, None]:
         """Some columns, in small batches."""
