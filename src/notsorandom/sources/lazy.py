@@ -117,6 +117,8 @@ class Sliced(Lazy):
     def gathered(self, indices: Array) -> Array:
         """See :meth:`Lazy.gathered`."""
         result = np.empty((len(indices), self.shape[1]), dtype=self.dtype)
+        if not len(indices):
+            return result
         order = np.argsort(indices, kind="stable")
         wanted = indices[order]
         # a read ends where a chunk that isn't needed follows, and where it would be too long

@@ -208,10 +208,13 @@ class Pile:
             return
         try:
             if self.file is None:
-                file = tempfile.TemporaryFile(prefix="notsorandom-", dir=self.folder)  # noqa: SIM115
-                self.file = self.stack.enter_context(file)
-            self.file.write(np.ascontiguousarray(array, dtype=self.dtype).reshape(-1).data)
-            self.file.flush()
+                # no buffer, that would be written once more when a full disk is given up
+                self.file = self.stack.enter_context(
+                    tempfile.TemporaryFile(buffering=0, prefix="notsorandom-", dir=self.folder)  # noqa: SIM115
+                )
+            left = memoryview(np.ascontiguousarray(array, dtype=self.dtype).reshape(-1)).cast("B")
+            while left:  # systems take only so much at a time
+                left = left[self.file.write(left) :]
         except OSError as error:
             raise self.no_room(error) if error.errno in NO_ROOM else error from error
 
