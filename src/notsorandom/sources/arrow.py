@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from notsorandom.tables.arrow import check_names, numbers
-from notsorandom.tables.parquet import BATCH_BYTES, ParquetTable, is_number
+from notsorandom.tables.parquet import BATCH_BYTES, BUFFER_BYTES, ParquetTable, is_number
 from notsorandom.tables.table import TableError
 from notsorandom.tables.whole import feature_names
 
@@ -65,21 +66,30 @@ class ArrowTable(ParquetTable):
         if isinstance(self.data, pa.Table):
             return self.data.select(names).to_batches(max_chunksize=n_rows)
         if hasattr(self.data, "to_batches"):
-            return self.data.to_batches(
-                columns=names, batch_size=n_rows, batch_readahead=READAHEAD, fragment_readahead=1,
-                **self.unbuffered(),
-            )  # fmt: skip
+            return self.dataset_batches(names, n_rows)
         return iter(self.data)
 
-    def unbuffered(self) -> dict[str, Any]:
-        """Has Parquet read as it goes, rather than a whole group of rows before the first of it."""
-        import pyarrow.dataset as ds
+    def dataset_batches(self, names: list[str], n_rows: int) -> Iterator[Any]:
+        """Some columns of a dataset.
 
-        parquet = getattr(ds, "ParquetFileFormat", None)
-        if parquet is None or not isinstance(getattr(self.data, "format", None), parquet):
-            return {}
-        options = ds.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
-        return {"fragment_scan_options": options}
+        A scan of it holds groups of rows whole, which may be a million of them. Parquet files that
+        have all columns as they are in the dataset can be read in smaller pieces.
+        """
+        scan = {"batch_size": n_rows, "batch_readahead": READAHEAD, "fragment_readahead": 1}
+        # of a dataset that is filtered, only a scan knows; None if others call it otherwise
+        is_filtered = getattr(self.data, "_scan_options", None) != {}
+        if is_filtered or not hasattr(self.data, "get_fragments"):
+            yield from self.data.to_batches(columns=names, **scan)
+            return
+        wanted = [self.schema.field(name) for name in names]
+        for fragment in self.data.get_fragments():
+            if is_plain(fragment, wanted):
+                with fragment.filesystem.open_input_file(fragment.path) as file:
+                    parquet = pq.ParquetFile(file, buffer_size=BUFFER_BYTES, pre_buffer=False)
+                    groups = [group.id for group in fragment.row_groups]
+                    yield from parquet.iter_batches(n_rows, groups, names, use_threads=False)
+            else:
+                yield from fragment.to_batches(self.schema, columns=names, **scan)
 
     def names(self, target: str, weight: str | None = None) -> list[str]:
         """Columns of features."""
@@ -101,6 +111,17 @@ class ArrowTable(ParquetTable):
         for block in self.blocks(names, target, [] if weight is None else [weight]):
             weights = () if weight is None else (numbers(block.kept[weight]),)
             yield block.X, block.y, *weights
+
+
+def is_plain(fragment: Any, wanted: list[Any]) -> bool:
+    """Whether a part of a dataset is a Parquet file that has the columns as they are wanted."""
+    if not all(hasattr(fragment, name) for name in ("row_groups", "path", "filesystem")):
+        return False
+    there = fragment.physical_schema
+    return bool(fragment.path) and all(
+        there.get_field_index(field.name) >= 0 and there.field(field.name).type == field.type
+        for field in wanted
+    )
 
 
 class Batches:

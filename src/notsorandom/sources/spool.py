@@ -212,7 +212,7 @@ class Pile:
                 self.file = self.stack.enter_context(
                     tempfile.TemporaryFile(buffering=0, prefix="notsorandom-", dir=self.folder)  # noqa: SIM115
                 )
-            left = memoryview(np.ascontiguousarray(array, dtype=self.dtype).reshape(-1)).cast("B")
+            left = np.ascontiguousarray(array, dtype=self.dtype).reshape(-1).data.cast("B")
             while left:  # systems take only so much at a time
                 left = left[self.file.write(left) :]
         except OSError as error:
