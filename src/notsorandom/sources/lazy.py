@@ -197,8 +197,7 @@ class Prepared(Lazy):
         return self._done(self.array[indices])
 
     def _done(self, rows: Array) -> Array:
-        rows = np.asarray(rows)
-        return np.asarray(self.function(rows), dtype=self.dtype) if len(rows) else rows
+        return np.asarray(self.function(np.asarray(rows)), dtype=self.dtype)
 
 
 class Chosen(Lazy):
