@@ -9,7 +9,7 @@ import notsorandom
 
 # A room may import those in its own row and in the rows above.
 ORDER = [
-    ["parallel", "progress", "parameters", "files"],
+    ["parallel", "progress", "parameters", "files", "devices"],
     ["rows", "splits"],
     ["tables", "sources", "tensors", "design"],
     ["spaces"],

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from notsorandom.design import MOST_BYTES, Design, Held, Made
+from notsorandom.devices import as_floats, is_device_array, like, namespace
 from notsorandom.game import GameResult
 from notsorandom.linear import decide
 from notsorandom.parameters import check_number
@@ -67,33 +68,36 @@ class LearnedKernel:
         """Number of real features."""
         return len(self.weights) * int(self.space.n_columns(self.phase))
 
-    def features(self, X: Any) -> Array:
+    def features(self, X: Any) -> Any:
         """Feature map: its inner products are the kernel.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+            Or an array by the array API standard, on any device.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            float32 if `X` is, otherwise float64.
+            float32 if `X` is, otherwise float64; of the kind of `X`, on its device.
         """
-        X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
-        if X.dtype not in (np.float32, np.float64):
-            X = X.astype(np.float64)
+        if not is_device_array(X):
+            X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
+        X = as_floats(X)
         n_features = self.space.n_features(self.frequencies)
         if X.ndim != 2 or X.shape[1] != n_features:
             raise ValueError(
-                f"X has shape {X.shape}, but this kernel takes arrays of shape "
+                f"X has shape {tuple(X.shape)}, but this kernel takes arrays of shape "
                 f"(n_samples, {n_features}), as at fit."
             )
         if X.shape[0] == 0:
-            return np.empty((0, self.n_components), dtype=X.dtype)
-        return self.features_of(Rows(self.space.prepare(X)))
+            nothing = np.empty((0, self.n_components), dtype=self.frequencies.dtype)
+            return like(nothing, X) if is_device_array(X) else nothing.astype(X.dtype)
+        rows = Rows(self.space.prepare(X))
+        return rows.image(self.feature_map(rows.dtype), width=self.width)
 
     def features_of(self, rows: Rows) -> Array:
-        """Features of rows that are known to fit."""
+        """Features of rows that are known to fit, in host memory."""
         return rows.map(self.feature_map(rows.dtype), width=self.width)
 
     def scores(self, rows: Rows, coef: Array, intercept: Array) -> Array:
@@ -112,7 +116,8 @@ class LearnedKernel:
 
     def design(self, rows: Rows) -> Design:
         """Features of rows to compute with: held if there is room, made anew otherwise."""
-        if len(rows) * self.n_components * rows.dtype.itemsize > MOST_BYTES:
+        large = len(rows) * self.n_components * rows.dtype.itemsize > MOST_BYTES
+        if large and not rows.on_device:
             return Made(rows, self.feature_map, self.n_components, rows.dtype)
         features = self.features_of(rows)
         if rows.workers is None:
@@ -121,13 +126,18 @@ class LearnedKernel:
         held = Rows(features, workers=rows.workers)
         return Made(held, lambda dtype: lambda block: block, self.n_components, rows.dtype)
 
-    def feature_map(self, dtype: Any) -> Callable[[Any], Array]:
+    def feature_map(self, dtype: Any) -> Callable[[Any], Any]:
         """The function that gives the features of a block of such rows."""
         columns = np.repeat(self.scales * np.sqrt(self.weights), self.space.n_columns(self.phase))
         frequencies, phases, factors = (
             part.astype(dtype, copy=False) for part in (self.frequencies, self.phases, columns)
         )
-        return lambda block: self.space.features(block, frequencies, phases, self.phase) * factors
+
+        def features(block: Any) -> Any:
+            made = self.space.features(block, frequencies, phases, self.phase)
+            return made * like(factors, made)
+
+        return features
 
     def __call__(self, X: Any, Z: Any = None) -> Any:
         """Gram matrix of shape (n_samples_X, n_samples_Z); `Z` is `X` if not given.
@@ -136,7 +146,8 @@ class LearnedKernel:
         ``pairwise_kernels`` asks for.
         """
         if np.ndim(X) == 1 and np.ndim(Z) == 1:
-            return self(np.asarray(X)[None], np.asarray(Z)[None])[0, 0]
+            X, Z = (one if is_device_array(one) else np.asarray(one) for one in (X, Z))
+            return self(X[None, :], Z[None, :])[0, 0]
         left = self.features(X)
         right = left if Z is None else self.features(Z)
         return left @ right.T

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import linalg
 
 from notsorandom.design import Design, Held
+from notsorandom.devices import is_device_array, like
 from notsorandom.game import Loss, Player
 from notsorandom.rows import Array
 
@@ -268,6 +269,8 @@ def solve_machines(
 
 
 @np.errstate(invalid="ignore")
-def decide(features: Array, coef: Array, intercept: Array) -> Array:
-    """Decision values of shape (n_samples, n_tasks), in the features' type."""
+def decide(features: Any, coef: Array, intercept: Array) -> Any:
+    """Decision values of shape (n_samples, n_tasks), in the features' kind and type."""
+    if is_device_array(features):
+        return features @ like(coef, features).T + like(intercept, features)
     return features @ coef.T.astype(features.dtype) + intercept.astype(features.dtype)

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from notsorandom.devices import Array, beside, is_device_array, namespace, numpy_dtype, on_host
 from notsorandom.parallel import Workers
 
-Array = np.ndarray[Any, np.dtype[Any]]
+__all__ = ["FLOATS", "Array", "Rows", "dense", "lengths", "stacked"]
 
 # What samples may be given as.
 FLOATS = [np.float64, np.float32]
@@ -41,7 +42,10 @@ class Rows:
     Parameters
     ----------
     array : array-like or sparse CSR array of shape (n_samples, n_features)
-        In memory, or anything else that can be sliced; blocks of a sparse array are sparse.
+        In memory, or anything else that can be sliced; blocks of a sparse array are sparse. An
+        array of another kind than NumPy's stays on its device: functions of its blocks get arrays
+        of that kind, their columns among them, and may return them. Columns themselves, and sums,
+        are NumPy arrays in host memory.
     weights : column of shape (n_samples, 1), optional
         How many samples each row stands for: positive, and all one if not given.
     workers : Workers, optional
@@ -61,16 +65,28 @@ class Rows:
         """Number of columns."""
         return int(self.array.shape[1])
 
-    @property
+    @cached_property
     def dtype(self) -> np.dtype[Any]:
         """The floating point type that everything is computed in."""
-        dtype: np.dtype[Any] = self.array.dtype
-        return dtype
+        return numpy_dtype(self.array)
+
+    @cached_property
+    def on_device(self) -> bool:
+        """Whether the samples are of another kind than NumPy's."""
+        return is_device_array(self.array)
 
     @cached_property
     def bare(self) -> Rows:
         """The same without the samples, for what asks for their columns alone."""
         return replace(self, array=np.empty((len(self), 0), dtype=self.dtype))
+
+    @property
+    def hollow(self) -> Rows:
+        """The same in the same blocks, for what asks in host memory for their columns alone."""
+        if not self.on_device:
+            return self
+        nothing = np.broadcast_to(self.dtype.type(0), self.array.shape)  # takes no memory
+        return replace(self, array=nothing)
 
     def blocks(self, width: int = 0) -> Sequence[slice]:
         """Slices that cut the rows into blocks of bounded memory.
@@ -87,7 +103,8 @@ class Rows:
         most = min(most, max(SHARED_ROWS, len(self) // FEW_BLOCKS))
         room = max(least, min(most, BLOCK_BYTES // row_bytes))
         step = 1 << (room.bit_length() - 1)
-        return [slice(start, start + step) for start in range(0, len(self), step)]
+        n_rows = len(self)
+        return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
     # What a place to keep rows must know how to do.
 
@@ -114,11 +131,32 @@ class Rows:
 
         def of(item: tuple[slice, tuple[Any, ...]]) -> Any:
             block, more = item
-            return function(self.array[block], *(column[block] for column in columns), *more)
+            return self._of_block(function, block, columns, more)
 
         blocks = self.blocks(width)
         extras = [()] * len(blocks) if given is None else [(one,) for one in given]
         return self._shared(of, list(zip(blocks, extras, strict=True)))
+
+    def _of_block(
+        self,
+        function: Callable[..., Any],
+        block: slice,
+        columns: Sequence[Any],
+        more: tuple[Any, ...] = (),
+        stays: bool = False,
+    ) -> Any:
+        """The function of a block and of its columns; unless it `stays`, in host memory."""
+        if not self.on_device:
+            return function(self.array[block], *(column[block] for column in columns), *more)
+        X = self.array[block, ...]
+        parts = [
+            beside(column[block], X) if isinstance(column, np.ndarray) else column[block, ...]
+            for column in columns
+        ]
+        made = function(X, *parts, *more)
+        if stays:
+            return made
+        return tuple(map(on_host, made)) if isinstance(made, tuple) else on_host(made)
 
     def _shared(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
         """The function of each item, by the workers if there is something to share."""
@@ -130,7 +168,7 @@ class Rows:
         """The column of which ``function(block, *column_blocks)`` is a block; see :meth:`each`."""
 
         def of(block: slice) -> Any:
-            return function(self.array[block], *(column[block] for column in columns))
+            return self._of_block(function, block, columns)
 
         first, *others = self.blocks(width)
         head = of(first)
@@ -146,10 +184,22 @@ class Rows:
             pass
         return result
 
+    def image(self, function: Callable[[Any], Any], width: int = 0) -> Any:
+        """Like :meth:`map` without columns, but what is made stays where the samples are."""
+        if not self.on_device:
+            return self.map(function, width=width)
+        blocks = self.blocks(width)
+        parts = list(self._shared(lambda b: self._of_block(function, b, (), stays=True), blocks))
+        return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts, axis=0)
+
     def take(self, indices: Array) -> Rows:
-        """The rows at `indices`, in memory."""
+        """The rows at `indices`, in memory, or where the samples are."""
         weights = None if self.weights is None else self.weights[indices]
-        return replace(self, array=self.array[indices], weights=weights)
+        if not self.on_device:
+            return replace(self, array=self.array[indices], weights=weights)
+        chosen = beside(np.asarray(indices, dtype=np.int64), self.array)
+        taken = namespace(self.array).take(self.array, chosen, axis=0)
+        return replace(self, array=taken, weights=weights)
 
     def fetch(self, column: Any, indices: Array | None = None) -> Array:
         """A column, or its values at some rows, as an array in memory."""
@@ -220,7 +270,12 @@ class Rows:
     def mean(self) -> Array:
         """The mean of the samples."""
 
-        def sums(X: Any, w: Any = None) -> tuple[Array]:
+        def sums(X: Any, w: Any = None) -> tuple[Any]:
+            if is_device_array(X):
+                xp = namespace(X)
+                if w is None:
+                    return (xp.sum(X, axis=0, dtype=xp.float64),)
+                return (xp.astype(w[:, 0], xp.float64) @ xp.astype(X, xp.float64),)
             if w is None:
                 return (np.ravel(X.sum(axis=0, dtype=np.float64)),)
             return (np.ravel(w.astype(np.float64).T @ X),)
@@ -236,7 +291,7 @@ class Rows:
 
     def drawn(self, n_rows: int, rng: np.random.Generator) -> Rows:
         """Some random samples, as often as their weights say, without weights of their own."""
-        parts = [] if self.weights is None else list(self.each(weights_of_block, self.weights))
+        parts = [] if self.weights is None else list(self.hollow.each(weights_of_block, self.weights))
         if len({end for _, *ends in parts for end in ends}) <= 1:  # all weights are the same
             return replace(self.take(rng.integers(len(self), size=n_rows)), weights=None)
         masses = [mass for mass, *_ in parts]
@@ -267,22 +322,29 @@ class Rows:
             From 0 to 1, in order.
         """
 
-        def found(X: Any, values: Array, marks: Array) -> Any:
+        def found(X: Any, values: Array, given: tuple[Array, int | None]) -> Any:
+            marks, start = given
             if len(marks) == 0:
                 return None
             sums = mass_of(values).astype(np.float64).cumsum()
             chosen = np.minimum(np.searchsorted(sums, marks, side="right"), len(sums) - 1)
-            return X[chosen], values[chosen]
+            return X[chosen] if start is None else start + chosen, values[chosen]
 
         ends = np.cumsum(block_masses)
         last = max(number for number, mass in enumerate(block_masses) if mass > 0)
         marks = marks * ends[-1]
         cuts = np.searchsorted(marks, ends[:last], side="left")
-        given = [*np.split(marks, cuts), *[np.empty(0)] * (len(ends) - 1 - last)]
-        starts = ends - block_masses
-        given = [part - start for part, start in zip(given, starts, strict=True)]
-        parts = [part for part in self.each(found, column, given=given) if part is not None]
-        X, values = (stacked(list(each)) for each in zip(*parts, strict=True))
+        parts = [*np.split(marks, cuts), *[np.empty(0)] * (len(ends) - 1 - last)]
+        # On a device, samples are taken by their indices.
+        starts = [block.start if self.on_device else None for block in self.blocks()]
+        given = [
+            (part - before, start)
+            for part, before, start in zip(parts, ends - block_masses, starts, strict=True)
+        ]
+        picks = [pick for pick in self.hollow.each(found, column, given=given) if pick is not None]
+        X, values = (stacked(list(each)) for each in zip(*picks, strict=True))
+        if self.on_device:
+            return replace(self.take(X), weights=None), values
         return replace(self, array=X, weights=None), values
 
 
@@ -299,8 +361,8 @@ def stacked(parts: list[Any]) -> Any:
 
 
 def dense(block: Any) -> Array:
-    """A block of rows as an ordinary array."""
-    array: Array = block.toarray() if sparse.issparse(block) else block
+    """A block of rows as an ordinary array, in host memory."""
+    array: Array = block.toarray() if sparse.issparse(block) else on_host(block)
     return array
 
 
@@ -310,7 +372,8 @@ def lengths(vectors: Any) -> Array:
         largest = float(np.abs(vectors.data).max(initial=0.0)) or 1.0
         scaled = vectors / largest
         return largest * np.sqrt(np.ravel(scaled.multiply(scaled).sum(axis=1)))
-    reach = np.abs(vectors).max(axis=1, keepdims=True)
-    scaled = vectors / np.where(reach > 0, reach, 1)
-    norms: Array = reach[:, 0] * np.sqrt((scaled * scaled).sum(axis=1))
+    xp = namespace(vectors)
+    reach = xp.max(xp.abs(vectors), axis=1, keepdims=True)
+    scaled = vectors / xp.where(reach > 0, reach, xp.ones_like(reach))
+    norms: Array = reach[:, 0] * xp.sqrt(xp.sum(scaled * scaled, axis=1))
     return norms

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from notsorandom.devices import like
 from notsorandom.game.player import Player
 from notsorandom.game.project import PROJECTIONS
 from notsorandom.rows import Array, Rows
@@ -473,4 +474,6 @@ def respond(
 ) -> Array:
     """Gram matrix of the frequencies' kernel times the measure, by way of the features."""
     coefficients = alignment.reshape(-1, alignment.shape[-1])  # (n_columns, n_tasks)
-    return rows.map(lambda X: space.features(X, frequencies, phases, phase) @ coefficients)
+    return rows.map(
+        lambda X: space.features(X, frequencies, phases, phase) @ like(coefficients, X)
+    )

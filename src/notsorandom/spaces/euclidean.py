@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from notsorandom.devices import like, namespace, on_host
 from notsorandom.parameters import check_choice, check_number
 from notsorandom.rows import Array, Rows, dense, lengths
 from notsorandom.spaces.landscape import Landscape, kernel_potentials, potential_of
@@ -116,13 +117,15 @@ class Euclidean(BaseEstimator):
     def _angles(self, X: Array, frequencies: Array) -> Array:
         # Centring costs nothing here: (n_frequencies,) numbers instead of a copy of the data.
         # It also leaves sparse rows sparse.
-        angles: Array = X @ frequencies.T  # (n_rows, n_frequencies)
-        angles -= frequencies @ self.center
+        angles: Array = X @ like(frequencies, X).T  # (n_rows, n_frequencies)
+        angles -= like(frequencies @ self.center, X)
         return angles
 
     def _waves(self, X: Array, frequencies: Array) -> Array:
         """Cosines and then sines of the angles, of shape (n_rows, 2 * n_frequencies)."""
-        angles = self._angles(X, frequencies)
+        angles, xp = self._angles(X, frequencies), namespace(X)
+        if xp is not np:
+            return xp.concat([xp.cos(angles), xp.sin(angles)], axis=1)
         waves = np.empty((len(angles), 2 * len(frequencies)), dtype=angles.dtype)
         np.cos(angles, out=waves[:, : len(frequencies)])
         np.sin(angles, out=waves[:, len(frequencies) :])
@@ -143,8 +146,8 @@ class Euclidean(BaseEstimator):
         """
 
         def sums(X: Array, a: Array) -> tuple[Array, ...]:
-            angles = self._angles(X, frequencies)
-            return a.T @ np.cos(angles), a.T @ np.sin(angles)
+            angles, xp = self._angles(X, frequencies), namespace(X)
+            return a.T @ xp.cos(angles), a.T @ xp.sin(angles)
 
         return np.stack(rows.add(sums, measure))
 
@@ -179,8 +182,8 @@ class Euclidean(BaseEstimator):
             return sums, waves.T @ X
 
         def weighted_sums(X: Array, a: Array, waves: Array) -> tuple[Array, ...]:
-            pull = waves[:, :n_frequencies] * (a @ sine)  # (n_rows, n_frequencies)
-            pull -= waves[:, n_frequencies:] * (a @ cosine)
+            pull = waves[:, :n_frequencies] * (a @ like(sine, X))  # (n_rows, n_frequencies)
+            pull -= waves[:, n_frequencies:] * (a @ like(cosine, X))
             return (pull.T @ X,)
 
         if measure.shape[1] == 1:
@@ -196,7 +199,7 @@ class Euclidean(BaseEstimator):
             ]
             amplitudes = np.concatenate([part[0] for part in parts], axis=2)
             return amplitudes, np.concatenate([part[1] for part in parts])
-        waves = rows.map(lambda X: self._waves(X, frequencies))
+        waves = rows.image(lambda X: self._waves(X, frequencies))
         (sums,) = rows.add(lambda X, a, waves: (a.T @ waves,), measure, waves)
         cosine, sine = np.split(sums, 2, axis=1)  # (n_tasks, n_frequencies) each
         (half,) = rows.add(weighted_sums, measure, waves)
@@ -222,12 +225,14 @@ class Euclidean(BaseEstimator):
         -------
         ndarray of shape (n_rows, n_frequencies * n_columns(phase))
         """
-        angles = self._angles(X, frequencies)
+        angles, xp = self._angles(X, frequencies), namespace(X)
         if phase == "aligned":
-            angles -= phases
+            angles -= like(phases, X)
+            if xp is not np:
+                return xp.cos(angles) * math.sqrt(2)
             return np.cos(angles, out=angles) * angles.dtype.type(math.sqrt(2))
-        pairs = np.stack([np.cos(angles), np.sin(angles)], axis=2)
-        return pairs.reshape(len(angles), -1)
+        pairs = xp.stack([xp.cos(angles), xp.sin(angles)], axis=2)
+        return xp.reshape(pairs, (angles.shape[0], -1))
 
     def scales(self, rows: Rows, frequencies: Array) -> Array:
         """Factors of the features: none, waves are of mean square one by themselves."""
@@ -295,6 +300,7 @@ class Euclidean(BaseEstimator):
         center = np.asarray(self.center, dtype=np.float64)
 
         def farthest(X: Any) -> float:
+            X = on_host(X)
             squares = np.square(lengths(X), dtype=np.float64) - 2 * (X @ center)
             return float((squares + center @ center).max())
 
@@ -332,12 +338,12 @@ def median_distance(rows: Rows, rng: np.random.Generator) -> float:
     Pairs that coincide don't count, so that many copies of a point leave a usable length. If all
     points are equal, any length will do, and it is 1.
     """
-    left, right = (rows.drawn(N_PAIRS, rng).array for _ in range(2))
+    left, right = (on_host(rows.drawn(N_PAIRS, rng).array) for _ in range(2))
     distances = lengths(left - right.astype(np.float64))
     if not distances.any():  # almost all points are equal: look for those that are not
-        origin = rows.take(np.array([0])).array.astype(np.float64)
+        origin = on_host(rows.take(np.array([0])).array).astype(np.float64)
         distances = rows.fetch(
-            rows.map(lambda X: lengths(X - origin[np.zeros(X.shape[0], dtype=int)]))
+            rows.map(lambda X: lengths(on_host(X) - origin[np.zeros(X.shape[0], dtype=int)]))
         )
     apart = distances[distances > 0]
     return float(np.median(apart)) if len(apart) else 1.0

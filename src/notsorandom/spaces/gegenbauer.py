@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from notsorandom.devices import beside, like, namespace
 from notsorandom.rows import Array
 
 
@@ -55,8 +56,9 @@ def zonal(cosines: Array, degrees: Array, n_features: int) -> Array:
     -------
     ndarray of shape (n_rows, n_poles)
     """
-    scalar = cosines.dtype.type
-    values, current, before = np.ones_like(cosines), np.ones_like(cosines), np.zeros_like(cosines)
+    xp = namespace(cosines)
+    scalar = cosines.dtype.type if xp is np else float
+    values, current, before = xp.ones_like(cosines), xp.ones_like(cosines), xp.zeros_like(cosines)
     last = 0.0
     for j in range(1, int(degrees.max(initial=0)) + 1):
         b = float(recurrence(j, n_features / 2 - 1))
@@ -64,7 +66,10 @@ def zonal(cosines: Array, degrees: Array, n_features: int) -> Array:
         before += current * cosines * scalar(1 / b)
         current, before, last = before, current, b
         here = degrees == j
-        values[:, here] = current[:, here]
+        if xp is np:
+            values[:, here] = current[:, here]
+        else:
+            values = xp.where(beside(here, cosines), current, values)
     return values
 
 
@@ -76,7 +81,10 @@ def zonal_slopes(cosines: Array, degrees: Array, n_features: int) -> Array:
     """
     eigenvalues = degrees * (degrees + n_features - 2.0)
     factors = np.sqrt(eigenvalues * n_features / (n_features - 1))
-    return zonal(cosines, degrees - 1, n_features + 2) * factors.astype(cosines.dtype)
+    values = zonal(cosines, degrees - 1, n_features + 2)
+    if namespace(cosines) is np:
+        factors = factors.astype(cosines.dtype)
+    return values * like(factors, cosines)
 
 
 def climb_degrees(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from notsorandom.devices import like
 from notsorandom.parameters import check_flag
 from notsorandom.rows import Array, Rows, dense
 from notsorandom.spaces.gegenbauer import n_harmonics
@@ -173,7 +174,7 @@ class HarmonicSphere(Spherical):
         ndarray of shape (1, n_tasks, n_frequencies)
         """
         (sums,) = rows.add(
-            lambda X, a: (a.T @ harmonics(dense(X), frequencies),),
+            lambda X, a: (dense(a).T @ harmonics(dense(X), frequencies),),
             measure,
             width=3 * len(frequencies),
         )
@@ -183,7 +184,7 @@ class HarmonicSphere(Spherical):
         """Sums of the measure against all harmonics considered, at once."""
         sums = all_sums(rows.n_features, self.max_degree)
         width = sums.width(measure.shape[1])
-        moments = rows.add(lambda X, a: sums.moments(dense(X), a), measure, width=width)
+        moments = rows.add(lambda X, a: sums.moments(dense(X), dense(a)), measure, width=width)
         return sums.arranged(moments)[None]
 
     def scales(self, rows: Rows, frequencies: Array) -> Array:
@@ -197,7 +198,7 @@ class HarmonicSphere(Spherical):
         -------
         ndarray of shape (n_rows, n_frequencies)
         """
-        return harmonics(dense(X), frequencies.astype(int))
+        return like(harmonics(dense(X), frequencies.astype(int)), X)
 
     def bandwidth(self, frequencies: Array) -> float:
         """The largest degree considered."""

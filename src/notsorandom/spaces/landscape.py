@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from notsorandom.devices import on_host
 from notsorandom.rows import Array, Rows
 
 # Two features are compared on this many rows: a correlation is then known to about 0.03.
@@ -132,7 +133,7 @@ class Landscape:
     @cached_property
     def _sums(self) -> list[tuple[float, Array, Array]]:
         """Of each block, its masses' sum, and by task the mass and the sum of the measure."""
-        return list(self.rows.each(sums_of_block, self.measure))
+        return list(self.rows.hollow.each(sums_of_block, self.measure))
 
     @cached_property
     def mass(self) -> Array:
@@ -232,9 +233,11 @@ class Landscape:
         """
         phases = self.space.phases(points.amplitudes)
         probe = self.rows.take(self.rows.sample(PROBE_ROWS, rng))
-        features = self.space.features(probe.array, points.frequencies, phases, "aligned")
+        features = on_host(
+            self.space.features(probe.array, points.frequencies, phases, "aligned")
+        )
         weights = None if probe.weights is None else probe.weights[:, 0]
-        features -= np.average(features, axis=0, weights=weights)
+        features = features - np.average(features, axis=0, weights=weights)
         if probe.weights is not None:
             features *= np.sqrt(probe.weights)
         norms = np.sqrt((features * features).sum(axis=0))

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from notsorandom.devices import namespace
 from notsorandom.parameters import check_flag, check_number
 from notsorandom.rows import Array, Rows, lengths
 from notsorandom.spaces.euclidean import median_distance
@@ -114,9 +115,9 @@ def unit_rows(X: Any, normalize: bool) -> Any:
                 f"norm 1, to within {NORM_TOLERANCE:g} ({len(off)} of {len(rows)} rows don't): "
                 "scale them, or use Sphere(normalize=True)."
             )
-        if distance.max() <= ROUNDINGS * np.finfo(X.dtype).eps:
+        if distance.max() <= ROUNDINGS * np.finfo(rows.dtype).eps:
             return X
-    return rows.map(directions)
+    return rows.image(directions)
 
 
 def directions(vectors: Any) -> Any:
@@ -125,6 +126,9 @@ def directions(vectors: Any) -> Any:
         scaled = vectors.copy()
         scaled.data /= np.repeat(lengths(vectors), np.diff(vectors.indptr)).astype(scaled.dtype)
         return scaled
-    scaled = vectors / np.abs(vectors).max(axis=1, keepdims=True)
+    xp = namespace(vectors)
+    scaled = vectors / xp.max(xp.abs(vectors), axis=1, keepdims=True)
+    if xp is not np:
+        return scaled / xp.sqrt(xp.sum(scaled * scaled, axis=1, keepdims=True))
     scaled /= np.sqrt(np.einsum("ij,ij->i", scaled, scaled))[:, None]
     return scaled

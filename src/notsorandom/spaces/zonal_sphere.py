@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from notsorandom.devices import like, namespace
 from notsorandom.rows import Array, Rows
 from notsorandom.spaces.gegenbauer import n_harmonics, zonal, zonal_slopes
 from notsorandom.spaces.harmonic_sphere import largest_degree
@@ -105,7 +106,7 @@ class ZonalSphere(Spherical):
         poles, degrees = poles_and_degrees(frequencies)
 
         def moments(X: Array, weights: Any = None) -> tuple[Array, ...]:
-            cosines = X @ poles.T
+            cosines = X @ like(poles, X).T
             values = zonal(cosines, degrees, X.shape[1])
             slopes = zonal_slopes(cosines, degrees, X.shape[1])
             if weights is not None:
@@ -137,7 +138,7 @@ class ZonalSphere(Spherical):
         poles, degrees = poles_and_degrees(frequencies)
 
         def sums(X: Array, a: Array) -> tuple[Array, ...]:
-            return (a.T @ zonal(X @ poles.T, degrees, X.shape[1]),)
+            return (a.T @ zonal(X @ like(poles, X).T, degrees, X.shape[1]),)
 
         return np.stack(rows.add(sums, measure, width=4 * len(frequencies)))
 
@@ -154,14 +155,14 @@ class ZonalSphere(Spherical):
         poles, degrees = poles_and_degrees(frequencies)
 
         def both_sums(X: Array, a: Array) -> tuple[Array, ...]:
-            cosines = X @ poles.T
+            cosines = X @ like(poles, X).T
             slopes = zonal_slopes(cosines, degrees, X.shape[1])
             slopes *= a
             return a.T @ zonal(cosines, degrees, X.shape[1]), slopes.T @ X
 
         def weighted_sums(X: Array, a: Array) -> tuple[Array, ...]:
-            slopes = zonal_slopes(X @ poles.T, degrees, X.shape[1])
-            slopes *= a @ sums
+            slopes = zonal_slopes(X @ like(poles, X).T, degrees, X.shape[1])
+            slopes *= a @ like(sums, X)
             return (slopes.T @ X,)
 
         width = 4 * len(frequencies)
@@ -179,7 +180,7 @@ class ZonalSphere(Spherical):
         poles, degrees = poles_and_degrees(frequencies)
 
         def moments(X: Array, weights: Any = None) -> tuple[Array, ...]:
-            return weighted_moments(zonal(X @ poles.T, degrees, X.shape[1]), weights)
+            return weighted_moments(zonal(X @ like(poles, X).T, degrees, X.shape[1]), weights)
 
         total, squares = rows.add(moments, *rows.weighing, width=3 * len(frequencies))
         return 1 / np.sqrt(variance_of(total, squares, rows.total_weight))
@@ -192,7 +193,7 @@ class ZonalSphere(Spherical):
         ndarray of shape (n_rows, n_frequencies)
         """
         poles, degrees = poles_and_degrees(frequencies)
-        return zonal(X @ poles.T, degrees, X.shape[1])
+        return zonal(X @ like(poles, X).T, degrees, X.shape[1])
 
     def bandwidth(self, frequencies: Array) -> float:
         """The largest degree considered."""
@@ -256,6 +257,10 @@ def highest_degree(n_features: int, dtype: Any) -> int:
 
 def weighted_moments(values: Array, weights: Any = None) -> tuple[Array, Array]:
     """Sums of the columns, and of their squares."""
+    if namespace(values) is not np:
+        weighted = values if weights is None else weights * values
+        xp = namespace(values)
+        return xp.sum(weighted, axis=0), xp.sum(weighted * values, axis=0)
     weight = np.ones(len(values), dtype=values.dtype) if weights is None else weights[:, 0]
     return weight @ values, np.einsum("i,ij,ij->j", weight, values, values)
 
