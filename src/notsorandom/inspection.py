@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from notsorandom.baselines import RandomFourierFeatures
+from notsorandom.devices import on_host
+from notsorandom.estimators.samples import read_samples
 from notsorandom.estimators.settings import loss_of
 from notsorandom.game import Player, replay
 from notsorandom.kernel import LearnedKernel
@@ -172,13 +174,13 @@ def accuracy_by_size(
         )
     if baselines is None:
         baselines = {"random (RBF)": RandomFourierFeatures(random_state=0)}
-    X_test = validate_data(estimator, X_test, accept_sparse="csr", dtype=rows.dtype, reset=False)
+    X_test, y_test = read_samples(estimator, X_test, dtype=rows.dtype), on_host(y_test)
     y_test = np.asarray(y_test) if learned_reals(estimator) else column_or_1d(y_test)
     check_consistent_length(X_test, y_test)
     kernels = {"learned": kernel}
     targets = player.targets if learned_reals(estimator) else predicted_codes(player.targets)
     for name, baseline in baselines.items():
-        model = clone(baseline).set_params(n_components=max(sizes)).fit(rows.array, targets)
+        model = clone(baseline).set_params(n_components=max(sizes)).fit(on_host(rows.array), targets)
         kernels[name] = model.kernel_
     test_rows = Rows(kernel.space.prepare(X_test))
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from sklearn.base import ClassifierMixin
 
+from notsorandom.devices import beside
 from notsorandom.estimators.predictor import FourierPredictor
 from notsorandom.game import MARGIN_LOSSES
-from notsorandom.rows import Array
 from notsorandom.scoring import predicted_codes
 
 
@@ -103,7 +103,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
             verbose=verbose,
         )
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Any) -> Any:
         """Signed distance to the border, up to scale.
 
         Parameters
@@ -113,12 +113,13 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Positive for ``classes_[1]`` of two classes; one column a class for more.
+            Positive for ``classes_[1]`` of two classes; one column a class for more. Of the kind
+            of `X`, and on its device, if `X` is an array by the array API standard.
         """
         scores = self._scores(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        return beside(scores[:, 0] if scores.shape[1] == 1 else scores, X)
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any) -> Any:
         """Class of each sample.
 
         Parameters
@@ -128,6 +129,9 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         Returns
         -------
         ndarray of shape (n_samples,)
+            Of the kind of `X`, and on its device, if `X` is an array by the array API standard and
+            the classes are numbers.
         """
         codes = predicted_codes(self._scores(X))
-        return self.classes_[codes]
+        labels = self.classes_[codes]
+        return beside(labels, X) if labels.dtype.kind in "biuf" else labels

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from notsorandom.devices import on_host
 from notsorandom.rows import Rows
 
 # How a fingerprint is told of in a message.
@@ -18,7 +19,8 @@ DATA = ("X", "y", "sample weights")
 def fingerprint(rows: Rows, targets: Any) -> dict[str, str]:
     """Digests of samples, targets and weights, by name: the same for the same data."""
 
-    def of_block(X: Any, *columns: Any) -> tuple[str, ...]:
+    def of_block(X: Any, *parts: Any) -> tuple[str, ...]:
+        X, *columns = map(on_host, (X, *parts))
         samples: tuple[Any, ...] = (X,)
         if sparse.issparse(X):
             samples = (np.array(X.shape), X.data, X.indices, X.indptr)

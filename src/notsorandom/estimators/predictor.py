@@ -6,17 +6,18 @@ import warnings
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.callbacks import CALLBACK_FRAMES
 from notsorandom.estimators.features import FourierFeatures
+from notsorandom.estimators.samples import read_samples
 from notsorandom.game import Player
 from notsorandom.learning import DUALITY_GAP
 from notsorandom.linear import solve_machines
 from notsorandom.parallel import working
 from notsorandom.progress import Progress
-from notsorandom.rows import FLOATS, Array, Rows
+from notsorandom.rows import Array, Rows
 
 
 class FourierPredictor(FourierEstimator):
@@ -44,7 +45,7 @@ class FourierPredictor(FourierEstimator):
     def _scores(self, X: Any) -> Array:
         """Values of the linear models, of shape (n_samples, n_tasks)."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
+        X = read_samples(self, X)
         with working(self.n_jobs) as workers:
             rows = Rows(self.kernel_.space.prepare(X), workers=workers)
             return self.kernel_.scores(rows, self.coef_, self.intercept_)

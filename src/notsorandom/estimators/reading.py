@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_consistent_length, validate_data
 
+from notsorandom.devices import is_device_array, on_host
+from notsorandom.estimators.samples import read_device_samples
 from notsorandom.estimators.settings import loss_of
 from notsorandom.estimators.targets import (
     check_classes,
@@ -112,26 +114,32 @@ def read_data(
     """
     loss = loss_of(estimator)
     of_classes = loss.one_sided
+    y, sample_weight = on_host(y), on_host(sample_weight)
     if not of_classes:
         check_reals(y, estimator.loss)
-    X, y = validate_data(
-        estimator,
-        X,
-        y,
-        accept_sparse="csr",
-        dtype=FLOATS,
-        multi_output=not of_classes,
-        y_numeric=not of_classes,
-        ensure_min_samples=2 if first else 1,
-        reset=first,
-    )
+    target_checks = {"multi_output": not of_classes, "y_numeric": not of_classes}
+    if is_device_array(X):
+        y = validate_data(estimator, y=y, reset=first, **target_checks)
+        X = read_device_samples(estimator, X, reset=first)
+        check_consistent_length(X, y)
+    else:
+        X, y = validate_data(
+            estimator,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=FLOATS,
+            ensure_min_samples=2 if first else 1,
+            reset=first,
+            **target_checks,
+        )
     X = sparse.csr_array(X) if sparse.issparse(X) else X
     y = np.asarray(y)
     if of_classes:
         check_labels(y, type(estimator).__name__)
     if first:
         estimator.n_samples_fit_ = X.shape[0]
-        estimator._weights = check_sample_weight(sample_weight, X.shape[0], X.dtype)
+        estimator._weights = check_sample_weight(sample_weight, X.shape[0], Rows(X).dtype)
         estimator._weighted = sample_weight is not None
     weights = estimator._weights
     if weights is not None and len(weights) != X.shape[0]:
@@ -140,14 +148,14 @@ def read_data(
     if weights is not None and not (weights > 0).all():
         kept = np.flatnonzero(weights > 0)
         places = np.where(weights > 0, np.cumsum(weights > 0) - 1, -1)
-        X, y, weights = X[kept], y[kept], weights[kept]
+        X, y, weights = Rows(X).take(kept).array, y[kept], weights[kept]
     rows = Rows(X, workers=workers)
+    dtype = rows.dtype
     if of_classes:
         classes = np.unique(y)
         if first:
             estimator.classes_ = classes
         check_classes(type(estimator).__name__, classes, estimator.classes_)
-        dtype = X.dtype
 
         def labels(_: Any, part: Any) -> Array:
             return signs(np.searchsorted(classes, part), len(classes), dtype)
@@ -155,11 +163,11 @@ def read_data(
         targets = rows.bare.map(labels, y)
         if estimator.class_weight is not None:
             codes = np.searchsorted(classes, y)
-            factors = class_factors(estimator.class_weight, classes, codes, weights, X.dtype)
+            factors = class_factors(estimator.class_weight, classes, codes, weights, dtype)
             weights = factors if weights is None else weights * factors
     else:
         with np.errstate(over="ignore"):
-            targets = y.astype(X.dtype).reshape(len(y), -1)
+            targets = y.astype(dtype).reshape(len(y), -1)
         check_finite(targets)
         if first:
             estimator.n_outputs_, estimator._flat = targets.shape[1], y.ndim == 1
@@ -175,6 +183,7 @@ def distinct(X: Any, targets: Array) -> tuple[Array, Array]:
     They are sorted by their first column, then by the second, and so on, whatever their scale and
     sparse or not; a few columns mostly settle it.
     """
+    X = on_host(X)  # few
     if sparse.issparse(X):
         X = X.tocsc()[:, np.unique(X.indices)]  # the others have no entries
     which = np.zeros(X.shape[0], dtype=int)

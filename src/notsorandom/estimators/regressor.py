@@ -6,9 +6,9 @@ from typing import Any
 
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
+from notsorandom.devices import beside
 from notsorandom.estimators.predictor import FourierPredictor
 from notsorandom.game import RESIDUAL_LOSSES
-from notsorandom.rows import Array
 
 
 class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
@@ -110,7 +110,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
             verbose=verbose,
         )
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any) -> Any:
         """Predict the targets.
 
         Parameters
@@ -120,6 +120,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Of the kind of `X`, and on its device, if `X` is an array by the array API standard.
         """
         scores = self._scores(X)
-        return scores[:, 0] if self._flat else scores
+        return beside(scores[:, 0] if self._flat else scores, X)

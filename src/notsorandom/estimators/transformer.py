@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from notsorandom.estimators.samples import read_samples
 from notsorandom.kernel import LearnedKernel
-from notsorandom.rows import FLOATS, Array
 
 
 class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
@@ -16,20 +16,21 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     kernel_: LearnedKernel
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any) -> Any:
         """Map samples to the features.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+            Or an array by the array API standard, such as a tensor, on any device.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
+            Of the kind of such an array, and on its device.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
-        return self.kernel_.features(X)
+        return self.kernel_.features(read_samples(self, X))
 
     @property
     def _n_features_out(self) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import column_or_1d
 
+from notsorandom.devices import on_host
 from notsorandom.files import checked_path
 from notsorandom.game import Player
 from notsorandom.inspection import (
@@ -65,7 +66,7 @@ def write_report(
     if (X_test is None) != (y_test is None):
         raise ValueError("Give both X_test and y_test, or neither.")
     where = "training" if X_test is None else "test"
-    X_seen, y_seen = (X, y) if X_test is None else (X_test, y_test)
+    X_seen, y_seen = (X, on_host(y)) if X_test is None else (X_test, on_host(y_test))
     sizes, accuracies = accuracy_by_size(estimator, X, y, X_seen, y_seen)
     of_reals = learned_reals(estimator)
     quality = "R^2" if of_reals else "accuracy"
@@ -125,7 +126,7 @@ def scores_of(estimator: Any, rows: Rows, player: Player, X: Any) -> Array:
     if hasattr(estimator, "coef_"):
         return estimator._scores(X)
     coef, intercept = fit_machines(estimator.kernel_.features_of(rows), player)
-    return decide(estimator.transform(X), coef, intercept)
+    return on_host(decide(estimator.transform(X), coef, intercept))
 
 
 def is_plane_game(estimator: Any, rows: Rows) -> bool:
