@@ -26,11 +26,11 @@ from scipy import sparse
 from notsorandom.rows import Rows
 from notsorandom.sources import (
     Chosen,
+    Lazy,
     Prepared,
     Sliced,
     check_blocks,
     from_arrow,
-    is_lazy,
     read_source,
     spooled,
 )
@@ -154,7 +154,7 @@ def test_they_are_what_rows_are_made_of(lazy, values):
     assert lazy.shape == values.shape
     assert len(lazy) == N_ROWS
     assert lazy.ndim == 2
-    assert is_lazy(lazy)
+    assert isinstance(lazy, Lazy)
     np.testing.assert_allclose(Rows(lazy).mean(), values.mean(axis=0), rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(Rows(lazy).take(np.array([3, 1])).array, values[[3, 1]])
 

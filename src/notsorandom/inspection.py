@@ -180,7 +180,9 @@ def accuracy_by_size(
     kernels = {"learned": kernel}
     targets = player.targets if learned_reals(estimator) else predicted_codes(player.targets)
     for name, baseline in baselines.items():
-        model = clone(baseline).set_params(n_components=max(sizes)).fit(on_host(rows.array), targets)
+        model = (
+            clone(baseline).set_params(n_components=max(sizes)).fit(on_host(rows.array), targets)
+        )
         kernels[name] = model.kernel_
     test_rows = Rows(kernel.space.prepare(X_test))
 

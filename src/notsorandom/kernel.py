@@ -10,11 +10,12 @@ import numpy as np
 from scipy import sparse
 
 from notsorandom.design import MOST_BYTES, Design, Held, Made
-from notsorandom.devices import as_floats, is_device_array, like, namespace
+from notsorandom.devices import as_floats, is_device_array, like
 from notsorandom.game import GameResult
 from notsorandom.linear import decide
 from notsorandom.parameters import check_number
 from notsorandom.rows import Array, Rows
+from notsorandom.sources import Lazy, read_lazily
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,16 +75,17 @@ class LearnedKernel:
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Or an array by the array API standard, on any device.
+            Or an array by the array API standard, on any device, or one that is read by slices.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
             float32 if `X` is, otherwise float64; of the kind of `X`, on its device.
         """
-        if not is_device_array(X):
+        X = read_lazily(X)
+        if not is_device_array(X) and not isinstance(X, Lazy):
             X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
-        X = as_floats(X)
+        X = X if isinstance(X, Lazy) else as_floats(X)
         n_features = self.space.n_features(self.frequencies)
         if X.ndim != 2 or X.shape[1] != n_features:
             raise ValueError(

@@ -201,6 +201,13 @@ class Rows:
         taken = namespace(self.array).take(self.array, chosen, axis=0)
         return replace(self, array=taken, weights=weights)
 
+    def only(self, indices: Array) -> Rows:
+        """The rows at `indices`, many perhaps, left where they are if they are not in memory."""
+        if not hasattr(self.array, "chosen"):
+            return self.take(indices)
+        weights = None if self.weights is None else self.weights[indices]
+        return replace(self, array=self.array.chosen(indices), weights=weights)
+
     def fetch(self, column: Any, indices: Array | None = None) -> Array:
         """A column, or its values at some rows, as an array in memory."""
         array: Array = column if indices is None else column[indices]
@@ -291,7 +298,9 @@ class Rows:
 
     def drawn(self, n_rows: int, rng: np.random.Generator) -> Rows:
         """Some random samples, as often as their weights say, without weights of their own."""
-        parts = [] if self.weights is None else list(self.hollow.each(weights_of_block, self.weights))
+        parts = (
+            [] if self.weights is None else list(self.hollow.each(weights_of_block, self.weights))
+        )
         if len({end for _, *ends in parts for end in ends}) <= 1:  # all weights are the same
             return replace(self.take(rng.integers(len(self), size=n_rows)), weights=None)
         masses = [mass for mass, *_ in parts]
@@ -361,7 +370,9 @@ def stacked(parts: list[Any]) -> Any:
 
 
 def dense(block: Any) -> Array:
-    """A block of rows as an ordinary array, in host memory."""
+    """A block of rows, or all of them, as an ordinary array in host memory."""
+    if hasattr(block, "chosen"):
+        block = block[:]
     array: Array = block.toarray() if sparse.issparse(block) else on_host(block)
     return array
 

@@ -118,16 +118,20 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         self.verbose = verbose
 
     @with_callbacks  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Learn the features from samples and their targets.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Sparse samples stay sparse.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Sparse samples stay sparse. Those that are not in memory are read by the block: memory
+            maps and arrays of zarr's or h5py's where they are; datasets and tables of pyarrow's,
+            and iterators of blocks ``(X, y)`` or ``(X, y, sample_weight)``, once, into temporary
+            files. Arrays by the array API standard stay on their device.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or str
             For losses of the margin, class labels of any type, of two classes or more. For losses
-            of the residual, real numbers, in several columns perhaps.
+            of the residual, real numbers, in several columns perhaps. Of a dataset of pyarrow's the
+            name of a column; for an iterator of blocks nothing.
         sample_weight : array-like of shape (n_samples,), optional
             A sample of weight 2 is like the sample twice, one of weight 0 is left out.
 

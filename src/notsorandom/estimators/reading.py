@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from notsorandom.devices import is_device_array, on_host
-from notsorandom.estimators.samples import read_device_samples
+from notsorandom.estimators.samples import read_device_samples, read_lazy_samples
 from notsorandom.estimators.settings import loss_of
 from notsorandom.estimators.targets import (
     check_classes,
@@ -24,6 +24,7 @@ from notsorandom.game import Player
 from notsorandom.parallel import Workers
 from notsorandom.rows import FLOATS, Array, Rows, dense
 from notsorandom.scoring import signs
+from notsorandom.sources import Lazy, read_lazily, read_source
 
 # So few samples are put into an order of their own and copies merged: what is learned from them
 # then depends on nothing but what they are, to the last digit.
@@ -66,7 +67,7 @@ class Reading:
         """Only those where the mask is true."""
         moved = self._moved(np.where(kept, np.cumsum(kept) - 1, -1))
         chosen = np.flatnonzero(kept)
-        return Reading(self.rows.take(chosen), self.player.take(chosen), moved)
+        return Reading(self.rows.only(chosen), self.player.take(chosen), moved)
 
     def spread(self, column: Any) -> Array:
         """Values of these samples for the rows that were given; zero for those left out."""
@@ -114,13 +115,17 @@ def read_data(
     """
     loss = loss_of(estimator)
     of_classes = loss.one_sided
-    y, sample_weight = on_host(y), on_host(sample_weight)
+    X, y, sample_weight, names = read_source(X, on_host(y), on_host(sample_weight))
+    X = read_lazily(X)
     if not of_classes:
         check_reals(y, estimator.loss)
     target_checks = {"multi_output": not of_classes, "y_numeric": not of_classes}
-    if is_device_array(X):
+    if is_device_array(X) or isinstance(X, Lazy):
         y = validate_data(estimator, y=y, reset=first, **target_checks)
-        X = read_device_samples(estimator, X, reset=first)
+        if isinstance(X, Lazy):
+            X = read_lazy_samples(estimator, X, first, names)
+        else:
+            X = read_device_samples(estimator, X, reset=first)
         check_consistent_length(X, y)
     else:
         X, y = validate_data(
@@ -148,7 +153,7 @@ def read_data(
     if weights is not None and not (weights > 0).all():
         kept = np.flatnonzero(weights > 0)
         places = np.where(weights > 0, np.cumsum(weights > 0) - 1, -1)
-        X, y, weights = Rows(X).take(kept).array, y[kept], weights[kept]
+        X, y, weights = Rows(X).only(kept).array, y[kept], weights[kept]
     rows = Rows(X, workers=workers)
     dtype = rows.dtype
     if of_classes:
@@ -183,7 +188,7 @@ def distinct(X: Any, targets: Array) -> tuple[Array, Array]:
     They are sorted by their first column, then by the second, and so on, whatever their scale and
     sparse or not; a few columns mostly settle it.
     """
-    X = on_host(X)  # few
+    X = X if sparse.issparse(X) else dense(X)  # few
     if sparse.issparse(X):
         X = X.tocsc()[:, np.unique(X.indices)]  # the others have no entries
     which = np.zeros(X.shape[0], dtype=int)

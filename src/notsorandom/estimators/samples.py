@@ -9,10 +9,11 @@ from sklearn.utils.validation import validate_data
 
 from notsorandom.devices import as_floats, is_device_array, namespace, on_host
 from notsorandom.rows import FLOATS, Rows
+from notsorandom.sources import Lazy, check_blocks, read_lazily
 
 
 def read_samples(estimator: Any, X: Any, reset: bool = False, dtype: Any = FLOATS) -> Any:
-    """Samples in float32 or float64, dense or sparse CSR, or where they are on a device.
+    """Samples in float32 or float64, dense or sparse CSR, or left where they are.
 
     Parameters
     ----------
@@ -25,7 +26,32 @@ def read_samples(estimator: Any, X: Any, reset: bool = False, dtype: Any = FLOAT
     """
     if is_device_array(X):
         return read_device_samples(estimator, X, reset)
+    X = read_lazily(X)
+    if isinstance(X, Lazy):
+        return read_lazy_samples(estimator, X, reset)
     return validate_data(estimator, X, accept_sparse="csr", dtype=dtype, reset=reset)
+
+
+def read_lazy_samples(estimator: Any, X: Lazy, reset: bool, names: list[str] | None = None) -> Any:
+    """What scikit-learn checks of samples, checked by slices."""
+    X = check_blocks(X, 2 if reset else 1, estimator=estimator)
+    if reset:
+        estimator.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            estimator.feature_names_in_ = np.array(names, dtype=object)
+    check_width(estimator, X.shape[1], reset)
+    return X
+
+
+def check_width(estimator: Any, n_features: int, reset: bool) -> None:
+    """Raise ValueError unless there are as many columns as at fit."""
+    if reset:
+        estimator.n_features_in_ = n_features
+    elif n_features != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {n_features} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
 
 
 def read_device_samples(estimator: Any, X: Any, reset: bool) -> Any:
@@ -44,13 +70,7 @@ def read_device_samples(estimator: Any, X: Any, reset: bool) -> Any:
                 f"Found array with {shape[axis]} {found} (shape={shape}) while a minimum of "
                 f"{wanted} is required by {name}."
             )
-    if reset:
-        estimator.n_features_in_ = shape[1]
-    elif shape[1] != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {shape[1]} features, but {name} is expecting {estimator.n_features_in_} "
-            "features as input."
-        )
+    check_width(estimator, shape[1], reset)
     xp = namespace(X)
     if xp.isdtype(X.dtype, "complex floating"):
         raise ValueError(

@@ -474,6 +474,4 @@ def respond(
 ) -> Array:
     """Gram matrix of the frequencies' kernel times the measure, by way of the features."""
     coefficients = alignment.reshape(-1, alignment.shape[-1])  # (n_columns, n_tasks)
-    return rows.map(
-        lambda X: space.features(X, frequencies, phases, phase) @ like(coefficients, X)
-    )
+    return rows.map(lambda X: space.features(X, frequencies, phases, phase) @ like(coefficients, X))

@@ -1,7 +1,7 @@
 """Samples that are not in memory: looked at by slices of rows, or laid aside on disk."""
 
-from notsorandom.sources.door import from_arrow, read_source
-from notsorandom.sources.lazy import Chosen, Lazy, Prepared, Sliced, check_blocks, is_lazy
+from notsorandom.sources.door import from_arrow, read_lazily, read_source
+from notsorandom.sources.lazy import Chosen, Lazy, Prepared, Sliced, check_blocks
 from notsorandom.sources.spool import spooled
 
 __all__ = [
@@ -11,7 +11,7 @@ __all__ = [
     "Sliced",
     "check_blocks",
     "from_arrow",
-    "is_lazy",
+    "read_lazily",
     "read_source",
     "spooled",
 ]

@@ -81,9 +81,15 @@ def read_source(
             "one for each row of X."
         )
     y, sample_weight = whole(y), whole(sample_weight)
-    X = X if isinstance(X, Lazy) else Sliced(X)
+    X = read_lazily(X)
     check_consistent_length(X, y, sample_weight)
     return X, y, sample_weight, None
+
+
+def read_lazily(X: Any) -> Any:
+    """Samples that are not in memory, memory maps among them, as Lazy; others as they are."""
+    is_map = isinstance(X, np.memmap) and X.ndim == 2 and X.dtype.kind in "biuf"
+    return Sliced(X) if is_map or is_sliceable(X) else X
 
 
 def from_arrow(

@@ -55,6 +55,14 @@ class Lazy(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(shape={self.shape}, dtype={self.dtype})"
 
+    def chosen(self, indices: Array) -> Lazy:
+        """The rows at some indices, read when they are asked for."""
+        return Chosen(self, indices)
+
+    def prepared(self, function: Callable[[Array], Array]) -> Lazy:
+        """The rows with something done to each of them, when they are asked for."""
+        return Prepared(self, function)
+
     @abstractmethod
     def rows(self, start: int, stop: int) -> Array:
         """Rows from `start` up to `stop`, both between 0 and the number of rows."""
@@ -229,11 +237,6 @@ class Chosen(Lazy):
         if len(wanted) and (np.diff(wanted) == 1).all():  # neighbours need no copy
             return np.asarray(self.array[int(wanted[0]) : int(wanted[-1]) + 1])
         return np.asarray(self.array[wanted])
-
-
-def is_lazy(X: Any) -> bool:
-    """Whether samples may be more than the memory holds, and so are looked at by slices only."""
-    return isinstance(X, Lazy | np.memmap)
 
 
 def check_blocks(X: Any, min_samples: int = 1, min_features: int = 1, estimator: Any = None) -> Any:

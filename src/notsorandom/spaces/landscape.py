@@ -233,9 +233,7 @@ class Landscape:
         """
         phases = self.space.phases(points.amplitudes)
         probe = self.rows.take(self.rows.sample(PROBE_ROWS, rng))
-        features = on_host(
-            self.space.features(probe.array, points.frequencies, phases, "aligned")
-        )
+        features = on_host(self.space.features(probe.array, points.frequencies, phases, "aligned"))
         weights = None if probe.weights is None else probe.weights[:, 0]
         features = features - np.average(features, axis=0, weights=weights)
         if probe.weights is not None:

@@ -117,7 +117,7 @@ def unit_rows(X: Any, normalize: bool) -> Any:
             )
         if distance.max() <= ROUNDINGS * np.finfo(rows.dtype).eps:
             return X
-    return rows.image(directions)
+    return X.prepared(directions) if hasattr(X, "prepared") else rows.image(directions)
 
 
 def directions(vectors: Any) -> Any:
