@@ -81,7 +81,7 @@ def read_source(
             "one for each row of X."
         )
     y, sample_weight = whole(y), whole(sample_weight)
-    X = read_lazily(X)
+    X = X if isinstance(X, Lazy) else Sliced(X)
     check_consistent_length(X, y, sample_weight)
     return X, y, sample_weight, None
 
