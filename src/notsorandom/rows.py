@@ -99,7 +99,11 @@ class Rows:
         return map(of, blocks) if self.workers is None else self.workers.each(of, blocks)
 
     def add(
-        self, function: Callable[..., tuple[Array, ...]], *companions: Array, width: int = 0
+        self,
+        function: Callable[..., tuple[Array, ...]],
+        *companions: Array,
+        width: int = 0,
+        dtype: Any = None,
     ) -> tuple[Array, ...]:
         """Sum of ``function(block, *companion_blocks)`` over the blocks.
 
@@ -110,11 +114,13 @@ class Rows:
             Cut into the same blocks.
         width : int, default=0
             Numbers that `function` holds for each row, if more than the row's own.
+        dtype : dtype, optional
+            Of the sums; the rows' own if not given.
 
         Returns
         -------
         tuple of ndarrays
-            In the rows' own type; the sums across blocks are kept in float64.
+            The sums across blocks are kept in float64.
         """
         total: list[Array] | None = None
         for parts in self._each(function, *companions, width=width):
@@ -124,7 +130,7 @@ class Rows:
                 for running, part in zip(total, parts, strict=True):
                     running += part
         assert total is not None, "rows are never empty"
-        return tuple(part.astype(self.dtype) for part in total)
+        return tuple(part.astype(dtype or self.dtype, copy=False) for part in total)
 
     def map(self, function: Callable[[Any], Any], width: int = 0) -> Any:
         """One row of ``function(block)`` for each sample; `width` as in :meth:`add`."""
