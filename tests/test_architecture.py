@@ -11,10 +11,11 @@ import notsorandom
 ORDER = [
     ["parallel", "progress", "parameters", "files"],
     ["rows", "splits"],
-    ["tables", "tensors", "design"],
+    ["tables", "tensors"],
     ["spaces"],
     ["search", "game"],
     ["kernel", "linear", "smoothing", "scoring", "packing"],
+    ["streaming"],
     ["reweight", "stopping"],
     ["learning", "certify"],
     ["estimators"],

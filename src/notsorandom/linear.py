@@ -92,14 +92,14 @@ def solve_machine(features: Array, player: Player, tol: float) -> LinearMachine:
         for _ in range(MAX_NEWTON):
             dual = loss.answer(residuals, low, high, curvature)
             measure = exact.weighted(dual[:, None])[:, 0]
-            gradient = np.append(
-                coef - features.T @ measure.astype(precision), -measure.sum()
-            )
+            gradient = np.append(coef - features.T @ measure.astype(precision), -measure.sum())
             inside = (dual != 0) & (dual > low) & (dual < high)
             direction = -newton_solve(
                 features, inside, curvature, exact.total_weight, gradient, roots
             )
-            change = -(features @ direction[:-1].astype(precision) + direction[-1]).astype(np.float64)
+            change = -(features @ direction[:-1].astype(precision) + direction[-1]).astype(
+                np.float64
+            )
             step = line_search(exact, curvature, coef, direction[:-1], residuals, change)
             coef = coef + step * direction[:-1]
             intercept += step * direction[-1]

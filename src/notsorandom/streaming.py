@@ -20,36 +20,61 @@ from notsorandom.linear import (
 )
 from notsorandom.rows import Array, Rows
 
+# How many numbers a pass sums up, beside those for the shares of a step.
+N_NUMBERS = 9
 Maker = Callable[[Any], Callable[[Any], Array]]
 
 # Features of more bytes than this are made anew in every pass.
 MOST_BYTES = 2**26
 # The solution of so many random rows is where the passes over all of them start.
 SAMPLE_ROWS = 2**14
+# It takes so many of either class for each feature.
+FEWEST = 0.25
 # Tasks go over the rows together as long as their Gram matrices take no more bytes than this.
 MOST_GRAM_BYTES = 2**28
 # Numbers that a pass holds for each row and task, beside the features.
 HELD_A_TASK = 32
-# A dozen passes is what it takes; a task that has come no closer for so many never will.
-PATIENCE = 20
-MAX_PASSES = 300
-# Passes of one line search: each leaves at most half of the step before.
-MAX_TRIALS = 12
-# A step is long enough if it gains this share of what the slope promised.
-ENOUGH = 1e-4
+# A step is taken whole if it gains this share of what the slope promised; one to the lowest point
+# of a parabola gains a half.
+ENOUGH = 0.1
+# Otherwise the slope is known at these shares of it.
+SHARES = 0.25 ** np.arange(6, 0, -1)
+# A sample that leads to shorter steps than this misleads.
+SHORT = 0.25
+# Two or three passes a width is what it takes where all goes well. Corners that so many come no
+# closer to are too sharp for the precision; and there is an end to everything.
+PATIENCE = 12
+MAX_PASSES = 500
 
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Where a task is: a linear model, and how round the corners of its loss are there."""
+    """Where a task is: a linear model, and how round the corners of its loss are there.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n_features,)
+    intercept : float
+    curvature : float
+    step : ndarray of shape (n_features + 1,), optional
+        That led here, and along which slopes are asked for; the intercept's part is the last.
+    """
 
     coef: Array
     intercept: float
     curvature: float
+    step: Array | None = None
 
-    def moved(self, way: Array) -> Point:
-        """The point so far away; the intercept's part is the last."""
-        return replace(self, coef=self.coef + way[:-1], intercept=self.intercept + float(way[-1]))
+    def moved(self, step: Array, asking: bool = False) -> Point:
+        """The point so far away, which may ask for slopes on the way."""
+        coef, intercept = self.coef + step[:-1], self.intercept + float(step[-1])
+        return Point(coef, intercept, self.curvature, step if asking else None)
+
+    @property
+    def columns(self) -> Array:
+        """Model and step, of shape (2, n_features + 1)."""
+        model = np.append(self.coef, self.intercept)
+        return np.stack([model, np.zeros_like(model) if self.step is None else self.step])
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,10 +109,13 @@ class Pass:
         targets = targets[:, self.tasks].astype(np.float64)
         mass = np.ones((len(targets), 1)) if weights is None else weights.astype(np.float64)
         low, high = self.loss.box(targets)
-        coef = np.stack([point.coef for point in self.points], axis=1)
+        models = np.stack([point.columns for point in self.points], axis=1)
         curvatures = np.array([point.curvature for point in self.points])
-        residuals = targets - (features @ coef.astype(self.dtype)).astype(np.float64)
-        residuals -= [point.intercept for point in self.points]
+        scores, changes = (
+            (features @ model[:, :-1].T.astype(self.dtype)).astype(np.float64) + model[:, -1]
+            for model in models
+        )
+        residuals = targets - scores
         dual = self.loss.answer(residuals, low, high, curvatures)
         positive, negative = np.maximum(dual, 0), np.minimum(dual, 0)
         thick = self.loss.epsilon * np.abs(dual)
@@ -101,19 +129,24 @@ class Pass:
             np.where(dual < 0, gains, 0),
             np.where(dual > 0, squares, 0),
             np.where(dual < 0, squares, 0),
+            *(
+                changes * self.loss.answer(residuals + back * changes, low, high, curvatures)
+                for back in (1 - SHARES if changes.any() else ())
+            ),
         )
         signed = np.concatenate([mass * positive, mass * negative], axis=1).astype(self.dtype)
         aligned = (features.T @ signed).T.reshape(2, len(self.points), -1)
         inside = (dual != 0) & (dual > low) & (dual < high)
         grams, totals, masses = zip(
-            *(
-                corner_sums(*of_corner(features, which, weights, self.dtype))
-                for which in inside.T
-            ),
+            *(corner_sums(*of_corner(features, which, weights, self.dtype)) for which in inside.T),
             strict=True,
         )
+        sums = np.zeros((len(self.points), N_NUMBERS + len(SHARES)))
+        sums[:, 0] = masses
+        for column, number in enumerate(numbers, start=1):
+            sums[:, column] = (mass * number).sum(axis=0)
         return (
-            np.stack([*((mass * number).sum(axis=0) for number in numbers), masses], axis=1),
+            sums,
             np.stack([*aligned, totals], axis=1),
             np.stack(grams),
         )
@@ -140,9 +173,10 @@ class Stand:
     Parameters
     ----------
     point : Point
-    numbers : ndarray of shape (9,)
-        Summed over the samples: the loss, the loss with rounded corners, the positive and the
-        negative dual variables, what they are paid, their squares; the rows in the corner.
+    numbers : ndarray of shape (9 + len(SHARES),)
+        The rows in the corner, and sums over the samples: of the loss, the loss with rounded
+        corners, the positive and the negative dual variables, what they are paid and their
+        squares; of the dual variables at shares of the step, times how the score changes by it.
     vectors : ndarray of shape (3, n_features)
         Sums of features times positive and negative dual variables; of those in the corner.
     gram : ndarray of shape (n_features, n_features)
@@ -157,12 +191,12 @@ class Stand:
     @property
     def primal(self) -> float:
         """The objective."""
-        return self._half_square + float(self.numbers[0])
+        return self._half_square + float(self.numbers[1])
 
     @property
     def rounded_primal(self) -> float:
         """The objective with rounded corners."""
-        return self._half_square + float(self.numbers[1])
+        return self._half_square + float(self.numbers[2])
 
     @property
     def _half_square(self) -> float:
@@ -172,28 +206,35 @@ class Stand:
     def gradient(self) -> Array:
         """Of the objective with rounded corners; the intercept's is last."""
         sides = self.vectors[:2].sum(axis=0)
-        return np.append(self.point.coef - sides, -self.numbers[2:4].sum())
+        return np.append(self.point.coef - sides, -self.numbers[3:5].sum())
 
     def dual(self, loss: Loss, curvature: float) -> float:
         """A lower bound on the optimum of the loss with corners of such a curvature."""
-        above, below = float(self.numbers[2]), -float(self.numbers[3])
+        above, below = float(self.numbers[3]), -float(self.numbers[4])
         heavy = max(above, below)
         scale = min(above, below) / heavy if heavy > 0 else 1.0
         shares = np.array([scale, 1.0] if above > below else [1.0, scale])
-        gain = float(shares @ self.numbers[4:6])
+        gain = float(shares @ self.numbers[5:7])
         square = float(np.square(shares @ self.vectors[:2]).sum())
-        square += curvature * float(np.square(shares) @ self.numbers[6:8])
+        square += curvature * float(np.square(shares) @ self.numbers[7:9])
         # The best multiple of it that surely stays in the box.
         most = 1.0 if math.isfinite(loss.upper) else math.inf
         multiple = min(max(gain, 0.0) / square, most) if square > 0 else 0.0
         return multiple * gain - 0.5 * multiple**2 * square
+
+    def slopes(self) -> Array:
+        """Slopes of the objective with rounded corners along the step, at the shares of it."""
+        step = self.point.step
+        assert step is not None
+        linear, square = self.point.coef @ step[:-1], step[:-1] @ step[:-1]
+        return linear + (SHARES - 1) * square - self.numbers[N_NUMBERS:]
 
     def newton(self, total_weight: float, precision: Any) -> Array:
         """Newton's step to the lowest point of the objective with rounded corners."""
         return -solve_by_features(
             self.gram,
             self.vectors[2],
-            float(self.numbers[8]),
+            float(self.numbers[0]),
             self.point.curvature,
             total_weight,
             self.gradient,
@@ -214,7 +255,7 @@ class Bracket:
     def __init__(self, start: Point, loss: Loss, tol: float) -> None:
         self.best, self.loss, self.tol = start, loss, tol
         self.primal, self.dual = math.inf, -math.inf
-        self.n_passes = self._since = 0
+        self.n_passes = 0
 
     @property
     def gap(self) -> float:
@@ -223,18 +264,20 @@ class Bracket:
 
     @property
     def is_over(self) -> bool:
-        """Whether it is narrow enough, or narrows no more."""
-        stuck = self._since >= PATIENCE or self.n_passes >= MAX_PASSES
-        return self.gap <= self.tol or stuck
+        """Whether it is narrow enough, or took too long."""
+        return self.gap <= self.tol or self.n_passes >= MAX_PASSES
 
     def see(self, stand: Stand) -> None:
         """Narrow it by what a pass tells."""
-        before = self.primal - self.dual
         if stand.primal < self.primal:
             self.best, self.primal = stand.point, stand.primal
         self.dual = max(self.dual, stand.dual(self.loss, self.loss.curvature))
         self.n_passes += 1
-        self._since = 0 if self.primal - self.dual < 0.99 * before else self._since + 1
+
+
+def origin(n_features: int, loss: Loss) -> Point:
+    """Where one starts who knows nothing: with corners so round that every sample is inside."""
+    return Point(np.zeros(n_features), 0.0, corners(loss)[0])
 
 
 Course = Generator[Point, Stand, None]
@@ -251,43 +294,57 @@ def descend(bracket: Bracket, total_weight: float, precision: Any) -> Course:
     precision : dtype
         Of the features.
     """
-    start, loss = bracket.best, bracket.loss
-    for curvature in [c for c in corners(loss) if c <= start.curvature]:
-        start = replace(start, curvature=curvature)
-        stand = yield start
+    point, loss = bracket.best, bracket.loss
+    rounded = corners(loss)
+    width = rounded.index(point.curvature)
+    trusting = width > 0
+    while width < len(rounded):
+        stand = yield replace(point, curvature=rounded[width], step=None)
+        least, since, share = math.inf, 0, 1.0
         while not bracket.is_over:
             step = stand.newton(total_weight, precision)
             # What is left to gain with these corners, and what is lost by their being round.
-            left = stand.rounded_primal - stand.dual(loss, curvature)
+            left = stand.rounded_primal - stand.dual(loss, rounded[width])
             rounding = stand.primal - stand.dual(loss, loss.curvature) - left
-            if left <= max(rounding, np.finfo(precision).eps * stand.primal):
+            least, since = (left, 0) if left < 0.9 * least else (least, since + 1)
+            misled = trusting and (share < SHORT or since >= PATIENCE)
+            close = left <= max(rounding, np.finfo(precision).eps * stand.primal)
+            if misled or close or since >= PATIENCE:
                 break
-            stand = yield from search(stand, step, bracket, np.finfo(precision).eps)
+            share, stand = yield from search(stand, step, np.finfo(precision).eps)
         if bracket.is_over:
             return
-        # The last step goes unchecked: it was small, and the next corners know nothing of it.
-        start = stand.point.moved(step)
+        if misled:
+            width, trusting, point = 0, False, origin(len(point.coef), loss)
+        else:
+            # The last step goes unchecked: it was small, and the next corners don't know of it.
+            width, point = width + 1, stand.point.moved(step)
 
 
 def search(
-    stand: Stand, step: Array, bracket: Bracket, rounding: float
-) -> Generator[Point, Stand, Stand]:
-    """Go Newton's step, or as much of it as lowers the objective."""
+    stand: Stand, step: Array, rounding: float
+) -> Generator[Point, Stand, tuple[float, Stand]]:
+    """Go Newton's step, or the share of it at which the objective is lowest.
+
+    Returns
+    -------
+    share : float
+    stand : Stand
+    """
     slope = float(stand.gradient @ step)
-    share = 1.0
-    for _ in range(MAX_TRIALS):
-        trial = yield stand.point.moved(share * step)
-        slope_there = float(trial.gradient @ step)
-        enough = ENOUGH * share * slope + rounding * abs(stand.rounded_primal)
-        if (
-            slope_there <= 0
-            or trial.rounded_primal <= stand.rounded_primal + enough
-            or bracket.is_over
-        ):
-            break
-        # Where the slope would be zero if it were a straight line.
-        share *= min(max(slope / (slope - slope_there), 0.1), 0.5)
-    return trial
+    trial = yield stand.point.moved(step, asking=True)
+    last = float(trial.gradient @ step)
+    enough = ENOUGH * slope + rounding * abs(stand.rounded_primal)
+    if last <= 0 or trial.rounded_primal <= stand.rounded_primal + enough:
+        return 1.0, trial
+    shares = np.concatenate([[0.0], SHARES, [1.0]])
+    slopes = np.concatenate([[min(0.0, slope)], trial.slopes(), [last]])
+    first = int(np.flatnonzero(slopes <= 0)[-1])
+    # Where the slope is zero if it is a straight line in between.
+    part = slopes[first] / (slopes[first] - slopes[first + 1])
+    share = float(shares[first] + part * (shares[first + 1] - shares[first]))
+    trial = yield stand.point.moved(share * step)
+    return share, trial
 
 
 # As in solve_machine, flags are raised by numbers that nobody uses.
@@ -432,13 +489,17 @@ def first_points(
     sample = replace(sample, weights=sample.multiplicities[:, None] * scale)
     features = rows.take(indices).map(maker(rows.dtype), width)
     for task in range(sample.targets.shape[1]):
-        # Of a rare class nobody may be there.
-        if not player.loss.one_sided or np.ptp(sample.targets[:, task]) > 0:
-            machine = solve_machine(features, sample.task(task), tol)
-            if np.isfinite(machine.coef).all() and np.isfinite(machine.intercept):
-                yield Point(machine.coef, float(machine.intercept), machine.curvature)
-                continue
-        yield Point(np.zeros(n_features), 0.0, corners(player.loss)[0])
+        n_positive = int((sample.targets[:, task] > 0).sum())
+        # Of a rare class too few may be there to learn from, or none.
+        rare = FEWEST * n_features >= min(n_positive, n_rows - n_positive)
+        if player.loss.one_sided and rare:
+            yield origin(n_features, player.loss)
+            continue
+        machine = solve_machine(features, sample.task(task), tol)
+        if np.isfinite(machine.coef).all() and np.isfinite(machine.intercept):
+            yield Point(machine.coef, float(machine.intercept), machine.curvature)
+        else:
+            yield origin(n_features, player.loss)
 
 
 def fit_machines(

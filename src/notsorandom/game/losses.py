@@ -55,7 +55,7 @@ class Loss:
             return np.full_like(targets, -side), np.full_like(targets, side)
         return np.where(targets > 0, zero, -side), np.where(targets > 0, side, zero)
 
-    def answer(self, residuals: Array, low: Array, high: Array, curvature: float) -> Array:
+    def answer(self, residuals: Array, low: Array, high: Array, curvature: float | Array) -> Array:
         """The dual variables at which the loss's maximum is reached, for a positive curvature."""
         if self.epsilon:
             residuals = np.sign(residuals) * np.maximum(np.abs(residuals) - self.epsilon, 0)
