@@ -61,14 +61,15 @@ def objective(X, player, coef, intercept):
 
 
 def optimum(X, player):
+    """What the optimum of each task is at most, and at least."""
     exact = player.astype(np.float64)
     features = maker(np.float64)(X.astype(np.float64))
     machines = [
         linear.solve_machine(features, exact.task(task), 1e-9)
         for task in range(player.targets.shape[1])
     ]
-    assert max(machine.gap for machine in machines) < 1e-7
-    return np.array([machine.primal_value for machine in machines])
+    values = [(machine.primal_value, machine.dual_value) for machine in machines]
+    return np.transpose(values)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -77,16 +78,15 @@ def optimum(X, player):
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
 def test_the_optimum_is_that_of_the_solver_in_memory(rng, loss, weighted, dtype, C):
     X, player = problem(rng, loss, n_tasks=2, weighted=weighted, dtype=dtype, C=C)
-    coef, intercept, gap = solve_streaming(Rows(X), maker, N_FEATURES, player, 1e-4)
+    coef, intercept, gap = solve_streaming(Rows(X), maker, N_FEATURES, player, 1e-3)
     assert coef.shape == (2, N_FEATURES)
     assert intercept.shape == (2,)
-    assert gap <= 1e-4
-    values, best = objective(X, player, coef, intercept), optimum(X, player)
+    assert gap <= 1e-3
+    values, (most, least) = objective(X, player, coef, intercept), optimum(X, player)
     # The gap is no less than what is really missing.
-    excess = (values - best) / values
-    rounding = 1e-7 if dtype is np.float64 else 1e-5
-    assert excess.max() <= gap + rounding
-    assert excess.min() >= -rounding
+    rounding = 1e-9 if dtype is np.float64 else 1e-5
+    assert ((values - most) / values).max() <= gap + rounding
+    assert (values >= least * (1 - rounding)).all()
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -94,7 +94,7 @@ def test_the_optimum_is_that_of_the_solver_in_memory(rng, loss, weighted, dtype,
 def test_any_pass_bounds_the_optimum_from_both_sides(rng, loss, weighted):
     """At any model whatever, near the optimum or not, with corners however round."""
     X, player = problem(rng, loss, weighted=weighted)
-    (best,) = optimum(X, player)
+    ((best,), _) = optimum(X, player)
     columns = [player.targets] + ([player.weights] if weighted else [])
     for scale in (0.0, 0.1, 1.0, 30.0):
         for curvature in linear.corners(player.loss)[:6]:
@@ -105,7 +105,7 @@ def test_any_pass_bounds_the_optimum_from_both_sides(rng, loss, weighted):
             stand = Stand(point, numbers[0], vectors[0], gram[0])
             value = objective(X, player, coef[None], point.intercept)[0]
             np.testing.assert_allclose(stand.primal, value, rtol=1e-10)
-            assert stand.dual(player.loss, player.loss.curvature) <= best * (1 + 1e-7)
+            assert stand.dual(player.loss, player.loss.curvature) <= best * (1 + 1e-9)
             assert stand.dual(player.loss, curvature) <= stand.rounded_primal
             assert stand.rounded_primal <= value * (1 + 1e-12)
 
@@ -143,7 +143,7 @@ def test_a_sample_to_start_with_saves_passes(rng, passes, monkeypatch):
     monkeypatch.setattr(streaming, "FEWEST", np.inf)
     solve_streaming(Rows(X), maker, N_FEATURES, player, 1e-3)
     cold = len(passes) - warm
-    assert warm <= 6
+    assert warm <= 10
     assert cold <= 30
     assert warm <= cold / 2
 
@@ -158,9 +158,9 @@ def test_a_class_that_the_sample_lacks(rng, loss, n_positive, C, passes):
     player = Player(player.loss, targets)
     coef, intercept, gap = solve_streaming(Rows(X), maker, N_FEATURES, player, 1e-3)
     assert gap <= 1e-3
-    values, best = objective(X, player, coef, intercept), optimum(X, player)
-    assert values[0] <= best[0] / (1 - 1e-3) * (1 + 1e-7)
-    assert len(passes) <= 100
+    values, (most, _) = objective(X, player, coef, intercept), optimum(X, player)
+    assert (1 - 1e-3) * values[0] <= most[0]
+    assert len(passes) <= 200
 
 
 def test_a_sample_that_misleads(rng, passes, monkeypatch):
@@ -246,7 +246,7 @@ def test_few_rows_are_solved_in_memory(rng, passes):
 
 
 def test_what_float32_cannot_is_done_in_float64(rng, monkeypatch):
-    X, player = problem(rng, "hinge", dtype=np.float32)
+    X, player = problem(rng, "squared_hinge", dtype=np.float32)
     kinds = []
 
     def telling(dtype):
@@ -254,11 +254,11 @@ def test_what_float32_cannot_is_done_in_float64(rng, monkeypatch):
         return maker(dtype)
 
     monkeypatch.setattr(streaming, "SAMPLE_ROWS", 200)
-    coef, intercept, gap = solve_streaming(Rows(X), telling, N_FEATURES, player, 1e-8)
-    assert gap <= 1e-8
+    coef, intercept, gap = solve_streaming(Rows(X), telling, N_FEATURES, player, 1e-11)
+    assert gap <= 1e-11
     assert kinds[-1] == np.float64
-    values, best = objective(X, player, coef, intercept), optimum(X, player)
-    np.testing.assert_allclose(values, best, rtol=1e-7)
+    values, (most, _) = objective(X, player, coef, intercept), optimum(X, player)
+    np.testing.assert_allclose(values, most, rtol=1e-8)
 
 
 @pytest.mark.parametrize("C", [1e12, 1e39])
@@ -333,5 +333,5 @@ def test_a_fit_needs_not_hold_its_features(estimator, settings, rng, monkeypatch
     monkeypatch.setattr(streaming, "solve_machines", None)
     made = clone(model).fit(X, y, sample_weight=weights)
     np.testing.assert_array_equal(made.frequencies_, held.frequencies_)
-    np.testing.assert_allclose(made.coef_, held.coef_, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(made.coef_, held.coef_, atol=0.1)
     assert made.duality_gap_ <= 1e-3

@@ -38,12 +38,14 @@ HELD_A_TASK = 32
 # of a parabola gains a half.
 ENOUGH = 0.1
 # Otherwise the slope is known at these shares of it.
-SHARES = 0.25 ** np.arange(6, 0, -1)
+SHARES = 0.5 ** np.arange(20, 0, -1)
 # A sample that leads to shorter steps than this misleads.
 SHORT = 0.25
 # Two or three passes a width is what it takes where all goes well. Corners that so many come no
 # closer to are too sharp for the precision; and there is an end to everything.
 PATIENCE = 12
+# Of the gap allowed, what counts as having come closer.
+FALL = 1e-2
 MAX_PASSES = 500
 
 
@@ -298,15 +300,20 @@ def descend(bracket: Bracket, total_weight: float, precision: Any) -> Course:
     rounded = corners(loss)
     width = rounded.index(point.curvature)
     trusting = width > 0
+    before: Stand | None = None
     while width < len(rounded):
         stand = yield replace(point, curvature=rounded[width], step=None)
-        least, since, share = math.inf, 0, 1.0
+        if before is not None and not stand.primal <= before.primal:
+            stand = yield replace(before.point, curvature=rounded[width], step=None)
+        least, lowest, since, share = math.inf, math.inf, 0, 1.0
         while not bracket.is_over:
             step = stand.newton(total_weight, precision)
             # What is left to gain with these corners, and what is lost by their being round.
             left = stand.rounded_primal - stand.dual(loss, rounded[width])
             rounding = stand.primal - stand.dual(loss, loss.curvature) - left
-            least, since = (left, 0) if left < 0.9 * least else (least, since + 1)
+            fallen = lowest - stand.rounded_primal > FALL * bracket.tol * stand.rounded_primal
+            since = 0 if fallen or left < 0.9 * least else since + 1
+            least, lowest = min(left, least), min(stand.rounded_primal, lowest)
             misled = trusting and (share < SHORT or since >= PATIENCE)
             close = left <= max(rounding, np.finfo(precision).eps * stand.primal)
             if misled or close or since >= PATIENCE:
@@ -315,10 +322,11 @@ def descend(bracket: Bracket, total_weight: float, precision: Any) -> Course:
         if bracket.is_over:
             return
         if misled:
-            width, trusting, point = 0, False, origin(len(point.coef), loss)
+            width, point, before = 0, origin(len(point.coef), loss), None
+            trusting = False
         else:
-            # The last step goes unchecked: it was small, and the next corners don't know of it.
-            width, point = width + 1, stand.point.moved(step)
+            # The next corners are tried one more step ahead.
+            width, point, before = width + 1, stand.point.moved(step), stand
 
 
 def search(
