@@ -11,10 +11,11 @@ import notsorandom
 ORDER = [
     ["parallel", "progress", "parameters", "files", "devices"],
     ["rows", "splits"],
-    ["tables", "sources", "tensors", "design"],
+    ["tables", "sources", "tensors"],
     ["spaces"],
     ["search", "game"],
     ["kernel", "linear", "smoothing", "scoring", "packing"],
+    ["streaming"],
     ["reweight", "stopping"],
     ["learning", "certify"],
     ["estimators"],

@@ -1,15 +1,12 @@
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
-from notsorandom import FourierClassifier, FourierRegressor
+from notsorandom import FourierClassifier
 from notsorandom.datasets import make_windmill
-from notsorandom.design import Held, Made
 from notsorandom.game import LOSSES, Player
 from notsorandom.linear import newton_solve, solve_machine
-from notsorandom.rows import Rows
 
 
 def solve_svm(X, labels, loss, tol):
@@ -114,68 +111,13 @@ def test_rows_and_columns_solve_the_same(rng):
         ridge = np.diag([1.0] * n_features + [1e-6 * 50 / 0.3])
         expected = np.linalg.solve(ridge + wide.T @ wide / 0.3, gradient)
         # Beside rows that are not in the corner.
-        design = Held(np.concatenate([corner, rng.standard_normal((3, n_features))]))
+        features = np.concatenate([corner, rng.standard_normal((3, n_features))])
         inside = np.arange(n_rows + 3) < n_rows
-        solution = newton_solve(design, inside, 0.3, 50, gradient)
+        solution = newton_solve(features, inside, 0.3, 50, gradient)
         np.testing.assert_allclose(solution, expected, rtol=1e-6)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_features_made_anew_solve_the_same(rng, dtype, weighted, monkeypatch):
-    """They are never held: no block is more than a few rows."""
-    monkeypatch.setattr("notsorandom.rows.BLOCK_ROWS", (7, 50))
-    X = rng.standard_normal((400, 3)).astype(dtype)
-    mixing = rng.standard_normal((3, 12))
-    labels = np.where(np.cos(X @ mixing[:, :1]) + 0.3 * rng.standard_normal((400, 1)) > 0, 1, -1)
-    weights = rng.uniform(0.5, 2, size=(400, 1)).astype(dtype) if weighted else None
-    player = Player(LOSSES["hinge"](1.0), labels.astype(dtype), weights)
-    sizes = []
-
-    def maker(kind):
-        def make(block):
-            sizes.append(len(block))
-            return np.cos(block @ mixing.astype(kind))
-
-        return make
-
-    made = Made(Rows(X), maker, 12, X.dtype)
-    held = Held(np.cos(X @ mixing.astype(dtype)))
-    which = rng.uniform(size=400) < 0.5
-    roots = None if weights is None else np.sqrt(weights[:, 0])
-    tolerance = 1e-10 if dtype is np.float64 else 1e-4
-    for one, other in zip(held.gram(which, roots), made.gram(which, roots), strict=True):
-        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
-    np.testing.assert_allclose(held.take(which), made.take(which), rtol=tolerance)
-    nobody = np.zeros(400, dtype=bool)
-    assert made.take(nobody).shape == held.take(nobody).shape == (0, 12)
-    for one, other in zip(held.gram(nobody, roots), made.gram(nobody, roots), strict=True):
-        np.testing.assert_array_equal(one, other)
-    one, other = (solve_machine(design, player, 1e-3) for design in (held, made))
-    assert other.gap <= 1e-3
-    np.testing.assert_allclose(one.primal_value, other.primal_value, rtol=2e-3)
-    np.testing.assert_allclose(one.coef, other.coef, atol=0.05)
-    assert max(sizes) <= 50
 
 
 def test_what_cannot_be_solved_is_said():
     X, y = make_windmill(60, random_state=0)
     with pytest.warns(ConvergenceWarning, match="try a smaller C"):
         FourierClassifier(80, loss="squared_hinge", C=1e39, smoothing=0.05).fit(X, y)
-
-
-@pytest.mark.parametrize("estimator", [FourierClassifier, FourierRegressor])
-@pytest.mark.parametrize("settings", [{}, {"early_stopping": True}], ids=["plain", "stopping"])
-def test_a_fit_needs_not_hold_its_features(estimator, settings, rng, monkeypatch):
-    X = rng.standard_normal((500, 2))
-    y = np.round(np.cos(2 * X[:, 0]), 1)
-    y = y if estimator is FourierRegressor else y > 0
-    weights = rng.uniform(0.5, 2, size=500)
-    model = estimator(20, smoothing=0.06, random_state=0, **settings)
-    held = clone(model).fit(X, y, sample_weight=weights)
-    monkeypatch.setattr("notsorandom.kernel.MOST_BYTES", 0)
-    monkeypatch.setattr(Held, "times", None)
-    made = clone(model).fit(X, y, sample_weight=weights)
-    np.testing.assert_array_equal(made.frequencies_, held.frequencies_)
-    np.testing.assert_allclose(made.coef_, held.coef_, rtol=1e-3, atol=1e-3)
-    assert made.duality_gap_ <= 1e-3

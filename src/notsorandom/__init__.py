@@ -8,7 +8,8 @@ A tour of the rooms, in the order data walks through them:
 - :mod:`notsorandom.search`: how a peak of the potential is found.
 - :mod:`notsorandom.game`: the game between the kernel and the dual player.
 - :mod:`notsorandom.kernel`: what was learned, as a Gram matrix or as features.
-- :mod:`notsorandom.linear`: the linear SVM at the end, on a :mod:`notsorandom.design` of features.
+- :mod:`notsorandom.linear`: the linear SVM at the end; :mod:`notsorandom.streaming`: the same on
+  features that are too many to hold.
 - :mod:`notsorandom.reweight`: the best weights for the frequencies found.
 - :mod:`notsorandom.learning`: the game put together; :mod:`notsorandom.smoothing` chosen.
 - :mod:`notsorandom.certify`: how far the kernel is from the best one.

@@ -100,3 +100,11 @@ def as_floats(X: Any) -> Any:
     if xp is np:
         return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     return X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float64)
+
+
+def in_type(X: Any, dtype: np.dtype[Any]) -> Any:
+    """The array, or sparse matrix, in a floating point type by NumPy's name."""
+    if not is_device_array(X):
+        return X.astype(dtype, copy=False)
+    xp = namespace(X)
+    return xp.astype(X, xp.float32 if dtype == np.float32 else xp.float64, copy=False)

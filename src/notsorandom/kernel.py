@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from notsorandom.design import MOST_BYTES, Design, Held, Made
 from notsorandom.devices import as_floats, is_device_array, like
 from notsorandom.game import GameResult
 from notsorandom.linear import decide
@@ -115,18 +114,6 @@ class LearnedKernel:
         """Numbers that are held for each row on the way to its features."""
         degree = 0 if self.space.is_flat else int(self.space.sizes(self.frequencies).max())
         return max(self.n_components, 4 * degree)
-
-    def design(self, rows: Rows) -> Design:
-        """Features of rows to compute with: held if there is room, made anew otherwise."""
-        large = len(rows) * self.n_components * rows.dtype.itemsize > MOST_BYTES
-        if large and not rows.on_device:
-            return Made(rows, self.feature_map, self.n_components, rows.dtype)
-        features = self.features_of(rows)
-        if rows.workers is None:
-            return Held(features)
-        # Held, but multiplied by the block.
-        held = Rows(features, workers=rows.workers)
-        return Made(held, lambda dtype: lambda block: block, self.n_components, rows.dtype)
 
     def feature_map(self, dtype: Any) -> Callable[[Any], Any]:
         """The function that gives the features of a block of such rows."""

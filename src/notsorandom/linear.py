@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from notsorandom.design import Design, Held
 from notsorandom.devices import is_device_array, like
 from notsorandom.game import Loss, Player
 from notsorandom.rows import Array
@@ -38,6 +37,8 @@ class LinearMachine:
         Feasible, and signed.
     primal_value, dual_value : float
         They bracket the optimum.
+    curvature : float
+        Of the corners at which it was found.
     """
 
     coef: Array
@@ -45,6 +46,7 @@ class LinearMachine:
     dual: Array
     primal_value: float
     dual_value: float
+    curvature: float
 
     @property
     def gap(self) -> float:
@@ -55,7 +57,7 @@ class LinearMachine:
 # Products with few rows are computed with what lies beside them in memory as well, which may raise
 # a flag though nothing comes of it.
 @np.errstate(invalid="ignore")
-def solve_machine(features: Array | Design, player: Player, tol: float) -> LinearMachine:
+def solve_machine(features: Array, player: Player, tol: float) -> LinearMachine:
     r"""Minimise :math:`\tfrac12 |w|^2 + \sum_i \ell(t_i, \langle w, \phi_i\rangle + b)`.
 
     A loss with corners is replaced by one with rounded ones, whose minimum Newton's method finds
@@ -65,7 +67,7 @@ def solve_machine(features: Array | Design, player: Player, tol: float) -> Linea
 
     Parameters
     ----------
-    features : ndarray of shape (n_samples, n_features), or Design
+    features : ndarray of shape (n_samples, n_features)
     player : Player
         Of one task; of a loss of the margin, both labels must be present.
     tol : float
@@ -77,13 +79,13 @@ def solve_machine(features: Array | Design, player: Player, tol: float) -> Linea
         With the smallest gap reached, if `tol` is beyond what float64 allows. Features in float32
         are taken to float64 where their own precision doesn't allow it.
     """
-    design = Held(features) if isinstance(features, np.ndarray) else features
+    precision = features.dtype
     exact = player.astype(np.float64)
     loss, (low, high), targets = exact.loss, exact.box, exact.targets[:, 0]
     low, high = low[:, 0], high[:, 0]
     weights = None if exact.weights is None else exact.weights[:, 0]
     roots = None if weights is None else np.sqrt(weights)
-    coef = np.zeros(design.n_features)
+    coef = np.zeros(features.shape[1])
     intercept = 0.0
     residuals = targets.copy()
     best: LinearMachine | None = None
@@ -91,12 +93,14 @@ def solve_machine(features: Array | Design, player: Player, tol: float) -> Linea
         for _ in range(MAX_NEWTON):
             dual = loss.answer(residuals, low, high, curvature)
             measure = exact.weighted(dual[:, None])[:, 0]
-            gradient = np.append(coef - design.transposed_times(measure), -measure.sum())
+            gradient = np.append(coef - features.T @ measure.astype(precision), -measure.sum())
             inside = (dual != 0) & (dual > low) & (dual < high)
             direction = -newton_solve(
-                design, inside, curvature, exact.total_weight, gradient, roots
+                features, inside, curvature, exact.total_weight, gradient, roots
             )
-            change = -(design.times(direction[:-1]) + direction[-1]).astype(np.float64)
+            change = -(features @ direction[:-1].astype(precision) + direction[-1]).astype(
+                np.float64
+            )
             step = line_search(exact, curvature, coef, direction[:-1], residuals, change)
             coef = coef + step * direction[:-1]
             intercept += step * direction[-1]
@@ -113,10 +117,10 @@ def solve_machine(features: Array | Design, player: Player, tol: float) -> Linea
             if left <= max(SLACK * tol * primal, rounding):
                 break
         # Scores anew, free of what the updates rounded; then the gap of the loss itself.
-        scores = (design.times(coef) + intercept).astype(np.float64)
+        scores = (features @ coef.astype(precision) + intercept).astype(np.float64)
         residuals = targets - scores
         dual = exact.project(loss.answer(residuals, low, high, curvature)[:, None])
-        alignment = design.transposed_times(exact.measure(dual)[:, 0])
+        alignment = features.T @ exact.measure(dual)[:, 0].astype(precision)
         potential = float(np.square(alignment, dtype=np.float64).sum())
         solution = LinearMachine(
             coef=coef,
@@ -124,14 +128,15 @@ def solve_machine(features: Array | Design, player: Player, tol: float) -> Linea
             dual=dual[:, 0],
             primal_value=0.5 * float(coef @ coef) + exact.loss_of(scores[:, None]),
             dual_value=exact.objective(dual, potential),
+            curvature=curvature,
         )
         if best is None or not best.gap <= solution.gap:
             best = solution
         if best.gap <= tol:
             break
     assert best is not None
-    if not best.gap <= tol and design.dtype != np.float64:
-        return solve_machine(design.astype(np.float64), exact, tol)
+    if not best.gap <= tol and precision != np.float64:
+        return solve_machine(features.astype(np.float64), exact, tol)
     return best
 
 
@@ -147,7 +152,7 @@ def corners(loss: Loss) -> list[float]:
 
 
 def newton_solve(
-    design: Design,
+    features: Array,
     inside: Array,
     curvature: float,
     total_weight: float,
@@ -161,7 +166,7 @@ def newton_solve(
 
     Parameters
     ----------
-    design : Design
+    features : ndarray of shape (n_samples, n_features)
     inside : ndarray of bool, of shape (n_samples,)
         The rows in the corner.
     curvature, total_weight : float
@@ -170,27 +175,22 @@ def newton_solve(
     roots : ndarray of shape (n_samples,), optional
         Of the samples' weights.
     """
-    n_features = design.n_features
-    # The intercept isn't regularised: with nobody in the corner it would have no curvature at all.
-    intercept_ridge = 1e-6 * total_weight / curvature
-    n_inside = int(inside.sum())
-    if n_inside < n_features:
-        corner = design.take(inside)
-        ones = np.ones(n_inside, dtype=design.dtype)
-        if roots is not None:
-            ones = roots[inside].astype(design.dtype)
-            corner = corner * ones[:, None]
+    n_inside, precision = int(inside.sum()), features.dtype
+    corner, inner_roots = features[inside], None
+    if roots is not None:
+        inner_roots = roots[inside].astype(precision)
+        corner = corner * inner_roots[:, None]
+    by_features = n_inside >= features.shape[1]
+    if not by_features:
+        # By rows the curvature stands beside the Gram matrix, and mustn't be lost in its rounding.
         squares = float(np.square(corner, dtype=np.float64).sum())
-    # By rows the curvature stands beside the Gram matrix, and mustn't be lost in its rounding.
-    if n_inside >= n_features or curvature < np.finfo(design.dtype).eps * squares:
-        hessian = np.empty((n_features + 1, n_features + 1))
-        hessian[:-1, :-1], hessian[-1, :-1] = design.gram(inside, roots)
-        hessian[:-1, -1] = hessian[-1, :-1]
-        hessian[-1, -1] = n_inside if roots is None else np.square(roots[inside]).sum()
-        hessian /= curvature
-        hessian[np.diag_indices(n_features)] += 1
-        hessian[-1, -1] += intercept_ridge
-        return solve_positive(hessian, gradient, design.dtype)
+        by_features = curvature < np.finfo(precision).eps * squares
+    if by_features:
+        return solve_by_features(
+            *corner_sums(corner, inner_roots), curvature, total_weight, gradient, precision
+        )
+    intercept_ridge = ridge(total_weight, curvature)
+    ones = np.ones(n_inside, dtype=precision) if inner_roots is None else inner_roots
     scaled = np.append(gradient[:-1], gradient[-1] / intercept_ridge)
     if len(corner) == 0:
         return scaled
@@ -198,9 +198,59 @@ def newton_solve(
     gram += np.outer(ones, ones).astype(np.float64) / intercept_ridge
     gram[np.diag_indices(len(corner))] += curvature
     right = (corner @ scaled[:-1].astype(corner.dtype)).astype(np.float64) + scaled[-1] * ones
-    pull = solve_positive(gram, right, design.dtype)
+    pull = solve_positive(gram, right, precision)
     back = np.append(corner.T @ pull.astype(corner.dtype), ones @ pull / intercept_ridge)
     return scaled - back
+
+
+def corner_sums(corner: Array, roots: Array | None) -> tuple[Array, Array, float]:
+    """What Newton's method asks of the rows in a corner.
+
+    Parameters
+    ----------
+    corner : ndarray of shape (n_inside, n_features)
+        Features, times the roots of the samples' weights.
+    roots : ndarray of shape (n_inside,), or None
+
+    Returns
+    -------
+    gram : ndarray of shape (n_features, n_features)
+    totals : ndarray of shape (n_features,)
+        Sums of the features, by weight.
+    mass : float
+        The rows' weight.
+    """
+    gram = corner.T @ corner
+    if roots is None:
+        return gram, corner.sum(axis=0, dtype=np.float64), float(len(corner))
+    totals = (roots[:, None] * corner).sum(axis=0, dtype=np.float64)
+    return gram, totals, float(np.square(roots, dtype=np.float64).sum())
+
+
+def ridge(total_weight: float, curvature: float) -> float:
+    """The intercept's: it isn't regularised, and has no curvature with nobody in the corner."""
+    return 1e-6 * total_weight / curvature
+
+
+def solve_by_features(
+    gram: Array,
+    totals: Array,
+    mass: float,
+    curvature: float,
+    total_weight: float,
+    gradient: Array,
+    precision: Any,
+) -> Array:
+    """Solve with the Hessian that the sums over a corner make; `precision` is that of the sums."""
+    n_features = len(totals)
+    hessian = np.empty((n_features + 1, n_features + 1))
+    hessian[:-1, :-1] = gram
+    hessian[-1, :-1] = hessian[:-1, -1] = totals
+    hessian[-1, -1] = mass
+    hessian /= curvature
+    hessian[np.diag_indices(n_features)] += 1
+    hessian[-1, -1] += ridge(total_weight, curvature)
+    return solve_positive(hessian, gradient, precision)
 
 
 def solve_positive(matrix: Array, right: Array, precision: Any) -> Array:
@@ -244,7 +294,7 @@ def line_search(
 
 
 def solve_machines(
-    features: Array | Design,
+    features: Array,
     player: Player,
     tol: float,
     watch: Callable[[int], Any] | None = None,
@@ -259,7 +309,7 @@ def solve_machines(
         The largest of the relative duality gaps.
     """
     machines = []
-    for task in range(player.targets.shape[1]):
+    for task in range(player.n_tasks):
         machines.append(solve_machine(features, player.task(task), tol))
         if watch is not None:
             watch(task + 1)

@@ -7,9 +7,9 @@ from typing import Any
 
 from notsorandom.game import GameResult, Match, Player
 from notsorandom.kernel import LearnedKernel
-from notsorandom.linear import solve_machines
 from notsorandom.rows import Rows
 from notsorandom.scoring import loss, score
+from notsorandom.streaming import fit_machines
 
 # With so many features the held-out samples are asked first, and then whenever there are so many
 # more, or a tenth more: models of nearly the same size tell nothing new.
@@ -94,7 +94,7 @@ class Validation:
 
     def _look(self, result: GameResult) -> None:
         kernel, (rows, player) = self.kernel_of(result), self.played
-        coef, intercept, _ = solve_machines(kernel.design(rows), player, GAP)
+        coef, intercept, _ = fit_machines(kernel, rows, player, GAP)
         held_rows, held_player = self.held
         values = kernel.scores(held_rows, coef, intercept)
         self.sizes.append(kernel.n_components)

@@ -14,20 +14,19 @@ from notsorandom.estimators.features import FourierFeatures
 from notsorandom.estimators.samples import read_samples
 from notsorandom.game import Player
 from notsorandom.learning import DUALITY_GAP
-from notsorandom.linear import solve_machines
 from notsorandom.parallel import working
 from notsorandom.progress import Progress
 from notsorandom.rows import Array, Rows
+from notsorandom.streaming import fit_machines
 
 
 class FourierPredictor(FourierEstimator):
     """What classifier and regressor have in common."""
 
     def _finish(self, rows: Rows, player: Player) -> None:
-        features = self.kernel_.design(rows)
-        with Progress(player.targets.shape[1], "machines", shown=self.verbose > 0) as bar:
-            self.coef_, self.intercept_, self.duality_gap_ = solve_machines(
-                features, player, DUALITY_GAP, bar.update
+        with Progress(player.n_tasks, "machines", shown=self.verbose > 0) as bar:
+            self.coef_, self.intercept_, self.duality_gap_ = fit_machines(
+                self.kernel_, rows, player, DUALITY_GAP, bar.update
             )
         self._complete()
         if not self.duality_gap_ <= DUALITY_GAP:

@@ -66,7 +66,7 @@ class Loss:
             slope -= dual.dtype.type(self.curvature) * dual
         return slope
 
-    def answer(self, residuals: Array, low: Array, high: Array, curvature: float) -> Array:
+    def answer(self, residuals: Array, low: Array, high: Array, curvature: float | Array) -> Array:
         """The dual variables at which the loss's maximum is reached, for a positive curvature."""
         if self.epsilon:
             residuals = np.sign(residuals) * np.maximum(np.abs(residuals) - self.epsilon, 0)

@@ -1,0 +1,547 @@
+"""The linear model at the end, of more features than memory holds: one pass a Newton step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from notsorandom.devices import in_type, on_host
+from notsorandom.game import Loss, Player
+from notsorandom.kernel import LearnedKernel
+from notsorandom.linear import (
+    corner_sums,
+    corners,
+    solve_by_features,
+    solve_machine,
+    solve_machines,
+)
+from notsorandom.rows import Array, Rows
+
+# How many numbers a pass sums up, beside those for the shares of a step.
+N_NUMBERS = 9
+Maker = Callable[[Any], Callable[[Any], Array]]
+
+# Features of more bytes than this are made anew in every pass.
+MOST_BYTES = 2**26
+# The solution of so many random rows is where the passes over all of them start.
+SAMPLE_ROWS = 2**14
+# It takes so many of either class for each feature.
+FEWEST = 0.25
+# Tasks go over the rows together as long as their Gram matrices take no more bytes than this.
+MOST_GRAM_BYTES = 2**28
+# Numbers that a pass holds for each row and task, beside the features.
+HELD_A_TASK = 32
+# A step is taken whole if it gains this share of what the slope promised; one to the lowest point
+# of a parabola gains a half.
+ENOUGH = 0.1
+# Otherwise the slope is known at these shares of it.
+SHARES = 0.5 ** np.arange(20, 0, -1)
+# A sample that leads to shorter steps than this misleads.
+SHORT = 0.25
+# Two or three passes a width is what it takes where all goes well. Corners that so many come no
+# closer to are too sharp for the precision; and there is an end to everything.
+PATIENCE = 12
+# Of the gap allowed, what counts as having come closer.
+FALL = 1e-2
+MAX_PASSES = 500
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Where a task is: a linear model, and how round the corners of its loss are there.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n_features,)
+    intercept : float
+    curvature : float
+    step : ndarray of shape (n_features + 1,), optional
+        That led here, and along which slopes are asked for; the intercept's part is the last.
+    """
+
+    coef: Array
+    intercept: float
+    curvature: float
+    step: Array | None = None
+
+    def moved(self, step: Array, asking: bool = False) -> Point:
+        """The point so far away, which may ask for slopes on the way."""
+        coef, intercept = self.coef + step[:-1], self.intercept + float(step[-1])
+        return Point(coef, intercept, self.curvature, step if asking else None)
+
+    @property
+    def columns(self) -> Array:
+        """Model and step, of shape (2, n_features + 1)."""
+        model = np.append(self.coef, self.intercept)
+        return np.stack([model, np.zeros_like(model) if self.step is None else self.step])
+
+
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """What is summed over the rows: called with a block of them, it returns the block's sums.
+
+    It travels to whoever holds the block, so it holds nothing of the samples.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the features of a block.
+    dtype : dtype
+        Of the features.
+    loss : Loss
+    tasks : ndarray of shape (n_points,)
+        Columns of the targets.
+    points : tuple of Point
+        One for each of the tasks.
+    """
+
+    make: Callable[[Any], Array]
+    dtype: Any
+    loss: Loss
+    tasks: Array
+    points: tuple[Point, ...]
+
+    @np.errstate(invalid="ignore")
+    def __call__(self, X: Any, targets: Array, weights: Array | None = None) -> tuple[Array, ...]:
+        """Sums for each point: numbers, vectors and a matrix, in the order of :class:`Stand`."""
+        features = on_host(self.make(in_type(X, self.dtype)))
+        targets = on_host(targets)[:, self.tasks].astype(np.float64)
+        weights = on_host(weights)
+        mass = np.ones((len(targets), 1)) if weights is None else weights.astype(np.float64)
+        low, high = self.loss.box(targets)
+        models = np.stack([point.columns for point in self.points], axis=1)
+        curvatures = np.array([point.curvature for point in self.points])
+        scores, changes = (
+            (features @ model[:, :-1].T.astype(self.dtype)).astype(np.float64) + model[:, -1]
+            for model in models
+        )
+        residuals = targets - scores
+        dual = self.loss.answer(residuals, low, high, curvatures)
+        positive, negative = np.maximum(dual, 0), np.minimum(dual, 0)
+        thick = self.loss.epsilon * np.abs(dual)
+        gains, squares = targets * dual - thick, np.square(dual)
+        numbers = (
+            self.loss.values(residuals, low, high),
+            dual * residuals - thick - 0.5 * curvatures * squares,
+            positive,
+            negative,
+            np.where(dual > 0, gains, 0),
+            np.where(dual < 0, gains, 0),
+            np.where(dual > 0, squares, 0),
+            np.where(dual < 0, squares, 0),
+            *(
+                changes * self.loss.answer(residuals + back * changes, low, high, curvatures)
+                for back in (1 - SHARES if changes.any() else ())
+            ),
+        )
+        signed = np.concatenate([mass * positive, mass * negative], axis=1).astype(self.dtype)
+        aligned = (features.T @ signed).T.reshape(2, len(self.points), -1)
+        inside = (dual != 0) & (dual > low) & (dual < high)
+        grams, totals, masses = zip(
+            *(corner_sums(*of_corner(features, which, weights, self.dtype)) for which in inside.T),
+            strict=True,
+        )
+        sums = np.zeros((len(self.points), N_NUMBERS + len(SHARES)))
+        sums[:, 0] = masses
+        for column, number in enumerate(numbers, start=1):
+            sums[:, column] = (mass * number).sum(axis=0)
+        return (
+            sums,
+            np.stack([*aligned, totals], axis=1),
+            np.stack(grams),
+        )
+
+
+def of_corner(
+    features: Array, inside: Array, weights: Array | None, dtype: Any
+) -> tuple[Array, Array | None]:
+    """Features of the rows in a corner times the roots of their weights, and these."""
+    if weights is None:
+        return features[inside], None
+    roots = np.sqrt(weights[inside, 0]).astype(dtype)
+    return features[inside] * roots[:, None], roots
+
+
+@dataclass(frozen=True, eq=False)
+class Stand:
+    r"""What a pass tells of one point.
+
+    The dual variables that answer the point's residuals may all be played but for their balance,
+    :math:`\sum_i a_i = 0`, which is restored by scaling down the side that is too heavy: sums over
+    either side are all that it takes to know what the feasible ones are paid.
+
+    Parameters
+    ----------
+    point : Point
+    numbers : ndarray of shape (9 + len(SHARES),)
+        The rows in the corner, and sums over the samples: of the loss, the loss with rounded
+        corners, the positive and the negative dual variables, what they are paid and their
+        squares; of the dual variables at shares of the step, times how the score changes by it.
+    vectors : ndarray of shape (3, n_features)
+        Sums of features times positive and negative dual variables; of those in the corner.
+    gram : ndarray of shape (n_features, n_features)
+        Of those in the corner.
+    """
+
+    point: Point
+    numbers: Array
+    vectors: Array
+    gram: Array
+
+    @property
+    def primal(self) -> float:
+        """The objective."""
+        return self._half_square + float(self.numbers[1])
+
+    @property
+    def rounded_primal(self) -> float:
+        """The objective with rounded corners."""
+        return self._half_square + float(self.numbers[2])
+
+    @property
+    def _half_square(self) -> float:
+        return 0.5 * float(self.point.coef @ self.point.coef)
+
+    @property
+    def gradient(self) -> Array:
+        """Of the objective with rounded corners; the intercept's is last."""
+        sides = self.vectors[:2].sum(axis=0)
+        return np.append(self.point.coef - sides, -self.numbers[3:5].sum())
+
+    def dual(self, loss: Loss, curvature: float) -> float:
+        """A lower bound on the optimum of the loss with corners of such a curvature."""
+        above, below = float(self.numbers[3]), -float(self.numbers[4])
+        heavy = max(above, below)
+        scale = min(above, below) / heavy if heavy > 0 else 1.0
+        shares = np.array([scale, 1.0] if above > below else [1.0, scale])
+        gain = float(shares @ self.numbers[5:7])
+        square = float(np.square(shares @ self.vectors[:2]).sum())
+        square += curvature * float(np.square(shares) @ self.numbers[7:9])
+        # The best multiple of it that surely stays in the box.
+        most = 1.0 if math.isfinite(loss.upper) else math.inf
+        multiple = min(max(gain, 0.0) / square, most) if square > 0 else 0.0
+        return multiple * gain - 0.5 * multiple**2 * square
+
+    def slopes(self) -> Array:
+        """Slopes of the objective with rounded corners along the step, at the shares of it."""
+        step = self.point.step
+        assert step is not None
+        linear, square = self.point.coef @ step[:-1], step[:-1] @ step[:-1]
+        return linear + (SHARES - 1) * square - self.numbers[N_NUMBERS:]
+
+    def newton(self, total_weight: float, precision: Any) -> Array:
+        """Newton's step to the lowest point of the objective with rounded corners."""
+        return -solve_by_features(
+            self.gram,
+            self.vectors[2],
+            float(self.numbers[0]),
+            self.point.curvature,
+            total_weight,
+            self.gradient,
+            precision,
+        )
+
+
+class Bracket:
+    """The best model so far, and values that the optimum lies between.
+
+    Parameters
+    ----------
+    start : Point
+    loss : Loss
+    tol : float
+    """
+
+    def __init__(self, start: Point, loss: Loss, tol: float) -> None:
+        self.best, self.loss, self.tol = start, loss, tol
+        self.primal, self.dual = math.inf, -math.inf
+        self.n_passes = 0
+
+    @property
+    def gap(self) -> float:
+        """Duality gap, relative to the primal value."""
+        return (self.primal - self.dual) / max(self.primal, 1e-300)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is narrow enough, or took too long."""
+        return self.gap <= self.tol or self.n_passes >= MAX_PASSES
+
+    def see(self, stand: Stand) -> None:
+        """Narrow it by what a pass tells."""
+        if stand.primal < self.primal:
+            self.best, self.primal = stand.point, stand.primal
+        self.dual = max(self.dual, stand.dual(self.loss, self.loss.curvature))
+        self.n_passes += 1
+
+
+def origin(n_features: int, loss: Loss) -> Point:
+    """Where one starts who knows nothing: with corners so round that every sample is inside."""
+    return Point(np.zeros(n_features), 0.0, corners(loss)[0])
+
+
+Course = Generator[Point, Stand, None]
+
+
+def descend(bracket: Bracket, total_weight: float, precision: Any) -> Course:
+    """Solve one task: yields the points where it wants to know what a pass tells.
+
+    Parameters
+    ----------
+    bracket : Bracket
+        Is narrowed on the way, until it is over or nothing is left to try.
+    total_weight : float
+    precision : dtype
+        Of the features.
+    """
+    point, loss = bracket.best, bracket.loss
+    rounded = corners(loss)
+    width = rounded.index(point.curvature)
+    trusting = width > 0
+    before: Stand | None = None
+    while width < len(rounded):
+        stand = yield replace(point, curvature=rounded[width], step=None)
+        if before is not None and not stand.primal <= before.primal:
+            stand = yield replace(before.point, curvature=rounded[width], step=None)
+        least, lowest, since, share = math.inf, math.inf, 0, 1.0
+        while not bracket.is_over:
+            step = stand.newton(total_weight, precision)
+            # What is left to gain with these corners, and what is lost by their being round.
+            left = stand.rounded_primal - stand.dual(loss, rounded[width])
+            rounding = stand.primal - stand.dual(loss, loss.curvature) - left
+            fallen = lowest - stand.rounded_primal > FALL * bracket.tol * stand.rounded_primal
+            since = 0 if fallen or left < 0.9 * least else since + 1
+            least, lowest = min(left, least), min(stand.rounded_primal, lowest)
+            misled = trusting and (share < SHORT or since >= PATIENCE)
+            close = left <= max(rounding, np.finfo(precision).eps * stand.primal)
+            if misled or close or since >= PATIENCE:
+                break
+            share, stand = yield from search(stand, step, np.finfo(precision).eps)
+        if bracket.is_over:
+            return
+        if misled:
+            width, point, before = 0, origin(len(point.coef), loss), None
+            trusting = False
+        else:
+            # The next corners are tried one more step ahead.
+            width, point, before = width + 1, stand.point.moved(step), stand
+
+
+def search(
+    stand: Stand, step: Array, rounding: float
+) -> Generator[Point, Stand, tuple[float, Stand]]:
+    """Go Newton's step, or the share of it at which the objective is lowest.
+
+    Returns
+    -------
+    share : float
+    stand : Stand
+    """
+    slope = float(stand.gradient @ step)
+    trial = yield stand.point.moved(step, asking=True)
+    last = float(trial.gradient @ step)
+    enough = ENOUGH * slope + rounding * abs(stand.rounded_primal)
+    if last <= 0 or trial.rounded_primal <= stand.rounded_primal + enough:
+        return 1.0, trial
+    shares = np.concatenate([[0.0], SHARES, [1.0]])
+    slopes = np.concatenate([[min(0.0, slope)], trial.slopes(), [last]])
+    first = int(np.flatnonzero(slopes <= 0)[-1])
+    # Where the slope is zero if it is a straight line in between.
+    part = slopes[first] / (slopes[first] - slopes[first + 1])
+    share = float(shares[first] + part * (shares[first + 1] - shares[first]))
+    trial = yield stand.point.moved(share * step)
+    return share, trial
+
+
+# As in solve_machine, flags are raised by numbers that nobody uses.
+@np.errstate(invalid="ignore")
+def solve_streaming(
+    rows: Rows,
+    maker: Maker,
+    n_features: int,
+    player: Player,
+    tol: float,
+    watch: Callable[[int], Any] | None = None,
+    width: int = 0,
+) -> tuple[Array, Array, float]:
+    r"""Solve one machine a task, without holding anything as long as the samples.
+
+    The problem and the losses are those of :func:`notsorandom.linear.solve_machine`. Every step is
+    one pass over the rows, in which all tasks not done yet take part. What a pass sums up gives
+    the objective, its gradient and Hessian, and a lower bound on the optimum, for the loss itself
+    and for the one with rounded corners. The solution of a random sample is where it starts.
+
+    Parameters
+    ----------
+    rows : Rows
+    maker : callable
+        Gives, for a type, the function that makes features of a block.
+    n_features : int
+        How many it makes.
+    player : Player
+    tol : float
+        Largest relative duality gap.
+    watch : callable, optional
+        Told how many tasks are done whenever one is.
+    width : int, default=0
+        Numbers that are held for each row on the way to its features, if more than these.
+
+    Returns
+    -------
+    coef : ndarray of shape (n_tasks, n_features)
+    intercept : ndarray of shape (n_tasks,)
+    gap : float
+        The largest of the relative duality gaps. Where the precision of the rows doesn't allow
+        `tol`, features are made in float64.
+    """
+    n_tasks = player.n_tasks
+    n_rows = sample_size(n_features, rows.dtype)
+    if n_rows >= len(rows):
+        everything = np.arange(len(rows))
+        features = rows.take(everything).map(maker(rows.dtype), width=width)
+        return solve_machines(features, player.take(everything), tol, watch)
+    brackets = [
+        Bracket(start, player.loss, tol)
+        for start in first_points(rows, maker, n_features, player, tol, n_rows, width)
+    ]
+    most = max(1, MOST_GRAM_BYTES // (8 * n_features**2))
+    width = max(width, 2 * n_features + HELD_A_TASK * min(most, n_tasks))
+    for precision in dict.fromkeys([rows.dtype, np.dtype(np.float64)]):
+        # Anew: values in a lower precision are no bounds on what a higher one finds.
+        wide = {
+            task: Bracket(bracket.best, player.loss, tol)
+            for task, bracket in enumerate(brackets)
+            if not bracket.gap <= tol
+        }
+        for task in narrow(wide, rows, maker(precision), precision, player, most, width):
+            brackets[task] = wide[task]
+            if watch is not None:
+                watch(sum(bracket.gap <= tol for bracket in brackets))
+    if watch is not None:
+        watch(n_tasks)
+    coef = np.stack([bracket.best.coef for bracket in brackets])
+    intercept = np.array([bracket.best.intercept for bracket in brackets])
+    return coef, intercept, max(bracket.gap for bracket in brackets)
+
+
+def narrow(
+    brackets: dict[int, Bracket],
+    rows: Rows,
+    make: Callable[[Any], Array],
+    precision: np.dtype[Any],
+    player: Player,
+    most: int,
+    width: int,
+) -> Iterator[int]:
+    """Narrow the brackets of some tasks in common passes; yields each task when it is done.
+
+    Parameters
+    ----------
+    brackets : dict
+        By the task.
+    rows : Rows
+    make : callable
+        Makes the features of a block.
+    precision : dtype
+        Of the features.
+    player : Player
+    most : int
+        Tasks that may take part in a pass.
+    width : int
+        Numbers that are held for each row in a pass.
+    """
+    columns = [player.targets] if player.weights is None else [player.targets, player.weights]
+    waiting = list(brackets)
+    courses: dict[int, Course] = {}
+    points: dict[int, Point] = {}
+    while waiting or courses:
+        while waiting and len(courses) < most:
+            task = waiting.pop(0)
+            courses[task] = descend(brackets[task], player.total_weight, precision)
+            points[task] = next(courses[task])
+        asked = tuple(points.values())
+        look = Pass(make, precision, player.loss, np.array(list(points)), asked)
+        sums = rows.add(look, *columns, width=width, dtype=np.float64)
+        for task, *parts in zip(list(points), asked, *sums, strict=True):
+            stand = Stand(*parts)
+            brackets[task].see(stand)
+            try:
+                points[task] = courses[task].send(stand)
+            except StopIteration:
+                del courses[task], points[task]
+                yield task
+
+
+def sample_size(n_features: int, dtype: np.dtype[Any]) -> int:
+    """Rows to start with: as many as help, if their features are few enough to hold."""
+    room = MOST_BYTES // (n_features * dtype.itemsize)
+    return min(SAMPLE_ROWS, max(4 * n_features, room))
+
+
+def first_points(
+    rows: Rows,
+    maker: Maker,
+    n_features: int,
+    player: Player,
+    tol: float,
+    n_rows: int,
+    width: int,
+) -> Iterator[Point]:
+    """Where each task starts: at the solution of a sample, with the corners that it took."""
+    # Always the same sample: a fit has a seed for what is random in the model alone.
+    rng = np.random.default_rng(0)
+    indices = np.sort(rng.choice(len(rows), size=n_rows, replace=False, shuffle=False))
+    sample = player.take(indices)
+    scale = player.total_weight / sample.total_weight
+    sample = replace(sample, weights=sample.multiplicities[:, None] * scale)
+    features = rows.take(indices).map(maker(rows.dtype), width=width)
+    for task in range(sample.n_tasks):
+        n_positive = int((sample.targets[:, task] > 0).sum())
+        # Of a rare class too few may be there to learn from, or none.
+        rare = FEWEST * n_features >= min(n_positive, n_rows - n_positive)
+        if player.loss.one_sided and rare:
+            yield origin(n_features, player.loss)
+            continue
+        machine = solve_machine(features, sample.task(task), tol)
+        if np.isfinite(machine.coef).all() and np.isfinite(machine.intercept):
+            yield Point(machine.coef, float(machine.intercept), machine.curvature)
+        else:
+            yield origin(n_features, player.loss)
+
+
+def fit_machines(
+    kernel: LearnedKernel,
+    rows: Rows,
+    player: Player,
+    tol: float,
+    watch: Callable[[int], Any] | None = None,
+) -> tuple[Array, Array, float]:
+    """Solve one machine a task on a kernel's features, held if there is room for them.
+
+    Returns
+    -------
+    coef : ndarray of shape (n_tasks, n_features)
+    intercept : ndarray of shape (n_tasks,)
+    gap : float
+        The largest of the relative duality gaps.
+    """
+    n_features = kernel.n_components
+    if len(rows) * n_features * rows.dtype.itemsize > MOST_BYTES:
+        return solve_streaming(
+            rows, kernel.feature_map, n_features, player, tol, watch, kernel.width
+        )
+    features = kernel.features_of(rows)
+    if rows.workers is None:
+        return solve_machines(features, player, tol, watch)
+    # Made once, but multiplied by the block.
+    held = Rows(features, workers=rows.workers)
+    return solve_streaming(held, as_they_are, n_features, player, tol, watch)
+
+
+def as_they_are(dtype: Any) -> Callable[[Any], Array]:
+    """Makes features of rows that are features."""
+    return lambda block: block
