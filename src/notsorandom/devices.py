@@ -13,6 +13,9 @@ from scipy import sparse
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+# DLPack's number of the device that is the host.
+HOST = 1
+
 
 def is_device_array(X: Any) -> bool:
     """Whether it is an array by the standard, but not NumPy's."""
@@ -69,6 +72,20 @@ def placed(array: Array, X: Any, dtype: Any) -> Any:
         array = array.copy()  # a kind that shares the memory may know of no other
     package = standard(type(X))
     return package.array_namespace(X).asarray(array, dtype=dtype, device=package.device(X))
+
+
+def in_host_memory(array: Any) -> bool:
+    """Whether an array by the standard says that it is where NumPy's are."""
+    return bool(array.__dlpack_device__()[0] == HOST)
+
+
+def empty_like(array: Any, shape: tuple[int, ...]) -> Any:
+    """Room for an array of the same kind and type, on the same device."""
+    if in_host_memory(array):  # NumPy asks for large pages, which are there several times sooner
+        return beside(np.empty(shape, dtype=numpy_dtype(array)), array)
+    package = standard(type(array))
+    xp = package.array_namespace(array)
+    return xp.empty(shape, dtype=array.dtype, device=package.device(array))
 
 
 def on_host(array: Any) -> Any:

@@ -124,7 +124,10 @@ class LearnedKernel:
 
         def features(block: Any) -> Any:
             made = self.space.features(block, frequencies, phases, self.phase)
-            return made * like(factors, made)
+            if not is_device_array(made):
+                return made * factors
+            made *= like(factors, made)
+            return made
 
         return features
 

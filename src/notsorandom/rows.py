@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from notsorandom.devices import Array, beside, is_device_array, namespace, numpy_dtype, on_host
+from notsorandom.devices import (
+    Array,
+    beside,
+    empty_like,
+    is_device_array,
+    namespace,
+    numpy_dtype,
+    on_host,
+)
 from notsorandom.parallel import Workers
 
 __all__ = ["FLOATS", "Array", "Rows", "dense", "lengths", "stacked"]
@@ -188,9 +196,27 @@ class Rows:
         """Like :meth:`map` without columns, but what is made stays where the samples are."""
         if not self.on_device:
             return self.map(function, width=width)
-        blocks = self.blocks(width)
-        parts = list(self._shared(lambda b: self._of_block(function, b, (), stays=True), blocks))
-        return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts, axis=0)
+
+        def of(block: slice) -> Any:
+            return self._of_block(function, block, (), stays=True)
+
+        first, *others = self.blocks(width)
+        head = of(first)
+        if not others:
+            return head
+        whole = empty_like(head, (len(self), *head.shape[1:]))
+        try:
+            whole[first, ...] = head
+        except TypeError:  # a kind of array that is never written to
+            parts = [head, *self._shared(of, others)]
+            return namespace(head).concat(parts, axis=0)
+
+        def fill(block: slice) -> None:
+            whole[block, ...] = of(block)
+
+        for _ in self._shared(fill, others):
+            pass
+        return whole
 
     def take(self, indices: Array) -> Rows:
         """The rows at `indices`, in memory, or where the samples are."""

@@ -229,7 +229,9 @@ class Euclidean(BaseEstimator):
         if phase == "aligned":
             angles -= like(phases, X)
             if xp is not np:
-                return xp.cos(angles) * math.sqrt(2)
+                waves = xp.cos(angles)
+                waves *= math.sqrt(2)
+                return waves
             return np.cos(angles, out=angles) * angles.dtype.type(math.sqrt(2))
         pairs = xp.stack([xp.cos(angles), xp.sin(angles)], axis=2)
         return xp.reshape(pairs, (angles.shape[0], -1))
