@@ -127,7 +127,8 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             Sparse samples stay sparse. Those that are not in memory are read by the block: memory
             maps and arrays of zarr's or h5py's where they are; datasets and tables of pyarrow's,
             and iterators of blocks ``(X, y)`` or ``(X, y, sample_weight)``, once, into temporary
-            files. Arrays by the array API standard stay on their device.
+            files. Arrays by the array API standard, such as tensors on a GPU, stay there, and what
+            needs all samples is computed there.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or str
             For losses of the margin, class labels of any type, of two classes or more. For losses
             of the residual, real numbers, in several columns perhaps. Of a dataset of pyarrow's the
