@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 
-from notsorandom.devices import beside
+from notsorandom.devices import beside, on_host
 from notsorandom.estimators.predictor import FourierPredictor
 from notsorandom.game import MARGIN_LOSSES
 from notsorandom.scoring import predicted_codes
@@ -135,3 +136,19 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         codes = predicted_codes(self._scores(X))
         labels = self.classes_[codes]
         return beside(labels, X) if labels.dtype.kind in "biuf" else labels
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the samples whose class is predicted rightly.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        truth, answers, weights = map(on_host, (y, self.predict(X), sample_weight))
+        return float(accuracy_score(truth, answers, sample_weight=weights))

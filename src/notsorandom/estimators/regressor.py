@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.metrics import r2_score
 
-from notsorandom.devices import beside
+from notsorandom.devices import beside, on_host
 from notsorandom.estimators.predictor import FourierPredictor
 from notsorandom.game import RESIDUAL_LOSSES
 
@@ -124,3 +125,19 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         """
         scores = self._scores(X)
         return beside(scores[:, 0] if self._flat else scores, X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Coefficient of determination, averaged over the outputs.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        truth, answers, weights = map(on_host, (y, self.predict(X), sample_weight))
+        return float(r2_score(truth, answers, sample_weight=weights))
