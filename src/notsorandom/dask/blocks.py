@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import os
 import pickle
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +19,13 @@ from notsorandom.rows import Array, Rows, dense
 # The parts that a block is made of; columns made from it have higher numbers.
 SAMPLES, TARGETS, WEIGHTS, NOTHING = range(4)
 FIRST_NUMBER = 4
+# How malloc is told to keep up to so many bytes for the next temporary, each of at most so many;
+# the last is what glibc starts with.
+TRIM_SETTING = "MALLOC_TRIM_THRESHOLD_"
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
+KEPT_BYTES, LARGEST_BYTES, USUAL_BYTES = 2**26, 2**25, 2**17
+# Passes going on in this process.
+passing = 0
 
 
 @dataclass
@@ -143,14 +153,37 @@ async def perform(request: bytes, dask_worker: Any) -> list[tuple[int, str, Any]
             return chunk, "error", error
 
     blocks = [dask_worker.data.get(work.keys[chunk]) for chunk in chunks]
-    return list(
-        await asyncio.gather(
-            *(
-                loop.run_in_executor(pool, done, chunk, block)
-                for chunk, block in zip(chunks, blocks, strict=True)
-            )
-        )
-    )
+    with roomy():
+        coming = [
+            loop.run_in_executor(pool, done, chunk, block)
+            for chunk, block in zip(chunks, blocks, strict=True)
+        ]
+        return list(await asyncio.gather(*coming))
+
+
+@contextmanager
+def roomy() -> Iterator[None]:
+    """A while in which memory that is freed may be used again.
+
+    Dask has its workers give memory back to the system at once (``MALLOC_TRIM_THRESHOLD_``), with
+    every temporary of a pass, which takes about as long as to compute it.
+    """
+    global passing
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    asked = os.environ.get(TRIM_SETTING, "")
+    if mallopt is None or not asked.isdecimal():
+        yield
+        return
+    passing += 1
+    mallopt(TRIM_THRESHOLD, KEPT_BYTES)
+    mallopt(MMAP_THRESHOLD, LARGEST_BYTES)
+    try:
+        yield
+    finally:
+        passing -= 1
+        if not passing:
+            mallopt(TRIM_THRESHOLD, int(asked))
+            mallopt(MMAP_THRESHOLD, USUAL_BYTES)
 
 
 class LostColumnError(Exception):

@@ -164,7 +164,9 @@ def read_collections(
         X, y = as_samples(X, dtype), np.asarray(y)
         if len(y) != len(X):
             raise unequal("y", len(y), len(X))
-        bad = np.argwhere(~np.isfinite(X))
+        with np.errstate(over="ignore", invalid="ignore"):
+            suspicious = not np.isfinite(X.sum(dtype=np.float64))  # without a copy
+        bad = np.argwhere(~np.isfinite(X)) if suspicious else ()
         if len(bad):
             row, column = bad[0]
             raise ValueError(
