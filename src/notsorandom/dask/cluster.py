@@ -119,7 +119,12 @@ class Cluster:
         return Column(Recipe(number), shape, np.dtype(dtype))
 
     def column(
-        self, function: bytes, inputs: tuple[Column, ...], width: int, tail: tuple[int, ...], dtype: Any
+        self,
+        function: bytes,
+        inputs: tuple[Column, ...],
+        width: int,
+        tail: tuple[int, ...],
+        dtype: Any,
     ) -> Column:
         """A column to be made of others with the next pass."""
         recipe = Recipe(self._next(), function, tuple(one.recipe for one in inputs), width)
@@ -241,9 +246,7 @@ class Cluster:
         """What workers answer; nothing from those that are gone."""
         try:
             # To all that there are: those that are not there any more would be waited for.
-            answers = self.client.run(
-                perform, pickle.dumps(work, protocol=5), on_error="return"
-            )
+            answers = self.client.run(perform, pickle.dumps(work, protocol=5), on_error="return")
         except (OSError, distributed.CancelledError) as error:
             self._check_open(error)
             return []

@@ -54,8 +54,8 @@ def check_samples(estimator: Any, X: Any, first: bool) -> np.dtype[Any]:
     else:
         if X.ndim != 2:
             raise ValueError(
-                f"X has {X.ndim} dimensions, but it must have 2, (n_samples, n_features): reshape "
-                "it, as X[:, None] for a single feature."
+                f"X has shape {X.shape}, but it must have 2 dimensions, (n_samples, n_features): "
+                "reshape it, as X[:, None] for a single feature."
             )
         if not is_numeric(X.dtype):
             raise ValueError(f"X is of type {X.dtype}, but it must be of numbers: convert it.")
@@ -111,14 +111,6 @@ def unequal(name: str, length: Any, n_samples: int) -> ValueError:
     )
 
 
-def named(function: Any, number: int, *blocks: Any) -> Any:
-    """A function of blocks that says which block it failed at."""
-    try:
-        return function(*blocks)
-    except ValueError as error:
-        raise ValueError(f"In block {number} (counted from 0, as the rows in it): {error}") from None
-
-
 def read_collections(
     estimator: Any, space: Any, X: Any, y: Any, sample_weight: Any, workers: Any
 ) -> Reading:
@@ -126,11 +118,11 @@ def read_collections(
     loss = loss_of(estimator)
     of_classes = loss.one_sided
     check_collection("X", X)
+    dtype = check_samples(estimator, X, first=True)
     check_collection("y", y)
     if sample_weight is not None:
         check_collection("sample_weight", sample_weight)
     client = find_client(estimator.client)
-    dtype = check_samples(estimator, X, first=True)
     if y.ndim != 1 and (of_classes or y.ndim != 2):
         raise ValueError(
             f"y has {y.ndim} dimensions, but it must be (n_samples,)"
@@ -158,7 +150,10 @@ def read_collections(
     name, loss_name = type(estimator).__name__, estimator.loss
 
     def checked(number: int, X: Any, y: Any, w: Any) -> Any:
-        return named(look, number, X, y, w)
+        try:
+            return look(X, y, w)
+        except ValueError as error:  # told as a value: of all blocks, the first is named
+            return f"In block {number} (counted from 0, as the rows in it): {error}"
 
     def look(X: Any, y: Any, w: Any) -> Any:
         X, y = as_samples(X, dtype), np.asarray(y)
@@ -201,6 +196,9 @@ def read_collections(
     looks = client.gather(
         client.map(checked, kept, samples, targets, given, pure=False, key="notsorandom-check")
     )
+    for seen in looks:
+        if isinstance(seen, str):
+            raise ValueError(seen)
     present = [number for number, seen in enumerate(looks) if seen is not None]
     if not present:
         raise ValueError(
