@@ -268,7 +268,7 @@ def test_a_worker_killed(client, monkeypatch):
     killed = []
 
     def kill(delay):
-        worker = list(client.run(os.getpid).values())[0]
+        worker = next(iter(client.run(os.getpid).values()))
         killed.append(worker)
 
         def strike():
@@ -299,12 +299,11 @@ def test_all_workers_gone(tmp_path, monkeypatch):
             with pytest.raises(ClusterError, match=r"no workers for 1 seconds.*checkpoint"):
                 model.fit(on_cluster(X), on_cluster(y))
         assert not hasattr(model, "kernel_")
+    during(monkeypatch, 4, lambda: rounds.append(4))
+    during(monkeypatch, 0, lambda: rounds.append(0))
     with local_cluster(1) as cluster, Client(cluster, set_as_default=False) as client:
-        with monkeypatch.context() as patch:
-            during(patch, 4, lambda: rounds.append(4))
-            during(patch, 0, lambda: rounds.append(0))
-            model = notsorandom.dask.FourierFeatures(**settings, client=client)
-            model.fit(on_cluster(X), on_cluster(y))
+        model = notsorandom.dask.FourierFeatures(**settings, client=client)
+        model.fit(on_cluster(X), on_cluster(y))
     assert rounds == [4]  # it went on, and didn't begin anew
     settings["checkpoint"] = None
     same(notsorandom.FourierFeatures(**settings).fit(X, y), model)

@@ -10,7 +10,7 @@ plain = model.to_local()  # of notsorandom itself, without a cluster
 """
 
 try:
-    import dask.array
+    import dask.array  # noqa: F401
     import distributed  # noqa: F401
 except ImportError as error:
     raise ImportError(

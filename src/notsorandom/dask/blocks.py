@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -152,13 +153,25 @@ async def perform(request: bytes, dask_worker: Any) -> list[tuple[int, str, Any]
         except Exception as error:  # told to who asked
             return chunk, "error", error
 
-    blocks = [dask_worker.data.get(work.keys[chunk]) for chunk in chunks]
+    # Each thread takes a block, then the next: one call a thread, not one a block.
+    line = iter([(chunk, dask_worker.data.get(work.keys[chunk])) for chunk in chunks])
+    lock = Lock()
+
+    def busy() -> list[tuple[int, str, Any]]:
+        told = []
+        while True:
+            with lock:
+                following = next(line, None)
+            if following is None:
+                return told
+            told.append(done(*following))
+
+    n_threads = min(len(chunks), dask_worker.state.nthreads)
     with roomy():
-        coming = [
-            loop.run_in_executor(pool, done, chunk, block)
-            for chunk, block in zip(chunks, blocks, strict=True)
-        ]
-        return list(await asyncio.gather(*coming))
+        parts = await asyncio.gather(
+            *(loop.run_in_executor(pool, busy) for _ in range(n_threads))
+        )
+    return [one for part in parts for one in part]
 
 
 @contextmanager

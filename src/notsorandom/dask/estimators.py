@@ -31,6 +31,8 @@ class DaskEstimator:
 
     _plain: Any
     client: Any
+    dual_: Any
+    average_dual_: Any
 
     def __init__(self, n_components: Any = 100, *, client: Any = None, **parameters: Any) -> None:
         super().__init__(n_components, **parameters)  # type: ignore[call-arg]

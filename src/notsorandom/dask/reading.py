@@ -107,7 +107,8 @@ def blocks_of(client: Any, name: str, value: Any, sizes: list[int] | None = None
 def unequal(name: str, length: Any, n_samples: int) -> ValueError:
     """What to say of targets or weights for other samples."""
     return ValueError(
-        f"{name} has {length} rows, but X has {n_samples}: there must be as many, in the same order."
+        f"{name} has {length} rows, but X has {n_samples}: there must be as many, in the same "
+        "order."
     )
 
 
@@ -161,7 +162,7 @@ def read_collections(
             raise unequal("y", len(y), len(X))
         with np.errstate(over="ignore", invalid="ignore"):
             suspicious = not np.isfinite(X.sum(dtype=np.float64))  # without a copy
-        bad = np.argwhere(~np.isfinite(X)) if suspicious else ()
+        bad = np.argwhere(~np.isfinite(X)) if suspicious else np.empty((0, 2), dtype=int)
         if len(bad):
             row, column = bad[0]
             raise ValueError(

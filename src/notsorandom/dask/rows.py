@@ -75,7 +75,9 @@ class DaskRows(Rows):
 
     def take(self, indices: Array) -> Rows:
         """The rows at `indices`, in memory."""
-        array, *weights = self._picked(indices, self.array, *self.weighing)
+        array, *weights = self.cluster.expected(indices, self.array, *self.weighing) or (
+            self._picked(indices, self.array, *self.weighing)
+        )
         return Rows(array, weights[0] if weights else None, self.workers)
 
     def fetch(self, column: Any, indices: Array | None = None) -> Array:
@@ -83,7 +85,10 @@ class DaskRows(Rows):
         if indices is None:
             whole: Array = stacked(list(self.bare.each(lambda _, values: values, column)))
             return whole
-        values: Array = self._picked(indices, column)[0]
+        # Who asks for the values of some samples mostly wants the samples next.
+        more = (self.array, *self.weighing) if self.n_features else ()
+        values, *found = self._picked(indices, column, *more)
+        self.cluster.expect(indices, more, found)
         return values
 
     def _picked(self, indices: Array, *columns: Any) -> list[Any]:

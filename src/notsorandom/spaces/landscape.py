@@ -26,12 +26,18 @@ def masses(measure: Array) -> Array:
     return np.abs(measure).sum(axis=1, dtype=np.float64) + np.finfo(float).tiny
 
 
+def mass_and_total(rows: Rows, measure: Any) -> tuple[Array, ...]:
+    """Of each task, the sums of a measure's absolute values and of the values, in float64."""
+
+    def sums(_: Any, a: Array) -> tuple[Array, Array]:
+        return np.abs(a).sum(axis=0, dtype=np.float64), a.sum(axis=0, dtype=np.float64)
+
+    return rows.bare.add(sums, measure, dtype=np.float64)
+
+
 def mass_of(rows: Rows, measure: Any) -> Array:
     """Of each task, the sum of a measure's absolute values, in float64."""
-    (mass,) = rows.bare.add(
-        lambda _, a: (np.abs(a).sum(axis=0, dtype=np.float64),), measure, dtype=np.float64
-    )
-    return mass
+    return mass_and_total(rows, measure)[0]
 
 
 def kernel_potentials(space: Any, amplitudes: Array, phase: str) -> Array:
@@ -129,9 +135,13 @@ class Landscape:
     phase: str = "aligned"
 
     @cached_property
+    def _sums(self) -> tuple[Array, ...]:
+        return mass_and_total(self.rows, self.measure)
+
+    @property
     def mass(self) -> Array:
         """Of each task, the sum of the measure's absolute values, in float64."""
-        return mass_of(self.rows, self.measure)
+        return self._sums[0]
 
     def at(self, frequencies: Array) -> Points:
         """Height, slope and transform at the frequencies of a continuous space."""
@@ -208,10 +218,7 @@ class Landscape:
         seen = self.rows.fetch(self.measure, chosen)
         mass = masses(seen)
         measure = seen * (self.mass.sum() / (n_rows * mass))[:, None]
-        (total,) = self.rows.bare.add(
-            lambda _, a: (a.sum(axis=0, dtype=np.float64),), self.measure, dtype=np.float64
-        )
-        measure += (total - measure.sum(axis=0)) / n_rows
+        measure += (self._sums[1] - measure.sum(axis=0)) / n_rows
         return Landscape(
             self.space,
             replace(self.rows.take(chosen), weights=None),  # drawn by weight already
