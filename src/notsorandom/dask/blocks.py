@@ -158,7 +158,7 @@ async def perform(request: bytes, dask_worker: Any) -> list[tuple[int, str, Any]
     lock = Lock()
 
     def busy() -> list[tuple[int, str, Any]]:
-        told = []
+        told: list[tuple[int, str, Any]] = []
         while True:
             with lock:
                 following = next(line, None)
@@ -168,9 +168,7 @@ async def perform(request: bytes, dask_worker: Any) -> list[tuple[int, str, Any]
 
     n_threads = min(len(chunks), dask_worker.state.nthreads)
     with roomy():
-        parts = await asyncio.gather(
-            *(loop.run_in_executor(pool, busy) for _ in range(n_threads))
-        )
+        parts = await asyncio.gather(*(loop.run_in_executor(pool, busy) for _ in range(n_threads)))
     return [one for part in parts for one in part]
 
 

@@ -205,7 +205,7 @@ class DaskPredictor(DaskEstimator):
         return client.gather(client.compute(list(values)))
 
 
-class FourierFeatures(DaskEstimator, plain.FourierFeatures):  # type: ignore[misc]
+class FourierFeatures(DaskEstimator, plain.FourierFeatures):
     """:class:`notsorandom.FourierFeatures`, fitted to Dask collections.
 
     Parameters
@@ -233,7 +233,7 @@ class FourierFeatures(DaskEstimator, plain.FourierFeatures):  # type: ignore[mis
         return self._lazily("transform", X, (self.kernel_.n_components,), None)
 
 
-class FourierClassifier(DaskPredictor, plain.FourierClassifier):  # type: ignore[misc]
+class FourierClassifier(DaskPredictor, plain.FourierClassifier):
     """:class:`notsorandom.FourierClassifier`, fitted to Dask collections.
 
     Parameters
@@ -269,7 +269,7 @@ class FourierClassifier(DaskPredictor, plain.FourierClassifier):  # type: ignore
         return float(total / counted)
 
 
-class FourierRegressor(DaskPredictor, plain.FourierRegressor):  # type: ignore[misc]
+class FourierRegressor(DaskPredictor, plain.FourierRegressor):
     """:class:`notsorandom.FourierRegressor`, fitted to Dask collections.
 
     Parameters

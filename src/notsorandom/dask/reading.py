@@ -170,12 +170,13 @@ def read_collections(
                 f"({len({*bad[:, 0].tolist()})} of {len(X)} rows are not finite): leave such rows "
                 "out or fill them in."
             )
-        weights, totals = None, None
+        weights: Array | None = None
+        totals: Array | None = None
         if w is not None:
             w = np.asarray(w)
             if (w == 0).all():
                 return None
-            weights = check_sample_weight(w, len(X), dtype)
+            weights = np.asarray(check_sample_weight(w, len(X), dtype))
             y = y[weights > 0]
         if of_classes:
             if y.dtype.kind == "f" and not np.isfinite(y).all():
