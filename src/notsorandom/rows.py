@@ -65,6 +65,9 @@ class Rows:
     weights: Any = None
     workers: Workers | None = None
 
+    # Whether columns are arrays in the memory of this process.
+    is_near = True
+
     def __len__(self) -> int:
         return int(self.array.shape[0])
 
@@ -222,10 +225,14 @@ class Rows:
         """The rows at `indices`, in memory, or where the samples are."""
         weights = None if self.weights is None else self.weights[indices]
         if not self.on_device:
-            return replace(self, array=self.array[indices], weights=weights)
+            return self.near(self.array[indices], weights)
         chosen = beside(np.asarray(indices, dtype=np.int64), self.array)
         taken = namespace(self.array).take(self.array, chosen, axis=0)
         return replace(self, array=taken, weights=weights)
+
+    def near(self, array: Any, weights: Array | None = None) -> Rows:
+        """Some of the samples, in memory."""
+        return replace(self, array=array, weights=weights)
 
     def only(self, indices: Array) -> Rows:
         """The rows at `indices`, many perhaps, left where they are if they are not in memory."""
@@ -380,7 +387,7 @@ class Rows:
         X, values = (stacked(list(each)) for each in zip(*picks, strict=True))
         if self.on_device:
             return replace(self.take(X), weights=None), values
-        return replace(self, array=X, weights=None), values
+        return self.near(X), values
 
 
 def weights_of_block(_: Any, weights: Array) -> tuple[float, float, float]:

@@ -530,7 +530,7 @@ def fit_machines(
         The largest of the relative duality gaps.
     """
     n_features = kernel.n_components
-    if len(rows) * n_features * rows.dtype.itemsize > MOST_BYTES:
+    if not rows.is_near or len(rows) * n_features * rows.dtype.itemsize > MOST_BYTES:
         return solve_streaming(
             rows, kernel.feature_map, n_features, player, tol, watch, kernel.width
         )

@@ -21,8 +21,15 @@ from notsorandom.tensors import FileFormatError, TensorFile, write_tensors
 FORMAT = 1
 KIND = "notsorandom.checkpoint"
 # A fit may differ in these from the one whose checkpoint it goes on with. A random_state that is a
-# number is compared; one that isn't had its turn then.
-FREE_PARAMETERS = ("warm_start", "checkpoint", "checkpoint_every", "random_state", "verbose")
+# number is compared; one that isn't had its turn then. A client is of another cluster.
+FREE_PARAMETERS = (
+    "warm_start",
+    "checkpoint",
+    "checkpoint_every",
+    "random_state",
+    "verbose",
+    "client",
+)
 
 
 class Saved(NamedTuple):

@@ -1,0 +1,24 @@
+"""The estimators on Dask collections: samples that live on a cluster, and stay there.
+
+from distributed import Client
+from notsorandom.dask import FourierClassifier
+
+client = Client("tcp://scheduler:8786")
+model = FourierClassifier(random_state=0).fit(X, y)  # Dask arrays, or data frames
+labels = model.predict(X)  # lazy
+plain = model.to_local()  # of notsorandom itself, without a cluster
+"""
+
+try:
+    import dask.array  # noqa: F401
+    import distributed  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "notsorandom.dask needs dask and distributed: install them with pip install "
+        "'notsorandom[dask]'."
+    ) from error
+
+from notsorandom.dask.cluster import ClusterError
+from notsorandom.dask.estimators import FourierClassifier, FourierFeatures, FourierRegressor
+
+__all__ = ["ClusterError", "FourierClassifier", "FourierFeatures", "FourierRegressor"]
