@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import sparse
+from sklearn.base import clone
 
 import notsorandom
 from notsorandom import Euclidean, FourierClassifier, FourierFeatures, FourierRegressor, Sphere
@@ -32,6 +33,13 @@ KINDS = {
 def to(request):
     """What takes NumPy arrays to another library."""
     return lambda array: KINDS[request.param](array.copy())
+
+
+@pytest.fixture(autouse=True)
+def as_if_far(request, monkeypatch):
+    """Fits compute there, even where NumPy could read the numbers as they are."""
+    if "near" not in request.keywords:
+        monkeypatch.setattr("notsorandom.estimators.reading.in_host_memory", lambda X: False)
 
 
 @pytest.fixture
@@ -253,6 +261,32 @@ def test_scores_of_answers_from_a_device(model, to, data):
     weights = 1.0 + y
     expected = model.set_params(smoothing=0.06, random_state=0).fit(X, y).score(X, y, weights)
     assert model.score(to(X), to(y), to(weights)) == pytest.approx(expected)
+
+
+@pytest.mark.near
+@pytest.mark.parametrize("kind", ["torch", "strict"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_in_host_memory_the_model_is_numpys_to_the_last_digit(kind, dtype, data):
+    X, y = data[0].astype(dtype), data[1]
+    there = KINDS[kind](X.copy())
+    expected = FourierClassifier(20, smoothing=0.06, random_state=0).fit(X, y)
+    found = FourierClassifier(20, smoothing=0.06, random_state=0).fit(there, y)
+    np.testing.assert_array_equal(found.frequencies_, expected.frequencies_)
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    features = found.features_.transform(there)
+    assert same_place(features, there)
+    np.testing.assert_allclose(on_host(features), expected.features_.transform(X), atol=1e-4)
+
+
+def test_features_too_many_to_hold(to, data, monkeypatch):
+    X, y = data
+    monkeypatch.setattr("notsorandom.streaming.MOST_BYTES", 2**14)
+    monkeypatch.setattr("notsorandom.streaming.SAMPLE_ROWS", 200)
+    model = FourierClassifier(8, smoothing=0.06, random_state=0)
+    weights = 1.0 + np.arange(len(y)) % 2
+    expected = clone(model).fit(X, y, weights)
+    found = clone(model).fit(to(X), y, weights)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-4, atol=1e-6)
 
 
 def test_few_samples_and_chosen_smoothing(to, data, short_trials):

@@ -59,11 +59,14 @@ class Rows:
     workers : Workers, optional
         Who the blocks are shared among. What they make is added up in the order of the blocks, so
         that it is the same however many there are.
+    n_whole : int, optional
+        Number of rows that these are a part of, which are cut alike.
     """
 
     array: Any
     weights: Any = None
     workers: Workers | None = None
+    n_whole: int | None = None
 
     # Whether columns are arrays in the memory of this process.
     is_near = True
@@ -111,7 +114,7 @@ class Rows:
         least, most = BLOCK_ROWS
         if self.n_features == 0:
             most = BARE_ROWS
-        most = min(most, max(SHARED_ROWS, len(self) // FEW_BLOCKS))
+        most = min(most, max(SHARED_ROWS, (self.n_whole or len(self)) // FEW_BLOCKS))
         room = max(least, min(most, BLOCK_BYTES // row_bytes))
         step = 1 << (room.bit_length() - 1)
         n_rows = len(self)
@@ -232,7 +235,7 @@ class Rows:
 
     def near(self, array: Any, weights: Array | None = None) -> Rows:
         """Some of the samples, in memory."""
-        return replace(self, array=array, weights=weights)
+        return replace(self, array=array, weights=weights, n_whole=None)
 
     def only(self, indices: Array) -> Rows:
         """The rows at `indices`, many perhaps, left where they are if they are not in memory."""

@@ -104,6 +104,8 @@ class Work:
     ----------
     plan : dict of str to list of int
         Which blocks each worker is asked for.
+    n_rows : int
+        Of all blocks.
     keys : list of str
         By which workers know the blocks.
     steps : list of Step
@@ -122,6 +124,7 @@ class Work:
     """
 
     plan: dict[str, list[int]]
+    n_rows: int
     keys: list[str]
     steps: list[Step]
     wanted: list[int]
@@ -237,7 +240,7 @@ def share(
                 line += lost
                 continue
             rows, *columns = (block.part(one) for one in step.inputs)
-            made = Rows(rows).map(functions[last], *columns, width=step.width)
+            made = Rows(rows, n_whole=work.n_rows).map(functions[last], *columns, width=step.width)
             block.columns[last] = made
         return block.part(number)
 
@@ -247,7 +250,8 @@ def share(
     if final is not None:
         rows, *columns = (column(number) for number in work.inputs)
         if work.how == "add":
-            result = Rows(rows).add(final, *columns, width=work.width, dtype=np.float64)
+            part = Rows(rows, n_whole=work.n_rows)
+            result = part.add(final, *columns, width=work.width, dtype=np.float64)
         else:
             more = () if work.given is None else (work.given[chunk],)
             result = final(rows, *columns, *more)

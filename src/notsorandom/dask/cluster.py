@@ -226,6 +226,7 @@ class Cluster:
             ]
             work = Work(
                 plan,
+                int(self.ends[-1]),
                 self._keys,
                 steps,
                 wanted,

@@ -264,7 +264,7 @@ def read_collections(
     cluster = Cluster(client, blocks, [seen[2] for seen in looks])
     weights = cluster.root(WEIGHTS, 1, dtype) if weighted else None
     width = int(X.shape[1])
-    rows = DaskRows(cluster.root(SAMPLES, width, dtype), weights, workers, cluster)
+    rows = DaskRows(cluster.root(SAMPLES, width, dtype), weights, workers, cluster=cluster)
     player = Player(loss, cluster.root(TARGETS, n_tasks, dtype), weights, rows)
     return Reading(rows, player)
 

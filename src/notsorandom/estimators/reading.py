@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from notsorandom.devices import is_device_array, on_host
+from notsorandom.devices import in_host_memory, is_device_array, on_host
 from notsorandom.estimators.samples import read_device_samples, read_lazy_samples
 from notsorandom.estimators.settings import loss_of
 from notsorandom.estimators.targets import (
@@ -126,6 +126,8 @@ def read_data(
             X = read_lazy_samples(estimator, X, first, names)
         else:
             X = read_device_samples(estimator, X, reset=first)
+            if in_host_memory(X):  # where NumPy reads it as it is, and finds what it always finds
+                X = on_host(X)
         check_consistent_length(X, y)
     else:
         X, y = validate_data(
