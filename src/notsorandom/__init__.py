@@ -16,6 +16,7 @@ A tour of the rooms, in the order data walks through them:
 - :mod:`notsorandom.estimators`: all of it behind scikit-learn's interface.
 - :mod:`notsorandom.models`: fitted estimators as files, safe to open.
 - :mod:`notsorandom.onnx_export`: a fitted model as a graph that runs without Python.
+- :mod:`notsorandom.dask`: the estimators on a cluster.
 - :mod:`notsorandom.datasets`: toy data, MNIST, CIFAR-10, HoG.
 - :mod:`notsorandom.baselines`: what the method is compared with.
 - :mod:`notsorandom.inspection`: a fitted model looked at once more.
