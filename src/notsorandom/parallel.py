@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -55,6 +56,37 @@ class Workers:
         finally:
             for future in coming:  # nobody waits for those any more
                 future.cancel()
+
+    def together(self, function: Callable[[Item], Made], items: Sequence[Item]) -> list[Made]:
+        """The function of each item, in the items' order, once all are done.
+
+        Who asks does a share of it too, so that nobody waits for anybody but at the end.
+        """
+        if self.pool is None:
+            return [function(item) for item in items]
+        settings = np.geterr()
+        results: dict[int, Made] = {}
+        line, lock = iter(enumerate(items)), Lock()
+
+        def following() -> tuple[int, Item] | None:
+            with lock:
+                return next(line, None)
+
+        def busy() -> None:
+            with np.errstate(**settings):
+                while (one := following()) is not None:
+                    results[one[0]] = function(one[1])
+
+        others = [self.pool.submit(busy) for _ in range(min(self.n_jobs, len(items)) - 1)]
+        try:
+            busy()
+        finally:
+            while following() is not None:  # after an error nobody goes on
+                pass
+            wait(others)
+        for other in others:
+            other.result()
+        return [results[number] for number in range(len(items))]
 
 
 def number_of_workers(n_jobs: int) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,8 @@ BLOCK_BYTES = 2**22
 BLOCK_ROWS = (2**8, 2**13)
 # Blocks that are longer than this are cut until there are so many for workers to share.
 SHARED_ROWS, FEW_BLOCKS = 2**10, 4
+# Blocks are shared in so many runs at most, each of which has sums of its own.
+MOST_RUNS = 16
 # Without the samples, blocks of their values alone may be longer.
 BARE_ROWS = 2**16
 
@@ -94,14 +97,6 @@ class Rows:
         """The same without the samples, for what asks for their columns alone."""
         return replace(self, array=np.empty((len(self), 0), dtype=self.dtype))
 
-    @property
-    def hollow(self) -> Rows:
-        """The same in the same blocks, for what asks in host memory for their columns alone."""
-        if not self.on_device:
-            return self
-        nothing = np.broadcast_to(self.dtype.type(0), self.array.shape)  # takes no memory
-        return replace(self, array=nothing)
-
     def blocks(self, width: int = 0) -> Sequence[slice]:
         """Slices that cut the rows into blocks of bounded memory.
 
@@ -114,7 +109,8 @@ class Rows:
         least, most = BLOCK_ROWS
         if self.n_features == 0:
             most = BARE_ROWS
-        most = min(most, max(SHARED_ROWS, (self.n_whole or len(self)) // FEW_BLOCKS))
+        else:
+            most = min(most, max(SHARED_ROWS, (self.n_whole or len(self)) // FEW_BLOCKS))
         room = max(least, min(most, BLOCK_BYTES // row_bytes))
         step = 1 << (room.bit_length() - 1)
         n_rows = len(self)
@@ -142,14 +138,14 @@ class Rows:
         given : sequence, optional
             Something for each block of :meth:`blocks`, which `function` takes last.
         """
-
-        def of(item: tuple[slice, tuple[Any, ...]]) -> Any:
-            block, more = item
-            return self._of_block(function, block, columns, more)
-
         blocks = self.blocks(width)
         extras = [()] * len(blocks) if given is None else [(one,) for one in given]
-        return self._shared(of, list(zip(blocks, extras, strict=True)))
+
+        def of(run: Sequence[tuple[slice, tuple[Any, ...]]]) -> list[Any]:
+            return [self._of_block(function, block, columns, more) for block, more in run]
+
+        for results in self._shared(of, list(zip(blocks, extras, strict=True))):
+            yield from results
 
     def _of_block(
         self,
@@ -172,11 +168,17 @@ class Rows:
             return made
         return tuple(map(on_host, made)) if isinstance(made, tuple) else on_host(made)
 
-    def _shared(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
-        """The function of each item, by the workers if there is something to share."""
-        if self.workers is None or len(items) < 2:
-            return map(function, items)
-        return self.workers.each(function, items)
+    def _shared(
+        self, function: Callable[[Sequence[Any]], Any], items: Sequence[Any]
+    ) -> Iterator[Any]:
+        """The function of runs of a few items each, shared among the workers if it pays."""
+        n_runs = min(len(items), MOST_RUNS)
+        ends = [len(items) * number // n_runs for number in range(n_runs + 1)] if items else []
+        runs = [items[start:end] for start, end in pairwise(ends)]
+        fewest = 2 if self.n_features else FEW_BLOCKS
+        if self.workers is None or len(runs) < fewest:
+            return map(function, runs)
+        return iter(self.workers.together(function, runs))
 
     def map(self, function: Callable[..., Any], *columns: Any, width: int = 0) -> Any:
         """The column of which ``function(block, *column_blocks)`` is a block; see :meth:`each`."""
@@ -187,16 +189,22 @@ class Rows:
         first, *others = self.blocks(width)
         head = of(first)
         if sparse.issparse(head):
-            return sparse.vstack([head, *self._shared(of, others)], format="csr")
+            return sparse.vstack([head, *self._parts(of, others)], format="csr")
         result = np.empty((len(self), *head.shape[1:]), dtype=head.dtype)
         result[first] = head
 
-        def fill(block: slice) -> None:
-            result[block] = of(block)
+        def fill(run: Sequence[slice]) -> None:
+            for block in run:
+                result[block] = of(block)
 
         for _ in self._shared(fill, others):
             pass
         return result
+
+    def _parts(self, of: Callable[[slice], Any], blocks: Sequence[slice]) -> list[Any]:
+        """The function of each block."""
+        runs = self._shared(lambda run: [of(block) for block in run], blocks)
+        return [part for run in runs for part in run]
 
     def image(self, function: Callable[[Any], Any], width: int = 0) -> Any:
         """Like :meth:`map` without columns, but what is made stays where the samples are."""
@@ -214,11 +222,11 @@ class Rows:
         try:
             whole[first, ...] = head
         except TypeError:  # a kind of array that is never written to
-            parts = [head, *self._shared(of, others)]
-            return namespace(head).concat(parts, axis=0)
+            return namespace(head).concat([head, *self._parts(of, others)], axis=0)
 
-        def fill(block: slice) -> None:
-            whole[block, ...] = of(block)
+        def fill(run: Sequence[slice]) -> None:
+            for block in run:
+                whole[block, ...] = of(block)
 
         for _ in self._shared(fill, others):
             pass
@@ -276,14 +284,11 @@ class Rows:
         -------
         tuple of ndarrays
         """
-        total: list[Array] | None = None
-        for parts in self.each(function, *columns, width=width):
-            if total is None:
-                total = [np.array(part, dtype=np.float64) for part in parts]
-            else:
-                for running, part in zip(total, parts, strict=True):
-                    running += part
-        assert total is not None, "rows are never empty"
+
+        def of(run: Sequence[slice]) -> list[Array]:
+            return summed(self._of_block(function, block, columns) for block in run)
+
+        total = summed(self._shared(of, self.blocks(width)))
         return tuple(part.astype(self.dtype if dtype is None else dtype) for part in total)
 
     @property
@@ -334,9 +339,7 @@ class Rows:
 
     def drawn(self, n_rows: int, rng: np.random.Generator) -> Rows:
         """Some random samples, as often as their weights say, without weights of their own."""
-        parts = (
-            [] if self.weights is None else list(self.hollow.each(weights_of_block, self.weights))
-        )
+        parts = [] if self.weights is None else list(self.bare.each(weights_of_block, self.weights))
         if len({end for _, *ends in parts for end in ends}) <= 1:  # all weights are the same
             return replace(self.take(rng.integers(len(self), size=n_rows)), weights=None)
         masses = [mass for mass, *_ in parts]
@@ -362,7 +365,7 @@ class Rows:
             The samples' masses from a block of the column: not negative, not all of them zero.
         column : column
         block_masses : sequence of float
-            The masses of all samples of each block of :meth:`blocks`.
+            The masses of all samples of each block, without the samples.
         marks : ndarray
             From 0 to 1, in order.
         """
@@ -380,22 +383,33 @@ class Rows:
         marks = marks * ends[-1]
         cuts = np.searchsorted(marks, ends[:last], side="left")
         parts = [*np.split(marks, cuts), *[np.empty(0)] * (len(ends) - 1 - last)]
-        # On a device, samples are taken by their indices.
-        starts = [block.start if self.on_device else None for block in self.blocks()]
+        # Nearby, samples are taken by their indices; from afar they come along at once.
+        starts = [block.start if self.is_near else None for block in self.bare.blocks()]
         given = [
             (part - before, start)
             for part, before, start in zip(parts, ends - block_masses, starts, strict=True)
         ]
-        picks = [pick for pick in self.hollow.each(found, column, given=given) if pick is not None]
+        rows = self.bare if self.is_near else self
+        picks = [pick for pick in rows.each(found, column, given=given) if pick is not None]
         X, values = (stacked(list(each)) for each in zip(*picks, strict=True))
-        if self.on_device:
-            return replace(self.take(X), weights=None), values
-        return self.near(X), values
+        return replace(self.take(X), weights=None) if self.is_near else self.near(X), values
 
 
 def weights_of_block(_: Any, weights: Array) -> tuple[float, float, float]:
     """Sum of the weights, the smallest and the largest."""
     return float(weights.sum(dtype=np.float64)), float(weights.min()), float(weights.max())
+
+
+def summed(parts: Iterable[Sequence[Any]]) -> list[Array]:
+    """Sums of arrays that come together, in float64."""
+    total: list[Array] = []
+    for some in parts:
+        if total:
+            for running, part in zip(total, some, strict=True):
+                running += part
+        else:
+            total = [np.array(part, dtype=np.float64) for part in some]
+    return total
 
 
 def stacked(parts: list[Any]) -> Any:

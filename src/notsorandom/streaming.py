@@ -133,10 +133,6 @@ class Pass:
             np.where(dual < 0, gains, 0),
             np.where(dual > 0, squares, 0),
             np.where(dual < 0, squares, 0),
-            *(
-                changes * self.loss.answer(residuals + back * changes, low, high, curvatures)
-                for back in (1 - SHARES if changes.any() else ())
-            ),
         )
         signed = np.concatenate([mass * positive, mass * negative], axis=1).astype(self.dtype)
         aligned = (features.T @ signed).T.reshape(2, len(self.points), -1)
@@ -149,6 +145,10 @@ class Pass:
         sums[:, 0] = masses
         for column, number in enumerate(numbers, start=1):
             sums[:, column] = (mass * number).sum(axis=0)
+        if changes.any():
+            on_the_way = residuals + (1 - SHARES)[:, None, None] * changes  # (n_shares, n_rows, ..)
+            answers = self.loss.answer(on_the_way, low, high, curvatures)
+            sums[:, N_NUMBERS:] = (answers * (mass * changes)).sum(axis=1).T
         return (
             sums,
             np.stack([*aligned, totals], axis=1),
@@ -409,7 +409,7 @@ def solve_streaming(
         for start in first_points(rows, maker, n_features, player, tol, n_rows, width)
     ]
     most = max(1, MOST_GRAM_BYTES // (8 * n_features**2))
-    width = max(width, 2 * n_features + HELD_A_TASK * min(most, n_tasks))
+    width = max(width, n_features + HELD_A_TASK * (min(most, n_tasks) - 1))
     for precision in dict.fromkeys([rows.dtype, np.dtype(np.float64)]):
         # Anew: values in a lower precision are no bounds on what a higher one finds.
         wide = {

@@ -11,7 +11,7 @@ import numpy as np
 
 from notsorandom.dask.blocks import NOTHING, rows_at
 from notsorandom.dask.cluster import Cluster, pickled
-from notsorandom.rows import Array, Rows, stacked
+from notsorandom.rows import Array, Rows, stacked, summed
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,7 @@ class DaskRows(Rows):
         """Sum of ``function(block, *column_blocks)`` over the blocks."""
         # Blocks are cut into smaller ones where they are.
         sums = self.cluster.results("add", pickled(function), (self.array, *columns), width)
-        total = [np.array(part, dtype=np.float64) for part in sums[0]]
-        for parts in sums[1:]:
-            for running, part in zip(total, parts, strict=True):
-                running += part
-        return tuple(part.astype(self.dtype if dtype is None else dtype) for part in total)
+        return tuple(part.astype(self.dtype if dtype is None else dtype) for part in summed(sums))
 
     def map(self, function: Callable[..., Any], *columns: Any, width: int = 0) -> Any:
         """The column of which ``function(block, *column_blocks)`` is a block, made when needed."""

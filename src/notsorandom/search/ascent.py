@@ -83,7 +83,7 @@ class Ascent(BaseEstimator):
         peaks = points.take(best[: min(n_peaks, self.n_peaks)])
         if landscape is whole:
             return peaks
-        peaks = whole.at(peaks.frequencies)
+        peaks = whole.seen(peaks.frequencies)
         return peaks.take(np.argsort(-peaks.height, kind="stable"))
 
 

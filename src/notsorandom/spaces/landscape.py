@@ -133,7 +133,7 @@ class Landscape:
     @cached_property
     def _sums(self) -> list[tuple[float, Array, Array]]:
         """Of each block, its masses' sum, and by task the mass and the sum of the measure."""
-        return list(self.rows.hollow.each(sums_of_block, self.measure))
+        return list(self.rows.bare.each(sums_of_block, self.measure))
 
     @cached_property
     def mass(self) -> Array:
@@ -166,7 +166,7 @@ class Landscape:
         )
 
     def seen(self, frequencies: Array) -> Points:
-        """Height and transform at some frequencies of a finite space."""
+        """Height and transform at some frequencies, without a slope where it would cost."""
         return self._without_slope(
             frequencies, self.space.amplitudes(self.rows, self.measure, frequencies)
         )
