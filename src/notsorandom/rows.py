@@ -236,10 +236,24 @@ class Rows:
         """The rows at `indices`, in memory, or where the samples are."""
         weights = None if self.weights is None else self.weights[indices]
         if not self.on_device:
-            return self.near(self.array[indices], weights)
+            return self.near(self._gathered(indices), weights)
         chosen = beside(np.asarray(indices, dtype=np.int64), self.array)
         taken = namespace(self.array).take(self.array, chosen, axis=0)
         return replace(self, array=taken, weights=weights)
+
+    def _gathered(self, indices: Array) -> Any:
+        """Samples at `indices`, copied by the workers if there are many."""
+        plain = isinstance(self.array, np.ndarray)
+        if self.workers is None or not plain or len(indices) < FEW_BLOCKS * SHARED_ROWS:
+            return self.array[indices]
+        result = np.empty((len(indices), self.n_features), dtype=self.dtype)
+
+        def fill(run: slice) -> None:
+            np.take(self.array, indices[run], axis=0, out=result[run], mode="clip")
+
+        starts = range(0, len(indices), SHARED_ROWS)
+        self.workers.together(fill, [slice(start, start + SHARED_ROWS) for start in starts])
+        return result
 
     def near(self, array: Any, weights: Array | None = None) -> Rows:
         """Some of the samples, in memory."""
