@@ -3,7 +3,8 @@
 A tour of the rooms, in the order data walks through them:
 
 - :mod:`notsorandom.tables`: data files, read and written a block of rows at a time.
-- :mod:`notsorandom.rows`: where the samples live.
+- :mod:`notsorandom.sources`: samples that are not in memory, made to be read by slices of rows.
+- :mod:`notsorandom.rows`: where the samples live; :mod:`notsorandom.devices`, if that is a device.
 - :mod:`notsorandom.spaces`: where frequencies live; the potential and its gradient.
 - :mod:`notsorandom.search`: how a peak of the potential is found.
 - :mod:`notsorandom.game`: the game between the kernel and the dual player.
