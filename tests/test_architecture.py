@@ -15,7 +15,7 @@ ORDER = [
     ["spaces"],
     ["search", "game"],
     ["kernel", "linear", "smoothing", "scoring", "packing"],
-    ["streaming"],
+    ["passes", "streaming"],
     ["reweight", "stopping"],
     ["learning", "certify"],
     ["estimators"],

@@ -10,8 +10,9 @@ from sklearn.base import clone
 from notsorandom import FourierClassifier, FourierRegressor, linear, streaming
 from notsorandom.game import LOSSES, MARGIN_LOSSES, Player
 from notsorandom.parallel import working
+from notsorandom.passes import N_NUMBERS, SHARES, Pass, Point, Stand
 from notsorandom.rows import Rows
-from notsorandom.streaming import Bracket, Pass, Point, Stand, solve_streaming
+from notsorandom.streaming import Bracket, solve_streaming
 
 N_FEATURES = 12
 MIXING = np.random.default_rng(5).standard_normal((3, N_FEATURES))
@@ -35,7 +36,7 @@ def passes(monkeypatch):
     seen, add = [], Rows.add
 
     def counted(self, function, *columns, **settings):
-        if isinstance(function, streaming.Pass):
+        if isinstance(function, Pass):
             seen.append(len(function.points))
         return add(self, function, *columns, **settings)
 
@@ -126,7 +127,7 @@ def test_slopes_are_those_of_the_objective(rng, loss, weighted):
     base = Point(rng.standard_normal(N_FEATURES), 0.3, curvature)
     step = rng.standard_normal(N_FEATURES + 1)
     asked = stand_at(base.moved(step, asking=True)).slopes()
-    for share, slope in zip(streaming.SHARES, asked, strict=True):
+    for share, slope in zip(SHARES, asked, strict=True):
         there = stand_at(base.moved(share * step))
         np.testing.assert_allclose(there.gradient @ step, slope, rtol=1e-9)
         before, after = (
@@ -308,7 +309,7 @@ def test_a_bracket_keeps_the_best_of_either_side():
     bracket = Bracket(Point(np.zeros(1), 0.0, loss.curvature), loss, 1e-3)
     seen = []
     for coef, paid in ((1.0, 0.5), (0.0, 0.1), (2.0, 0.3)):
-        numbers = np.zeros(streaming.N_NUMBERS + len(streaming.SHARES))
+        numbers = np.zeros(N_NUMBERS + len(SHARES))
         # Balanced, and paid without a square: a dual value of nearly what it is paid.
         numbers[[1, 3, 4, 5, 7]] = 5.0, 1.0, -1.0, paid, paid
         point = Point(np.array([coef]), 0.0, loss.curvature)

@@ -10,7 +10,7 @@ A tour of the rooms, in the order data walks through them:
 - :mod:`notsorandom.game`: the game between the kernel and the dual player.
 - :mod:`notsorandom.kernel`: what was learned, as a Gram matrix or as features.
 - :mod:`notsorandom.linear`: the linear SVM at the end; :mod:`notsorandom.streaming`: the same on
-  features that are too many to hold.
+  features that are too many to hold, by :mod:`notsorandom.passes` over the samples.
 - :mod:`notsorandom.reweight`: the best weights for the frequencies found.
 - :mod:`notsorandom.learning`: the game put together; :mod:`notsorandom.smoothing` chosen.
 - :mod:`notsorandom.certify`: how far the kernel is from the best one.

@@ -2,8 +2,9 @@
 
 from notsorandom.game.certificate import Certificate
 from notsorandom.game.equilibrium import Equilibrium, find_equilibrium
+from notsorandom.game.found import Found
 from notsorandom.game.losses import LOSSES, MARGIN_LOSSES, RESIDUAL_LOSSES, Loss
-from notsorandom.game.play import Checkpoint, Found, GameResult, Match, Round, play
+from notsorandom.game.play import Checkpoint, GameResult, Match, Round, play
 from notsorandom.game.player import Player
 from notsorandom.game.project import PROJECTIONS, project, project_alternating
 from notsorandom.game.replay import replay
