@@ -22,6 +22,7 @@ from distributed import Client, LocalCluster
 
 import notsorandom.dask
 from notsorandom.dask import ClusterError
+from notsorandom.dask.blocks import Block
 from notsorandom.dask.rows import DaskRows
 from notsorandom.game import Match
 
@@ -200,8 +201,9 @@ def test_a_local_copy_needs_no_cluster(client):
     assert certificate.lower <= certificate.upper
 
 
-def fitted(X, y, **settings):
-    return notsorandom.dask.FourierFeatures(4, smoothing=0.06, **settings).fit(X, y)
+def fitted(X, y, weights=None, **settings):
+    settings = {"smoothing": 0.06, "random_state": 0} | settings
+    return notsorandom.dask.FourierFeatures(4, **settings).fit(X, y, weights)
 
 
 def bad_data():
@@ -232,6 +234,69 @@ def test_bad_data_are_refused(client, case):
     with pytest.raises(ValueError, match=message):
         model.set_params(**(settings[0] if settings else {})).fit(X, y)
     assert not hasattr(model, "kernel_")
+
+
+def test_scores_of_any_shape_and_kind(client):
+    X, angle = waves(3000)
+    for name, y in (("FourierClassifier", np.cos(angle) > 0), ("FourierRegressor", np.cos(angle))):
+        settings = {"n_components": 8, "random_state": 0, "smoothing": 0.06}
+        model = getattr(notsorandom.dask, name)(**settings)
+        model.fit(on_cluster(X, 1000), on_cluster(y, 1000))
+        frame = dd.from_pandas(pd.DataFrame(X), npartitions=3)
+        expected = pytest.approx(model.to_local().score(X, y))
+        assert model.score(on_cluster(X, 700), on_cluster(y, 900)) == expected
+        assert model.score(on_cluster(X, 700), on_cluster(y[:, None], 900)) == expected
+        assert model.score(frame, on_cluster(y, 900)) == expected
+        assert model.score(frame, y) == expected
+        with pytest.raises(ValueError, match="y has 2999 rows, but X has 3000"):
+            model.score(on_cluster(X, 700), y[1:])
+
+
+def test_frames_that_are_cut_differently(client):
+    X, angle = waves(3000)
+    labels = pd.Series(np.where(np.cos(angle) > 0, "yes", "no"))
+    series = dd.from_pandas(labels, npartitions=4)
+    array = da.from_array(X, chunks=((700, 800, 800, 700), X.shape[1]))
+    expected = fitted(array, da.from_array(labels.to_numpy(dtype="U3"), chunks=1000))
+    same(fitted(array, series), expected)
+
+
+def test_nothing_is_left_out_unasked(client):
+    X, angle = waves(3000)
+    y = on_cluster(np.cos(angle) > 0, 750)
+    parts = [pd.Series(np.ones(size)) for size in (0, 750, 750, 750)]
+    weights = dd.from_delayed([dask.delayed(part) for part in parts], meta=parts[1])
+    with pytest.raises(ValueError, match="sample_weight has 2250 rows, but X has 3000"):
+        fitted(on_cluster(X, 750), y, weights)
+    labels = pd.Series(np.where(np.cos(angle) > 0, "yes", "no"), dtype="string")
+    labels[2000] = pd.NA
+    with pytest.raises(ValueError, match=r"In block 2 .*: y has nothing at row 500"):
+        fitted(on_cluster(X, 750), dd.from_pandas(labels, npartitions=4))
+
+
+def test_a_task_does_not_wait_for_itself(client):
+    def task():
+        X = da.ones((9, 2), chunks=(3, 2))
+        return notsorandom.dask.FourierFeatures(4).fit(X, X[:, 0])
+
+    with pytest.raises(ValueError, match=r"with distributed.worker_client\(\)"):
+        client.submit(task).result(timeout=60)
+
+
+def test_without_workers_from_the_start():
+    with (
+        dask.config.set({"notsorandom.no-workers-timeout": 1.0}),
+        local_cluster(0) as cluster,
+        Client(cluster) as nobody,
+        pytest.raises(notsorandom.dask.ClusterError, match="no workers for 1 seconds"),
+    ):
+        fitted(da.ones((9, 2)), da.ones(9), client=nobody)
+
+
+def test_blocks_know_how_large_they_are():
+    block = Block(np.zeros((1000, 10)), np.zeros((1000, 1)), None)
+    block.columns[9] = np.zeros((1000, 100))
+    assert block.__sizeof__() >= 8 * 1000 * 111
 
 
 def test_columns_stay_on_the_cluster(client, monkeypatch):

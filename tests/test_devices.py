@@ -427,6 +427,19 @@ def test_blocks_are_all_that_is_brought_over(data, monkeypatch):
     assert max(shape[0] for shape in brought if len(shape) == 2 and shape[1] == 3) <= 1024
 
 
+@pytest.mark.near
+def test_tensors_that_want_gradients(data):
+    X, y = data
+    tensor = torch.tensor(X, requires_grad=True)
+    model = FourierClassifier(4, smoothing=0.06, random_state=0)
+    expected, found = clone(model).fit(X, y), clone(model).fit(tensor, y)
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    np.testing.assert_array_equal(on_host(found.predict(tensor)), expected.predict(X))
+    space = Sphere("zonal", normalize=True)
+    zonal = FourierFeatures(4, smoothing=0.06, random_state=0, space=space).fit(X, y)
+    np.testing.assert_allclose(on_host(zonal.transform(tensor)), zonal.transform(X), atol=1e-6)
+
+
 def test_gradients_go_through_the_features(data):
     X, y = data
     model = FourierFeatures(6, smoothing=0.06, random_state=0).fit(X, y)

@@ -159,3 +159,12 @@ def test_targets_are_needed(data, tmp_path):
     dataset, _ = as_dataset(*data, tmp_path / "files")
     with pytest.raises(ValueError, match="give the name of the target column"):
         FourierClassifier(4).fit(dataset, None)
+
+
+@pytest.mark.parametrize("dtype", [">f4", "f2", "i2", ">f8"])
+def test_types_become_what_they_become_in_memory(dtype, data, tmp_path):
+    X, y = (10 * data[0]).astype(dtype), data[1]
+    model = FourierFeatures(4, random_state=0, smoothing=0.06)
+    found, expected = clone(model).fit(*as_memmap(X, y, tmp_path)), clone(model).fit(X, y)
+    np.testing.assert_array_equal(found.frequencies_, expected.frequencies_)
+    assert found.dual_.dtype == expected.dual_.dtype

@@ -117,6 +117,40 @@ def test_an_error_is_raised_where_it_happened():
         list(workers.each(fail, range(100)))
 
 
+@pytest.mark.parametrize("n_jobs", [1, 2, 3])
+def test_together_in_order_and_little_ahead(n_jobs):
+    taken, alive, most = [], set(), []
+
+    def make(item):
+        alive.add(item)
+        most.append(len(alive))
+        time.sleep(0.001)
+        return item
+
+    def take(item):
+        alive.discard(item)
+        taken.append(item)
+
+    with working(n_jobs) as workers:
+        workers.together(make, range(100), take)
+    assert taken == list(range(100))
+    assert max(most) <= 3 * n_jobs
+
+
+def test_an_error_of_another_thread_ends_it_all():
+    main, made = threading.get_ident(), []
+
+    def fail(item):
+        if threading.get_ident() != main:
+            raise ValueError("elsewhere")
+        made.append(item)
+        time.sleep(0.005)
+
+    with working(2) as workers, pytest.raises(ValueError, match="elsewhere"):
+        workers.together(fail, range(200), lambda _: None)
+    assert len(made) < 100
+
+
 def test_matrix_products_have_one_thread_each():
     def threads():
         return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}

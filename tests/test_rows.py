@@ -169,3 +169,16 @@ def test_workers_fill_columns_in_place(monkeypatch):
     X = np.arange(2000.0).reshape(1000, 2)
     with working(2) as workers:
         np.testing.assert_array_equal(Rows(X, workers=workers).map(lambda block: 2 * block), 2 * X)
+
+
+def test_what_is_not_finite_any_more_is_told(rng):
+    data = Rows(rng.standard_normal((20, 2)))
+    measure = np.full((20, 1), 1e308)
+    space = Euclidean().resolve(data, rng)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="too large for float64: scale"):
+        _ = Landscape(space, data, measure, 0.1).mass
+
+
+def test_means_of_large_numbers():
+    X = np.full((100, 2), 3e36, dtype=np.float32)
+    np.testing.assert_allclose(Rows(X).mean(), X[0])

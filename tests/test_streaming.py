@@ -337,3 +337,29 @@ def test_a_fit_needs_not_hold_its_features(estimator, settings, rng, monkeypatch
     np.testing.assert_array_equal(made.frequencies_, held.frequencies_)
     np.testing.assert_allclose(made.coef_, held.coef_, atol=0.1)
     assert made.duality_gap_ <= 1e-3
+
+
+def test_matrices_of_runs_are_not_held_together(rng, monkeypatch):
+    """However many runs of blocks there are, few of their sums are waiting."""
+    monkeypatch.setattr(streaming, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr("notsorandom.rows.BLOCK_ROWS", (64, 64))
+    F = rng.standard_normal((2000, 300))
+    targets = np.where(F[:, :1] > 0, 1.0, -1.0)
+    peaks = []
+    for n_jobs in (None, 2):
+        with working(n_jobs) as workers:
+            rows = Rows(F, workers=workers)
+            player = Player(LOSSES["squared_hinge"](1.0), targets, None, rows)
+            tracemalloc.start()
+            solve_streaming(rows, lambda _: lambda block: block, 300, player, 1e-2)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 6 * 8 * 300**2
+
+
+def test_a_gap_that_is_no_number_is_told(rng):
+    F = rng.standard_normal((50, 3))
+    targets = np.column_stack([F[:, 0] + 0.1, F[:, 1] * 1e170])
+    with np.errstate(all="ignore"):
+        *_, gap = linear.solve_machines(F, Player(LOSSES["squared"](1.0), targets), 1e-3)
+    assert np.isnan(gap)

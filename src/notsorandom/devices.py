@@ -92,6 +92,8 @@ def on_host(array: Any) -> Any:
     """An array of any kind as NumPy's, in host memory; whatever else it is, itself."""
     if isinstance(array, np.ndarray) or not is_device_array(array):
         return array
+    if hasattr(array, "detach"):  # where gradients end
+        array = array.detach()
     try:
         return np.asarray(array)
     except (TypeError, RuntimeError, ValueError):  # kinds that are never brought over unasked

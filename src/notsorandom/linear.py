@@ -92,7 +92,7 @@ def solve_machine(features: Array, player: Player, tol: float) -> LinearMachine:
     for curvature in corners(loss):
         for _ in range(MAX_NEWTON):
             dual = loss.answer(residuals, low, high, curvature)
-            measure = exact.weighted(dual[:, None])[:, 0]
+            measure = dual if weights is None else dual * weights
             gradient = np.append(coef - features.T @ measure.astype(precision), -measure.sum())
             inside = (dual != 0) & (dual > low) & (dual < high)
             direction = -newton_solve(
@@ -279,10 +279,11 @@ def line_search(
     """Where the objective along the direction is lowest, between 0 and 1."""
     linear, square = coef @ direction, direction @ direction
     low, high = (side[:, 0] for side in player.box)
+    pull = change if player.weights is None else change * player.weights[:, 0]
 
     def slope(step: float) -> float:
         dual = player.loss.answer(residuals + step * change, low, high, curvature)
-        return float(linear + step * square + player.weighted(dual[:, None])[:, 0] @ change)
+        return float(linear + step * square + dual @ pull)
 
     if slope(1.0) <= 0:
         return 1.0
@@ -315,7 +316,7 @@ def solve_machines(
             watch(task + 1)
     coef = np.stack([machine.coef for machine in machines])
     intercept = np.array([machine.intercept for machine in machines])
-    return coef, intercept, max(machine.gap for machine in machines)
+    return coef, intercept, float(np.max([machine.gap for machine in machines]))  # NaN is told
 
 
 @np.errstate(invalid="ignore")

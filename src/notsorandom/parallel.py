@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -57,36 +58,53 @@ class Workers:
             for future in coming:  # nobody waits for those any more
                 future.cancel()
 
-    def together(self, function: Callable[[Item], Made], items: Sequence[Item]) -> list[Made]:
-        """The function of each item, in the items' order, once all are done.
+    def together(
+        self,
+        function: Callable[[Item], Made],
+        items: Sequence[Item],
+        take: Callable[[Made], Any],
+    ) -> None:
+        """Hand what the function makes of each item to `take`, in the items' order.
 
-        Who asks does a share of it too, so that nobody waits for anybody but at the end.
+        Who asks does a share of it too, so that nobody waits for anybody but at the end; little
+        more is made ahead of its turn than there are workers.
         """
         if self.pool is None:
-            return [function(item) for item in items]
-        settings = np.geterr()
-        results: dict[int, Made] = {}
-        line, lock = iter(enumerate(items)), Lock()
+            for item in items:
+                take(function(item))
+            return
+        settings = np.geterr()  # which threads have of their own
+        line, turn = iter(enumerate(items)), count()
+        early: dict[int, Made] = {}
+        picking, taking = Lock(), Lock()
+        expected = next(turn)
 
         def following() -> tuple[int, Item] | None:
-            with lock:
+            with picking:
                 return next(line, None)
 
         def busy() -> None:
-            with np.errstate(**settings):
-                while (one := following()) is not None:
-                    results[one[0]] = function(one[1])
+            nonlocal expected
+            try:
+                with np.errstate(**settings):
+                    while (one := following()) is not None:
+                        made = function(one[1])
+                        with taking:
+                            early[one[0]] = made
+                            while expected in early:
+                                take(early.pop(expected))
+                                expected = next(turn)
+            finally:
+                while following() is not None:  # after an error nobody goes on
+                    pass
 
         others = [self.pool.submit(busy) for _ in range(min(self.n_jobs, len(items)) - 1)]
         try:
             busy()
         finally:
-            while following() is not None:  # after an error nobody goes on
-                pass
             wait(others)
         for other in others:
             other.result()
-        return [results[number] for number in range(len(items))]
 
 
 def number_of_workers(n_jobs: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -144,8 +144,9 @@ class Rows:
         def of(run: Sequence[tuple[slice, tuple[Any, ...]]]) -> list[Any]:
             return [self._of_block(function, block, columns, more) for block, more in run]
 
-        for results in self._shared(of, list(zip(blocks, extras, strict=True))):
-            yield from results
+        found: list[Any] = []
+        self._share(of, list(zip(blocks, extras, strict=True)), found.extend)
+        return iter(found)
 
     def _of_block(
         self,
@@ -168,17 +169,21 @@ class Rows:
             return made
         return tuple(map(on_host, made)) if isinstance(made, tuple) else on_host(made)
 
-    def _shared(
-        self, function: Callable[[Sequence[Any]], Any], items: Sequence[Any]
-    ) -> Iterator[Any]:
-        """The function of runs of a few items each, shared among the workers if it pays."""
+    def _share(
+        self,
+        function: Callable[[Sequence[Any]], Any],
+        items: Sequence[Any],
+        take: Callable[[Any], Any] = lambda _: None,
+    ) -> None:
+        """Take what a function makes of runs of items, made by the workers where that pays."""
         n_runs = min(len(items), MOST_RUNS)
         ends = [len(items) * number // n_runs for number in range(n_runs + 1)] if items else []
         runs = [items[start:end] for start, end in pairwise(ends)]
-        fewest = 2 if self.n_features else FEW_BLOCKS
-        if self.workers is None or len(runs) < fewest:
-            return map(function, runs)
-        return iter(self.workers.together(function, runs))
+        if self.workers is not None and len(runs) >= (2 if self.n_features else FEW_BLOCKS):
+            self.workers.together(function, runs, take)
+            return
+        for run in runs:
+            take(function(run))
 
     def map(self, function: Callable[..., Any], *columns: Any, width: int = 0) -> Any:
         """The column of which ``function(block, *column_blocks)`` is a block; see :meth:`each`."""
@@ -197,14 +202,14 @@ class Rows:
             for block in run:
                 result[block] = of(block)
 
-        for _ in self._shared(fill, others):
-            pass
+        self._share(fill, others)
         return result
 
     def _parts(self, of: Callable[[slice], Any], blocks: Sequence[slice]) -> list[Any]:
         """The function of each block."""
-        runs = self._shared(lambda run: [of(block) for block in run], blocks)
-        return [part for run in runs for part in run]
+        parts: list[Any] = []
+        self._share(lambda run: [of(block) for block in run], blocks, parts.extend)
+        return parts
 
     def image(self, function: Callable[[Any], Any], width: int = 0) -> Any:
         """Like :meth:`map` without columns, but what is made stays where the samples are."""
@@ -228,8 +233,7 @@ class Rows:
             for block in run:
                 whole[block, ...] = of(block)
 
-        for _ in self._shared(fill, others):
-            pass
+        self._share(fill, others)
         return whole
 
     def take(self, indices: Array) -> Rows:
@@ -252,7 +256,8 @@ class Rows:
             np.take(self.array, indices[run], axis=0, out=result[run], mode="clip")
 
         starts = range(0, len(indices), SHARED_ROWS)
-        self.workers.together(fill, [slice(start, start + SHARED_ROWS) for start in starts])
+        parts = [slice(start, start + SHARED_ROWS) for start in starts]
+        self.workers.together(fill, parts, lambda _: None)
         return result
 
     def near(self, array: Any, weights: Array | None = None) -> Rows:
@@ -300,10 +305,14 @@ class Rows:
         """
 
         def of(run: Sequence[slice]) -> list[Array]:
-            return summed(self._of_block(function, block, columns) for block in run)
+            part = Sum()
+            for block in run:
+                part.add(self._of_block(function, block, columns))
+            return part.parts
 
-        total = summed(self._shared(of, self.blocks(width)))
-        return tuple(part.astype(self.dtype if dtype is None else dtype) for part in total)
+        total = Sum()
+        self._share(of, self.blocks(width), total.add)
+        return tuple(part.astype(self.dtype if dtype is None else dtype) for part in total.parts)
 
     @property
     def weighing(self) -> tuple[Any, ...]:
@@ -342,8 +351,8 @@ class Rows:
                 return (np.ravel(X.sum(axis=0, dtype=np.float64)),)
             return (np.ravel(w.astype(np.float64).T @ X),)
 
-        (total,) = self.add(sums, *self.weighing)
-        return total / self.dtype.type(self.total_weight)
+        (total,) = self.add(sums, *self.weighing, dtype=np.float64)
+        return (total / self.total_weight).astype(self.dtype)
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> Array:
         """Indices of at most `n_rows` distinct rows, in order."""
@@ -414,16 +423,19 @@ def weights_of_block(_: Any, weights: Array) -> tuple[float, float, float]:
     return float(weights.sum(dtype=np.float64)), float(weights.min()), float(weights.max())
 
 
-def summed(parts: Iterable[Sequence[Any]]) -> list[Array]:
+class Sum:
     """Sums of arrays that come together, in float64."""
-    total: list[Array] = []
-    for some in parts:
-        if total:
-            for running, part in zip(total, some, strict=True):
+
+    def __init__(self) -> None:
+        self.parts: list[Array] = []
+
+    def add(self, parts: Sequence[Any]) -> None:
+        """Add some more."""
+        if self.parts:
+            for running, part in zip(self.parts, parts, strict=True):
                 running += part
         else:
-            total = [np.array(part, dtype=np.float64) for part in some]
-    return total
+            self.parts = [np.array(part, dtype=np.float64) for part in parts]
 
 
 def stacked(parts: list[Any]) -> Any:

@@ -26,7 +26,7 @@ FEWEST = 0.25
 # Tasks go over the rows together as long as their Gram matrices take no more bytes than this.
 MOST_GRAM_BYTES = 2**28
 # Numbers that a pass holds for each row and task, beside the features.
-HELD_A_TASK = 32
+HELD_A_TASK = 128
 # A step is taken whole if it gains this share of what the slope promised; one to the lowest point
 # of a parabola gains a half.
 ENOUGH = 0.1
@@ -219,7 +219,7 @@ def solve_streaming(
         watch(n_tasks)
     coef = np.stack([bracket.best.coef for bracket in brackets])
     intercept = np.array([bracket.best.intercept for bracket in brackets])
-    return coef, intercept, max(bracket.gap for bracket in brackets)
+    return coef, intercept, float(np.max([bracket.gap for bracket in brackets]))  # NaN is told
 
 
 def narrow(
@@ -329,7 +329,7 @@ def fit_machines(
             rows, kernel.feature_map, n_features, player, tol, watch, kernel.width
         )
     features = kernel.features_of(rows)
-    if rows.workers is None:
+    if rows.workers is None or len(rows) <= sample_size(n_features, rows.dtype):
         return solve_machines(features, player, tol, watch)
     # Made once, but multiplied by the block.
     held = Rows(features, workers=rows.workers)

@@ -49,7 +49,8 @@ class Block:
     columns: dict[int, Array] = field(default_factory=dict)
 
     def __sizeof__(self) -> int:  # what Dask takes for its size
-        return sum(sys.getsizeof(part) for part in (self.samples, self.targets, self.weights))
+        parts = (self.samples, self.targets, self.weights, *self.columns.values())
+        return sum(part.nbytes for part in parts if part is not None)
 
     def part(self, number: int) -> Any:
         """A part or a column by its number; raise KeyError if it isn't there."""
@@ -146,10 +147,12 @@ async def perform(request: bytes, dask_worker: Any) -> list[tuple[int, str, Any]
     final = loaded(work.function)
     loop, pool = asyncio.get_running_loop(), dask_worker.executors["default"]
 
-    def done(chunk: int, block: Block | None) -> tuple[int, str, Any]:
-        if block is None:
-            return chunk, "missing", None
+    def done(chunk: int) -> tuple[int, str, Any]:
         try:
+            # Only now, and let go afterwards: others may be spilled meanwhile.
+            block = dask_worker.data.get(work.keys[chunk])
+            if block is None:
+                return chunk, "missing", None
             return chunk, "done", share(work, chunk, block, functions, final)
         except LostColumnError:
             return chunk, "missing", None
@@ -157,7 +160,7 @@ async def perform(request: bytes, dask_worker: Any) -> list[tuple[int, str, Any]
             return chunk, "error", error
 
     # Each thread takes a block, then the next: one call a thread, not one a block.
-    line = iter([(chunk, dask_worker.data.get(work.keys[chunk])) for chunk in chunks])
+    line = iter(chunks)
     lock = Lock()
 
     def busy() -> list[tuple[int, str, Any]]:
@@ -167,7 +170,7 @@ async def perform(request: bytes, dask_worker: Any) -> list[tuple[int, str, Any]
                 following = next(line, None)
             if following is None:
                 return told
-            told.append(done(*following))
+            told.append(done(following))
 
     n_threads = min(len(chunks), dask_worker.state.nthreads)
     with roomy():
@@ -269,5 +272,10 @@ def rows_at(block: Any, *parts: Any) -> tuple[Any, ...]:
 def as_samples(block: Any, dtype: Any) -> Any:
     """A block of samples, of an array or a data frame, as a plain array."""
     if hasattr(block, "to_numpy"):
-        return block.to_numpy(dtype=dtype, na_value=np.nan)
-    return np.ascontiguousarray(dense(block), dtype=dtype)
+        block = block.to_numpy(dtype=dtype, na_value=np.nan)
+    try:
+        return np.ascontiguousarray(dense(block), dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"X has what is no number ({error}): fill it in, or leave such rows out."
+        ) from error

@@ -14,6 +14,8 @@ import cloudpickle
 import dask
 import distributed
 import numpy as np
+from distributed.comm.core import CommClosedError
+from distributed.threadpoolexecutor import thread_state
 
 from notsorandom.dask.blocks import (
     FIRST_NUMBER,
@@ -56,12 +58,71 @@ def find_client(client: Any) -> Any:
         raise ValueError(
             f"client={client!r} is not allowed: it must be None or a distributed.Client."
         )
+    if getattr(thread_state, "proceed", False):
+        raise ValueError(
+            "This is a task of the cluster itself, whose thread the fit would wait for: fit inside "
+            "'with distributed.worker_client() as client:'."
+        )
     if client.asynchronous:
         raise ValueError(
             "The Dask client is asynchronous, but a fit waits for its results: give one made "
             "without asynchronous=True."
         )
     return client
+
+
+class Patience:
+    """Waits for workers as long as Dask's configuration says, and then no longer.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    hint : str
+        Added to the message.
+    """
+
+    def __init__(self, client: Any, hint: str = "") -> None:
+        self.client, self.hint = client, hint
+        self.limit = float(dask.config.get(SETTING, PATIENCE))
+        self.began = time.monotonic()
+
+    def look(self) -> dict[str, int]:
+        """The workers there are; raise ClusterError if there were none for too long."""
+        check_open(self.client, self.hint)
+        try:
+            there: dict[str, int] = self.client.nthreads()
+        except (OSError, RuntimeError, distributed.CancelledError) as error:
+            check_open(self.client, self.hint, error)
+            there = {}
+        if there:
+            self.began = time.monotonic()
+        elif time.monotonic() - self.began > self.limit:
+            raise ClusterError(
+                f"The Dask cluster has had no workers for {self.limit:g} seconds: the fit can't go "
+                f"on. Start workers and fit again. {self.hint}(Dask's configuration of "
+                f"{SETTING!r} says how long to wait.)"
+            )
+        return there
+
+
+def check_open(client: Any, hint: str = "", error: BaseException | None = None) -> None:
+    """Raise ClusterError if there is no cluster to talk to any more."""
+    if client.status != "running" or (isinstance(error, RuntimeError) and "closed" in str(error)):
+        raise ClusterError(
+            f"The connection to the Dask cluster is closed: the fit can't go on. {hint}"
+        ) from error
+
+
+def gathered(client: Any, futures: list[Any]) -> list[Any]:
+    """Results of futures, waited for as long as there are workers."""
+    patience = Patience(client)
+    while True:
+        try:
+            distributed.wait(futures, timeout=1)
+            results: list[Any] = client.gather(futures)
+            return results
+        except TimeoutError:
+            patience.look()
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,25 +319,19 @@ class Cluster:
             # To all that there are: those that are not there any more would be waited for.
             answers = self.client.run(perform, pickle.dumps(work, protocol=5), on_error="return")
         except (OSError, distributed.CancelledError) as error:
-            self._check_open(error)
+            check_open(self.client, self.hint, error)
             return []
         except (RuntimeError, ValueError) as error:
-            self._check_open(error)
+            check_open(self.client, self.hint, error)
             raise
         told: list[tuple[int, str, Any]] = []
         for answer in answers.values():
-            if isinstance(answer, OSError):  # the connection broke: the worker is gone
+            if isinstance(answer, CommClosedError):  # the worker is gone
                 continue
             if isinstance(answer, BaseException):
                 raise answer
             told += answer
         return told
-
-    def _check_open(self, error: BaseException | None = None) -> None:
-        if self.client.status != "running":
-            raise ClusterError(
-                f"The connection to the Dask cluster is closed: the fit can't go on. {self.hint}"
-            ) from error
 
     # Who has the blocks.
 
@@ -291,34 +346,29 @@ class Cluster:
         return plan
 
     def _find(self, chunks: list[int]) -> None:
-        began = time.monotonic()
         loads = Counter(self._owners.values())
-        patience = float(dask.config.get(SETTING, PATIENCE))
+        patience = Patience(self.client, self.hint)
         while chunks:
-            self._check_open()
+            there = patience.look()
             try:
                 holders = self.client.who_has([self.blocks[chunk] for chunk in chunks])
-                there = self.client.nthreads()
-            except (OSError, distributed.CancelledError) as error:
-                self._check_open(error)
-                holders, there = {}, {}
+            except (OSError, RuntimeError, distributed.CancelledError) as error:
+                check_open(self.client, self.hint, error)
+                holders = {}
             for chunk in list(chunks):
                 block = self.blocks[chunk]
-                if block.status in ("error", "cancelled"):
+                if block.status == "cancelled":
+                    raise ClusterError(
+                        "The Dask cluster was restarted, or its data were let go: the fit can't go "
+                        f"on. {self.hint}"
+                    )
+                if block.status == "error":
                     block.result()  # which raises
                 holding = [one for one in holders.get(self._keys[chunk], ()) if one in there]
                 if holding:
                     self._owners[chunk] = min(holding, key=lambda one: (loads[one], one))
                     loads[self._owners[chunk]] += 1
                     chunks.remove(chunk)
-            if there:
-                began = time.monotonic()
-            elif time.monotonic() - began > patience:
-                raise ClusterError(
-                    f"The Dask cluster has had no workers for {patience:g} seconds: the fit can't "
-                    f"go on. Start workers and fit again. {self.hint}(Dask's configuration of "
-                    f"{SETTING!r} says how long to wait.)"
-                )
             if chunks:
                 time.sleep(NAP)
 

@@ -13,12 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from notsorandom import estimators as plain
 from notsorandom.dask.blocks import as_samples
-from notsorandom.dask.cluster import find_client
+from notsorandom.dask.cluster import find_client, gathered
 from notsorandom.dask.reading import (
     check_samples,
     is_frame,
     read_collections,
     row_chunks,
+    unequal,
+    unknown_sizes,
 )
 from notsorandom.estimators.reading import Reading
 from notsorandom.estimators.settings import stops_early
@@ -155,6 +157,31 @@ def answers(
     return getattr(model, method)(as_samples(X, kind)).astype(dtype, copy=False)
 
 
+def measured(name: str, value: Any) -> Any:
+    """A collection, or an array, as a Dask array that knows how long it is."""
+    if is_frame(value):
+        value = value.to_dask_array(lengths=True)
+    if not is_dask_collection(value):
+        value = da.from_array(np.asarray(value))
+    if np.isnan(value.shape[0]):
+        raise unknown_sizes(name)
+    return value
+
+
+def matched(name: str, value: Any, found: Any) -> Any:
+    """Targets or weights of the same samples as some predictions, cut alike."""
+    value = measured(name, value)
+    if value.shape[0] != found.shape[0]:
+        raise unequal(name, value.shape[0], found.shape[0])
+    if value.ndim == 2 and value.shape[1] == 1 and found.ndim == 1:
+        value = value[:, 0]
+    if name == "y" and value.shape != found.shape:
+        raise ValueError(
+            f"y has shape {value.shape}, but predictions have {found.shape}: give as many columns."
+        )
+    return value.rechunk((found.chunks[0], *value.chunks[1:]))
+
+
 class DaskPredictor(DaskEstimator):
     """What classifier and regressor add."""
 
@@ -175,29 +202,28 @@ class DaskPredictor(DaskEstimator):
         """
         if not is_dask_collection(X):
             return float(super().score(X, y, sample_weight))  # type: ignore[misc]
-        found = self.predict(X)  # type: ignore[attr-defined]
-        known, weights = (
-            value.to_dask_array() if is_frame(value) else value for value in (y, sample_weight)
-        )
-        # Sums of blocks, so that chunks may be of any sizes, as long as they are the same.
-        if not np.isnan(found.shape[0]):
+        client = find_client(self.client)
+        with client.as_current():
+            found = self.predict(X)  # type: ignore[attr-defined]
+            found._chunks = (measured("X", X).chunks[0], *found.chunks[1:])  # known from now on
             known, weights = (
-                value.rechunk((found.chunks[0], *value.chunks[1:]))
-                if isinstance(value, da.Array) and not np.isnan(value.shape[0])
-                else value
-                for value in (known, weights)
+                None if value is None else matched(name, value, found)
+                for name, value in (("y", y), ("sample_weight", sample_weight))
             )
-        return self._graded(known, found, weights)
+            return self._graded(known, found, weights)
 
     def _graded(self, known: Any, found: Any, weights: Any) -> float:
         raise NotImplementedError
 
     def _computed(self, *values: Any) -> Any:
         client = find_client(self.client)
-        return client.gather(client.compute(list(values)))
+        return gathered(client, client.compute(list(values)))
 
 
-class FourierFeatures(DaskEstimator, plain.FourierFeatures):
+# Output as a data frame, if that were set, would be computed at once.
+class FourierFeatures(  # type: ignore[call-arg]
+    DaskEstimator, plain.FourierFeatures, auto_wrap_output_keys=None
+):
     """:class:`notsorandom.FourierFeatures`, fitted to Dask collections.
 
     Parameters

@@ -12,7 +12,7 @@ from dask.base import is_dask_collection
 from sklearn.utils.validation import validate_data
 
 from notsorandom.dask.blocks import SAMPLES, TARGETS, WEIGHTS, Block, as_samples
-from notsorandom.dask.cluster import Cluster, find_client
+from notsorandom.dask.cluster import Cluster, find_client, gathered
 from notsorandom.dask.rows import DaskRows
 from notsorandom.estimators.reading import Reading
 from notsorandom.estimators.settings import loss_of
@@ -68,6 +68,11 @@ def check_samples(estimator: Any, X: Any, first: bool) -> np.dtype[Any]:
     return np.dtype(np.float32 if kinds == {np.dtype(np.float32)} else np.float64)
 
 
+def is_missing(value: Any) -> bool:
+    """Whether it is none, not a number, or pandas' own word for that."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+
+
 def is_numeric(kind: Any) -> bool:
     """Whether numbers are of this type."""
     return getattr(kind, "kind", "O") in "biuf"
@@ -89,9 +94,13 @@ def row_chunks(X: Any) -> Any:
 def blocks_of(client: Any, name: str, value: Any, sizes: list[int] | None = None) -> list[Any]:
     """Futures of a collection's blocks of rows, cut as the sizes say."""
     if is_frame(value):
-        parts = value.to_delayed()
-        if sizes is not None and len(parts) != len(sizes):
-            value = value.to_dask_array(lengths=True)
+        futures: list[Any] = client.compute(list(value.to_delayed()))
+        if sizes is None:
+            return futures
+        lengths = gathered(client, client.map(len, futures, pure=False))
+        if lengths == sizes:
+            return futures
+        value = value.to_dask_array(lengths=lengths)
     if not is_frame(value):
         if any(math.isnan(size) for size in value.chunks[0]):
             raise unknown_sizes(name)
@@ -100,8 +109,7 @@ def blocks_of(client: Any, name: str, value: Any, sizes: list[int] | None = None
                 raise unequal(name, value.shape[0], sum(sizes))
             value = value.rechunk((tuple(sizes), *value.chunks[1:]))
         parts = row_chunks(value).to_delayed().ravel()
-    futures: list[Any] = client.compute(list(parts))
-    return futures
+    return list(client.compute(list(parts)))
 
 
 def unequal(name: str, length: Any, n_samples: int) -> ValueError:
@@ -132,7 +140,7 @@ def read_collections(
     with client.as_current():
         samples = blocks_of(client, "X", X)
         if is_frame(X):
-            sizes = client.gather(client.map(len, samples, pure=False))
+            sizes = gathered(client, client.map(len, samples, pure=False))
         else:
             sizes = list(X.chunks[0])
         if sum(sizes) < 2:
@@ -153,13 +161,17 @@ def read_collections(
     def checked(number: int, X: Any, y: Any, w: Any) -> Any:
         try:
             return look(X, y, w)
-        except ValueError as error:  # told as a value: of all blocks, the first is named
+        except (TypeError, ValueError) as error:  # a value: of all blocks, the first is named
             return f"In block {number} (counted from 0, as the rows in it): {error}"
 
     def look(X: Any, y: Any, w: Any) -> Any:
         X, y = as_samples(X, dtype), np.asarray(y)
         if len(y) != len(X):
             raise unequal("y", len(y), len(X))
+        if y.dtype == object:
+            missing = [row for row, value in enumerate(y.ravel()) if is_missing(value)]
+            if missing:
+                raise ValueError(f"y has nothing at row {missing[0]}: give a target.")
         with np.errstate(over="ignore", invalid="ignore"):
             suspicious = not np.isfinite(X.sum(dtype=np.float64))  # without a copy
         bad = np.argwhere(~np.isfinite(X)) if suspicious else np.empty((0, 2), dtype=int)
@@ -174,6 +186,8 @@ def read_collections(
         totals: Array | None = None
         if w is not None:
             w = np.asarray(w)
+            if len(w) != len(X):
+                raise unequal("sample_weight", len(w), len(X))
             if (w == 0).all():
                 return None
             weights = np.asarray(check_sample_weight(w, len(X), dtype))
@@ -195,8 +209,9 @@ def read_collections(
         space.prepare(X)
         return found, totals, len(y), weights is None or bool((weights[weights > 0] == 1).all())
 
-    looks = client.gather(
-        client.map(checked, kept, samples, targets, given, pure=False, key="notsorandom-check")
+    looks = gathered(
+        client,
+        client.map(checked, kept, samples, targets, given, pure=False, key="notsorandom-check"),
     )
     for seen in looks:
         if isinstance(seen, str):

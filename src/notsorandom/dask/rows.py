@@ -11,7 +11,7 @@ import numpy as np
 
 from notsorandom.dask.blocks import NOTHING, rows_at
 from notsorandom.dask.cluster import Cluster, pickled
-from notsorandom.rows import Array, Rows, stacked, summed
+from notsorandom.rows import Array, Rows, Sum, stacked
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,10 @@ class DaskRows(Rows):
         """Sum of ``function(block, *column_blocks)`` over the blocks."""
         # Blocks are cut into smaller ones where they are.
         sums = self.cluster.results("add", pickled(function), (self.array, *columns), width)
-        return tuple(part.astype(self.dtype if dtype is None else dtype) for part in summed(sums))
+        total = Sum()
+        for parts in sums:
+            total.add(parts)
+        return tuple(part.astype(self.dtype if dtype is None else dtype) for part in total.parts)
 
     def map(self, function: Callable[..., Any], *columns: Any, width: int = 0) -> Any:
         """The column of which ``function(block, *column_blocks)`` is a block, made when needed."""

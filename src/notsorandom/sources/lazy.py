@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from notsorandom.rows import FLOATS, Array
-from notsorandom.tables.arrays import float_type
 from notsorandom.tables.table import first_not_finite
 
 # Read at a time: enough for the overhead of a read not to show.
@@ -98,7 +97,7 @@ class Sliced(Lazy):
             raise ValueError(f"X is of type {stored}: it must be of numbers; convert it.")
         self.array = array
         self.shape = shape[0], shape[1]
-        self.dtype = float_type(stored)
+        self.dtype = stored if stored in FLOATS else np.dtype(np.float64)  # as scikit-learn does
         row_bytes = max(1, shape[1] * self.dtype.itemsize)
         chunks = getattr(array, "chunks", None)  # None if there are none, in h5py
         self._unit = max(1, GAP_BYTES // row_bytes)

@@ -133,7 +133,13 @@ class Landscape:
     @cached_property
     def _sums(self) -> list[tuple[float, Array, Array]]:
         """Of each block, its masses' sum, and by task the mass and the sum of the measure."""
-        return list(self.rows.bare.each(sums_of_block, self.measure))
+        sums = list(self.rows.bare.each(sums_of_block, self.measure))
+        if not np.isfinite([mass for mass, *_ in sums]).all():
+            raise ValueError(
+                f"Numbers became too large for {self.rows.dtype}: scale X and y down, or take a "
+                "smaller C."
+            )
+        return sums
 
     @cached_property
     def mass(self) -> Array:
