@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -112,9 +112,7 @@ class Rows:
         else:
             most = min(most, max(SHARED_ROWS, (self.n_whole or len(self)) // FEW_BLOCKS))
         room = max(least, min(most, BLOCK_BYTES // row_bytes))
-        step = 1 << (room.bit_length() - 1)
-        n_rows = len(self)
-        return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+        return cuts(len(self), 1 << (room.bit_length() - 1))
 
     # What a place to keep rows must know how to do.
 
@@ -176,6 +174,9 @@ class Rows:
         take: Callable[[Any], Any] = lambda _: None,
     ) -> None:
         """Take what a function makes of runs of items, made by the workers where that pays."""
+        if len(items) == 1:
+            take(function(items))
+            return
         n_runs = min(len(items), MOST_RUNS)
         ends = [len(items) * number // n_runs for number in range(n_runs + 1)] if items else []
         runs = [items[start:end] for start, end in pairwise(ends)]
@@ -193,6 +194,8 @@ class Rows:
 
         first, *others = self.blocks(width)
         head = of(first)
+        if not others:
+            return head
         if sparse.issparse(head):
             return sparse.vstack([head, *self._parts(of, others)], format="csr")
         result = np.empty((len(self), *head.shape[1:]), dtype=head.dtype)
@@ -416,6 +419,12 @@ class Rows:
         picks = [pick for pick in rows.each(found, column, given=given) if pick is not None]
         X, values = (stacked(list(each)) for each in zip(*picks, strict=True))
         return replace(self.take(X), weights=None) if self.is_near else self.near(X), values
+
+
+@lru_cache(maxsize=64)
+def cuts(n_rows: int, step: int) -> list[slice]:
+    """Slices of so many rows each, and of what is left."""
+    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 
 def weights_of_block(_: Any, weights: Array) -> tuple[float, float, float]:
