@@ -294,7 +294,8 @@ class Match:
         start = self.here()
         self.before = dual = self.dual
         measure = player.measure(dual)
-        landscape = Landscape(space, rows, measure, self.smoothing, phase)
+        standing = player.standing(dual)
+        landscape = Landscape(space, rows, measure, self.smoothing, phase, standing.sums)
         peaks = landscape.in_single(self.search.find(landscape, room, self.rng))
         groups = space.groups(peaks.frequencies, phase)
         scales = space.scales(rows, peaks.frequencies)
@@ -331,7 +332,6 @@ class Match:
         largest = space.largest_potential(landscape)
         rounding = ROUNDING * float(np.finfo(rows.dtype).eps) ** 2
         self.flat = self.flat and bool(potentials.max() <= rounding * largest)
-        standing = player.standing(dual)
         record = Round(
             n_frequencies=len(self.found),
             potential=float(potentials[0]) / largest if largest else 0.0,

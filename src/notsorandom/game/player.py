@@ -13,6 +13,7 @@ import numpy as np
 from notsorandom.game.losses import Loss
 from notsorandom.game.project import nearest, seats
 from notsorandom.rows import Array, Rows
+from notsorandom.spaces.landscape import sums_of_block
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Standing:
         Shares at 0, and at the far ends of their boxes.
     upper : float
         The far end.
+    sums : list
+        What :func:`notsorandom.spaces.landscape.sums_of_block` says of each block's measure.
     """
 
     gain: float
@@ -39,6 +42,7 @@ class Standing:
     at_zero: float
     at_upper: float
     upper: float
+    sums: list[Any]
 
     def objective(self, potential: float) -> float:
         """The dual objective where the measure's potential under the kernel is `potential`."""
@@ -189,7 +193,7 @@ class Player:
         """What dual variables add up to, in one sweep."""
         loss = self.loss
 
-        def parts(t: Array, w: Any, a: Array) -> tuple[Array, float]:
+        def parts(t: Array, w: Any, a: Array) -> tuple[Array, float, Any]:
             paid = t * a
             if loss.epsilon:
                 paid = paid - loss.epsilon * np.abs(a)
@@ -199,12 +203,12 @@ class Player:
             )
             squares = (w * np.square(a, dtype=np.float64)).sum() if loss.curvature else 0.0
             sums = np.array([(w * paid).sum(dtype=np.float64), squares, at_zero, at_upper])
-            return sums, float(np.abs(a).max(initial=0.0))
+            return sums, float(np.abs(a).max(initial=0.0)), sums_of_block(w * a)
 
         blocks = self.rows.each(
             with_weights(parts, self.weights), self.targets, dual, *self.rows.weighing
         )
-        sums, highest = zip(*blocks, strict=True)
+        sums, highest, of_measure = zip(*blocks, strict=True)
         gain, squares, at_zero, at_upper = np.sum(sums, axis=0)
         return Standing(
             gain=float(gain),
@@ -213,6 +217,7 @@ class Player:
             at_zero=float(at_zero / self.total_weight),
             at_upper=float(at_upper / self.total_weight),
             upper=loss.upper,
+            sums=list(of_measure),
         )
 
     def objective(self, dual: Any, potential: float) -> float:

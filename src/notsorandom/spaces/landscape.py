@@ -27,7 +27,7 @@ def masses(measure: Array) -> Array:
     return np.abs(measure).sum(axis=1, dtype=np.float64) + np.finfo(float).tiny
 
 
-def sums_of_block(_: Any, measure: Array) -> tuple[float, Array, Array]:
+def sums_of_block(measure: Array) -> tuple[float, Array, Array]:
     """See :attr:`Landscape._sums`."""
     return (
         float(masses(measure).sum()),
@@ -122,6 +122,8 @@ class Landscape:
     smoothing : float
         As a fraction of the space's scale.
     phase : {"aligned", "paired"}
+    known : list, optional
+        What :func:`sums_of_block` says of the measure's blocks, if that is known already.
     """
 
     space: Any
@@ -129,11 +131,14 @@ class Landscape:
     measure: Any
     smoothing: float
     phase: str = "aligned"
+    known: list[tuple[float, Array, Array]] | None = None
 
     @cached_property
     def _sums(self) -> list[tuple[float, Array, Array]]:
         """Of each block, its masses' sum, and by task the mass and the sum of the measure."""
-        sums = list(self.rows.bare.each(sums_of_block, self.measure))
+        sums = self.known
+        if sums is None:
+            sums = list(self.rows.bare.each(lambda _, a: sums_of_block(a), self.measure))
         if not np.isfinite([mass for mass, *_ in sums]).all():
             raise ValueError(
                 f"Numbers became too large for {self.rows.dtype}: scale X and y down, or take a "
