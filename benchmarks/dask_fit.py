@@ -3,8 +3,8 @@
     python benchmarks/dask_fit.py
 
 Data are made by the graph, on a local cluster of two processes, and once more in memory. Both fits
-are done in turn, and compared: seconds, of the least disturbed of a few, and how far the frequencies
-are apart.
+are done in turn, and compared: seconds, of the least disturbed of a few, and how far the
+frequencies are apart.
 """
 
 from __future__ import annotations
