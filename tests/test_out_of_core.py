@@ -168,3 +168,11 @@ def test_types_become_what_they_become_in_memory(dtype, data, tmp_path):
     found, expected = clone(model).fit(*as_memmap(X, y, tmp_path)), clone(model).fit(X, y)
     np.testing.assert_array_equal(found.frequencies_, expected.frequencies_)
     assert found.dual_.dtype == expected.dual_.dtype
+
+
+@pytest.mark.parametrize("kept", [as_blocks, as_dataset])
+def test_what_is_for_fits_alone(kept, data, tmp_path):
+    model = FourierClassifier(4, random_state=0, smoothing=0.06).fit(*data)
+    X, _ = kept(*data, tmp_path)
+    with pytest.raises(TypeError, match="one block of it after the other"):
+        model.predict(X)

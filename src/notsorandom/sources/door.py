@@ -87,7 +87,18 @@ def read_source(
 
 
 def read_lazily(X: Any) -> Any:
-    """Samples that are not in memory, memory maps among them, as Lazy; others as they are."""
+    """Samples that are not in memory, memory maps among them, as Lazy; others as they are.
+
+    Raises
+    ------
+    TypeError
+        If they can only be gone through, which is for fits.
+    """
+    if is_source(X) or (is_arrow(X) and not hasattr(X, "column_names")):
+        raise TypeError(
+            f"X is a {type(X).__name__}, which a fit can go through, but no single answer can be "
+            "given to: give an array, or one block of it after the other."
+        )
     is_map = isinstance(X, np.memmap) and X.ndim == 2 and X.dtype.kind in "biuf"
     return Sliced(X) if is_map or is_sliceable(X) else X
 
