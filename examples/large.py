@@ -64,6 +64,7 @@ def main():
     axes.legend()
     figure.tight_layout()
     figure.savefig(picture)
+    print(f"wrote {picture}")
 
 
 if __name__ == "__main__":
