@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import count
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -74,10 +73,9 @@ class Workers:
                 take(function(item))
             return
         settings = np.geterr()  # which threads have of their own
-        line, turn = iter(enumerate(items)), count()
+        line, expected = iter(enumerate(items)), 0
         early: dict[int, Made] = {}
         picking, taking = Lock(), Lock()
-        expected = next(turn)
 
         def following() -> tuple[int, Item] | None:
             with picking:
@@ -93,7 +91,7 @@ class Workers:
                             early[one[0]] = made
                             while expected in early:
                                 take(early.pop(expected))
-                                expected = next(turn)
+                                expected += 1
             finally:
                 while following() is not None:  # after an error nobody goes on
                     pass

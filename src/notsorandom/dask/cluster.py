@@ -19,10 +19,6 @@ from distributed.threadpoolexecutor import thread_state
 
 from notsorandom.dask.blocks import (
     FIRST_NUMBER,
-    NOTHING,
-    SAMPLES,
-    TARGETS,
-    WEIGHTS,
     Recipe,
     Step,
     Work,
@@ -376,6 +372,3 @@ class Cluster:
 def pickled(function: Any) -> bytes:
     """A function, once for all blocks of a pass."""
     return cloudpickle.dumps(function, protocol=5)
-
-
-__all__ = ["NOTHING", "SAMPLES", "TARGETS", "WEIGHTS", "Cluster", "ClusterError", "Column"]
