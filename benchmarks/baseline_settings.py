@@ -18,13 +18,13 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from notsorandom.baselines import LKRF, RandomFourierFeatures
+from notsorandom.display.inspection import fit_machines
 from notsorandom.experiments import paper
 from notsorandom.experiments.tables import Table
 from notsorandom.experiments.tasks import TASKS, load_task
 from notsorandom.game import LOSSES, Player
-from notsorandom.inspection import fit_machines
-from notsorandom.linear import decide
-from notsorandom.scoring import signs
+from notsorandom.game.scoring import signs
+from notsorandom.linear.newton import decide
 
 RHOS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 

@@ -14,11 +14,11 @@ import time
 import numpy as np
 
 from notsorandom import FourierFeatures
+from notsorandom.display.inspection import fit_machines
 from notsorandom.experiments.tables import Table
 from notsorandom.game import LOSSES, Player
-from notsorandom.inspection import fit_machines
-from notsorandom.linear import decide
-from notsorandom.scoring import predicted_codes, signs
+from notsorandom.game.scoring import predicted_codes, signs
+from notsorandom.linear.newton import decide
 
 CENTRES_A_CLASS = 3
 SPREAD = 3.0

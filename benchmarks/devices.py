@@ -18,7 +18,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from notsorandom import FourierFeatures
-from notsorandom.devices import on_host
+from notsorandom.data.array_api import on_host
 
 
 def timed(function: Callable[[], Any]) -> tuple[float, Any]:

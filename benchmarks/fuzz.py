@@ -31,8 +31,8 @@ import numpy as np
 
 import notsorandom
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
-from notsorandom.models.layout import KIND
-from notsorandom.tensors import DIGEST, METADATA, new_digest
+from notsorandom.io.layout import KIND
+from notsorandom.io.tensors import DIGEST, METADATA, new_digest
 
 SECONDS = 5
 # Modules, exceptions and their traces; small objects by the thousand.

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from notsorandom.rows import Array, Rows
+from notsorandom.data.rows import Array, Rows
 from notsorandom.spaces import Euclidean
 
 

@@ -25,7 +25,7 @@ import numpy as np
 import notsorandom
 from notsorandom import FourierClassifier
 from notsorandom.datasets import make_windmill
-from notsorandom.tensors import TensorFile
+from notsorandom.io.tensors import TensorFile
 
 CHECKPOINT = "game.safetensors"
 

@@ -22,11 +22,11 @@ from sklearn.kernel_approximation import RBFSampler
 from notsorandom import FourierFeatures
 from notsorandom.baselines import median_gamma
 from notsorandom.datasets import fetch_mnist
+from notsorandom.display.inspection import fit_machines
 from notsorandom.experiments.tables import Table
 from notsorandom.game import LOSSES, Player
-from notsorandom.inspection import fit_machines
-from notsorandom.linear import decide
-from notsorandom.scoring import predicted_codes, signs
+from notsorandom.game.scoring import predicted_codes, signs
+from notsorandom.linear.newton import decide
 
 METHODS = ("ours", "random")
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from notsorandom import FourierClassifier
-from notsorandom.rows import Array
+from notsorandom.data.rows import Array
 
 USUAL = {"rows": 100_000, "columns": 100, "features": 100, "classes": 2, "jobs": 2}
 # One number is changed at a time.

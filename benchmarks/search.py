@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from notsorandom import Ascent, Euclidean, Langevin
+from notsorandom.data.rows import Rows
 from notsorandom.experiments.tasks import TASKS, load_task
 from notsorandom.game import LOSSES, Player, play
-from notsorandom.rows import Rows
 from notsorandom.spaces import Landscape
 
 

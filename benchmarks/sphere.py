@@ -21,8 +21,8 @@ from functools import partial
 import numpy as np
 
 from notsorandom import FourierClassifier, FourierFeatures, Sphere
+from notsorandom.data.rows import Array, Rows
 from notsorandom.experiments.tasks import load_task
-from notsorandom.rows import Array, Rows
 from notsorandom.spaces.gegenbauer import zonal
 
 REPEATS = 7

@@ -13,7 +13,7 @@ import numpy as np
 
 from notsorandom import Enumerate, FourierClassifier
 from notsorandom.datasets import make_checkerboard
-from notsorandom.plots import GlobeDisplay
+from notsorandom.display import GlobeDisplay
 from notsorandom.spaces.harmonics import harmonics
 
 X, y = make_checkerboard(2000, random_state=0)

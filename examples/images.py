@@ -13,7 +13,7 @@ from matplotlib import pyplot
 from sklearn.datasets import load_digits
 
 from notsorandom import FourierFeatures
-from notsorandom.plots import SpectrumDisplay
+from notsorandom.display import SpectrumDisplay
 
 X, y = load_digits(return_X_y=True)
 threes_and_eights = np.isin(y, (3, 8))

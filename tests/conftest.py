@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from notsorandom import certify, learning
 from notsorandom.datasets import make_windmill
+from notsorandom.estimators import certify
+from notsorandom.estimators import training
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def short_trials(monkeypatch):
     For tests in which a smoothing must be chosen, but needn't be chosen well: a small fit at
     defaults spends nearly all its time on that.
     """
-    monkeypatch.setattr(learning, "TRIAL_SIZE", 2)
+    monkeypatch.setattr(training, "TRIAL_SIZE", 2)
 
 
 @pytest.fixture

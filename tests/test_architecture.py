@@ -61,8 +61,8 @@ def test_every_room_is_in_the_order():
 def test_importing_does_not_pull_in_extras():
     # where there is pandas, scikit-learn imports it, and pandas imports pyarrow
     code = "import sys; sys.modules['pandas'] = None;"
-    code += "import notsorandom, notsorandom.datasets, notsorandom.cli, notsorandom.tables;"
-    code += "import notsorandom.sources;"
+    code += "import notsorandom, notsorandom.datasets, notsorandom.cli, notsorandom.data.tables;"
+    code += "import notsorandom.data;"
     code += "extras = {'matplotlib', 'skimage', 'onnx', 'pyarrow', 'zarr', 'dask', 'torch'};"
     code += "assert not extras & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -5,13 +5,13 @@ import pytest
 import reference
 
 from notsorandom import FourierClassifier, FourierFeatures, Sphere
-from notsorandom.certify import regret_and_bound
+from notsorandom.data.rows import Rows
 from notsorandom.datasets import make_checkerboard, make_windmill
+from notsorandom.estimators.certify import regret_and_bound
 from notsorandom.game import LOSSES, Loss, Player, play
 from notsorandom.game.certificate import lower_bound, margin_bound, regret_bound
 from notsorandom.kernel import LearnedKernel
-from notsorandom.linear import solve_machine
-from notsorandom.rows import Rows
+from notsorandom.linear.newton import solve_machine
 from notsorandom.search import Ascent
 from notsorandom.spaces import Euclidean, Supremum
 from notsorandom.spaces.harmonics import harmonics

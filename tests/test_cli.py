@@ -3,8 +3,8 @@ import sys
 import pytest
 
 from notsorandom import __version__, cli
+from notsorandom._utils.progress import Progress
 from notsorandom.experiments import demo
-from notsorandom.progress import Progress
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ import notsorandom
 from notsorandom.cli import main
 from notsorandom.cli.spectrum import spectrum_in_words, spectrum_of
 from notsorandom.cli.training import Training, has_classes, split
-from notsorandom.models import describe, rescaled, scaler_of
-from notsorandom.tensors import write_tensors
+from notsorandom.io import describe, rescaled, scaler_of
+from notsorandom.io.tensors import write_tensors
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +188,7 @@ class TestFit:
                 raise OSError(28, "No space left on device")
             write_tensors(path, *rest)
 
-        monkeypatch.setattr("notsorandom.models.saving.write_tensors", full)
+        monkeypatch.setattr("notsorandom.io.saving.write_tensors", full)
         output = str(tmp_path / "m.safetensors")
         arguments = ["fit", "iris.csv", "--target", "species", "-o", output, "--smoothing", "0.1"]
         said = run(*arguments, code=1)
@@ -383,7 +383,7 @@ class TestPredict:
 
     def test_in_any_blocks(self, run, folder, monkeypatch):
         whole = run("predict", "iris.safetensors", "iris.csv")
-        monkeypatch.setattr("notsorandom.tables.table.BLOCK_BYTES", 100)
+        monkeypatch.setattr("notsorandom.data.tables.table.BLOCK_BYTES", 100)
         assert run("predict", "iris.safetensors", "iris.csv") == whole
 
     def test_features_of_a_transformer(self, run, folder, tmp_path):
@@ -470,7 +470,7 @@ class TestEvaluate:
             assert told[f"class {name}"]["precision"] == np.mean(of_class[said == name])
 
     def test_reals(self, run, folder, monkeypatch):
-        monkeypatch.setattr("notsorandom.tables.table.BLOCK_BYTES", 1000)  # in several blocks
+        monkeypatch.setattr("notsorandom.data.tables.table.BLOCK_BYTES", 1000)  # in several blocks
         told = json.loads(run("evaluate", "reals.safetensors", "reals.parquet", "--json"))
         table = pd.read_parquet(folder / "reals.parquet")
         model = notsorandom.load(folder / "reals.safetensors")
@@ -512,7 +512,7 @@ class TestInspect:
         assert told["format"] == 1
 
     def test_nothing_is_made_of_it(self, run, folder, monkeypatch):
-        monkeypatch.setattr("notsorandom.models.loading.restored", None)
+        monkeypatch.setattr("notsorandom.io.loading.restored", None)
         assert "FourierClassifier" in run("inspect", "iris.safetensors")
 
     def test_a_checkpoint(self, run, folder, tmp_path, monkeypatch):

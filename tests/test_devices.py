@@ -14,9 +14,16 @@ from sklearn.base import clone
 import notsorandom
 from notsorandom import Euclidean, FourierClassifier, FourierFeatures, FourierRegressor, Sphere
 from notsorandom.baselines import RandomFourierFeatures
-from notsorandom.devices import beside, is_device_array, like, namespace, numpy_dtype, on_host
-from notsorandom.inspection import accuracy_by_size, moments
-from notsorandom.rows import Rows
+from notsorandom.data.array_api import (
+    beside,
+    is_device_array,
+    like,
+    namespace,
+    numpy_dtype,
+    on_host,
+)
+from notsorandom.data.rows import Rows
+from notsorandom.display.inspection import accuracy_by_size, moments
 from notsorandom.spaces.harmonic_sphere import HarmonicSphere
 from notsorandom.spaces.spherical import unit_rows
 from notsorandom.spaces.zonal_sphere import ZonalSphere
@@ -39,13 +46,13 @@ def to(request):
 def as_if_far(request, monkeypatch):
     """Fits compute there, even where NumPy could read the numbers as they are."""
     if "near" not in request.keywords:
-        monkeypatch.setattr("notsorandom.estimators.reading.in_host_memory", lambda X: False)
+        monkeypatch.setattr("notsorandom.estimators.validation.in_host_memory", lambda X: False)
 
 
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks so small that a few samples are many of them."""
-    monkeypatch.setattr("notsorandom.rows.BLOCK_ROWS", (8, 8))
+    monkeypatch.setattr("notsorandom.data.rows.BLOCK_ROWS", (8, 8))
 
 
 @pytest.fixture(scope="module")
@@ -280,8 +287,8 @@ def test_in_host_memory_the_model_is_numpys_to_the_last_digit(kind, dtype, data)
 
 def test_features_too_many_to_hold(to, data, monkeypatch):
     X, y = data
-    monkeypatch.setattr("notsorandom.streaming.MOST_BYTES", 2**14)
-    monkeypatch.setattr("notsorandom.streaming.SAMPLE_ROWS", 200)
+    monkeypatch.setattr("notsorandom.linear.streaming.MOST_BYTES", 2**14)
+    monkeypatch.setattr("notsorandom.linear.streaming.SAMPLE_ROWS", 200)
     model = FourierClassifier(8, smoothing=0.06, random_state=0)
     weights = 1.0 + np.arange(len(y)) % 2
     expected = clone(model).fit(X, y, weights)

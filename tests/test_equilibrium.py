@@ -9,7 +9,7 @@ from notsorandom import FourierClassifier, FourierFeatures, Sphere
 from notsorandom.datasets import make_checkerboard, make_windmill
 from notsorandom.game import LOSSES, Player, find_equilibrium
 from notsorandom.game.equilibrium import Problem, operator_norm, shrink
-from notsorandom.linear import solve_machine
+from notsorandom.linear.newton import solve_machine
 from notsorandom.spaces.harmonics import harmonic_indices, harmonics
 
 

@@ -22,7 +22,7 @@ from notsorandom import (
     game,
 )
 from notsorandom.estimators.base import FourierEstimator
-from notsorandom.smoothing import CANDIDATES
+from notsorandom.estimators.smoothing import CANDIDATES
 
 BOTH = pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier])
 SHORT_TRIALS = pytest.mark.usefixtures("short_trials")
@@ -320,7 +320,7 @@ def test_an_interrupted_fit_changes_nothing(estimator, already_fitted, windmill,
                 raise KeyboardInterrupt
             return super().play_round()
 
-    monkeypatch.setattr("notsorandom.learning.Match", Interrupted)
+    monkeypatch.setattr("notsorandom.estimators.training.Match", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.fit(np.ones((600, 5)) + windmill[0][:, :1], windmill[1])
     assert vars(model).keys() == before.keys()

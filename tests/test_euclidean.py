@@ -3,7 +3,7 @@ import pytest
 import reference
 
 from notsorandom import Euclidean, rows
-from notsorandom.rows import Rows
+from notsorandom.data.rows import Rows
 from notsorandom.spaces import Landscape, euclidean
 from notsorandom.spaces.euclidean import median_distance
 

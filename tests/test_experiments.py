@@ -13,6 +13,7 @@ import pytest
 
 from notsorandom import cli
 from notsorandom.datasets import make_checkerboard, make_windmill
+from notsorandom.display import import_pyplot
 from notsorandom.experiments import (
     figure1,
     figure2,
@@ -26,7 +27,6 @@ from notsorandom.experiments import (
 )
 from notsorandom.experiments.records import RecordError, Records, latest, matching
 from notsorandom.experiments.runner import limited_threads, run_missing
-from notsorandom.plots import import_pyplot
 
 
 @pytest.fixture(autouse=True)

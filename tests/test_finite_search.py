@@ -5,9 +5,9 @@ import pytest
 import reference
 
 from notsorandom import Ascent, Chain, Enumerate, Euclidean, FourierFeatures, Langevin, Sphere
+from notsorandom.data.rows import Rows
 from notsorandom.datasets import make_checkerboard
 from notsorandom.game import LOSSES, Player, play
-from notsorandom.rows import Rows
 from notsorandom.search import SEARCHES, chain
 from notsorandom.spaces import Landscape
 from notsorandom.spaces.harmonics import count_harmonics, harmonics

@@ -4,9 +4,9 @@ import reference
 
 from notsorandom import FourierClassifier, FourierFeatures, Sphere
 from notsorandom.baselines import LKRF, RandomFourierFeatures
+from notsorandom.data.rows import Rows
 from notsorandom.datasets import make_checkerboard, make_windmill
-from notsorandom.game import LOSSES, Player, replay
-from notsorandom.inspection import (
+from notsorandom.display.inspection import (
     accuracy_by_size,
     bounds_by_round,
     mean_and_spread,
@@ -14,8 +14,8 @@ from notsorandom.inspection import (
     potential_on_grid,
     spread_out,
 )
-from notsorandom.linear import solve_machine
-from notsorandom.rows import Rows
+from notsorandom.game import LOSSES, Player, replay
+from notsorandom.linear.newton import solve_machine
 
 
 @pytest.mark.parametrize("phase", ["aligned", "paired"])

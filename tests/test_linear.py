@@ -6,7 +6,7 @@ from sklearn.svm import SVC
 from notsorandom import FourierClassifier
 from notsorandom.datasets import make_windmill
 from notsorandom.game import LOSSES, Player
-from notsorandom.linear import newton_solve, solve_machine
+from notsorandom.linear.newton import newton_solve, solve_machine
 
 
 def solve_svm(X, labels, loss, tol):

@@ -33,9 +33,9 @@ from notsorandom import (
     Langevin,
     Sphere,
 )
-from notsorandom.files import whole_file, write_whole
-from notsorandom.models.layout import KIND
-from notsorandom.tensors import TensorFile, write_tensors
+from notsorandom._utils.files import whole_file, write_whole
+from notsorandom.io.layout import KIND
+from notsorandom.io.tensors import TensorFile, write_tensors
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 from fuzz import WAYS, fuzz, put_together, taken_apart

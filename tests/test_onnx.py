@@ -20,7 +20,7 @@ from notsorandom import (
     __version__,
     onnx_export,
 )
-from notsorandom.rows import Rows
+from notsorandom.data.rows import Rows
 from notsorandom.spaces import HarmonicSphere, ZonalSphere
 from notsorandom.spaces.harmonics import harmonic_indices
 

@@ -12,7 +12,7 @@ import zarr
 from sklearn.base import clone
 
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
-from notsorandom.rows import Rows
+from notsorandom.data.rows import Rows
 
 N_ROWS = 3000
 

@@ -11,14 +11,14 @@ from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_info
 
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
-from notsorandom.parallel import number_of_workers, working
-from notsorandom.rows import Rows
+from notsorandom._utils.threads import number_of_workers, working
+from notsorandom.data.rows import Rows
 
 
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks so small that a few hundred samples are many of them."""
-    monkeypatch.setattr("notsorandom.rows.BLOCK_ROWS", (16, 32))
+    monkeypatch.setattr("notsorandom.data.rows.BLOCK_ROWS", (16, 32))
 
 
 @pytest.fixture(scope="module")

@@ -3,10 +3,10 @@ import pytest
 import reference
 
 from notsorandom import Ascent, Euclidean, Langevin, LearnedKernel
+from notsorandom.data.rows import Rows
 from notsorandom.game import LOSSES, Player, play
-from notsorandom.game.play import shrinkage
-from notsorandom.linear import solve_machine
-from notsorandom.rows import Rows
+from notsorandom.game.loop import shrinkage
+from notsorandom.linear.newton import solve_machine
 
 
 def game(windmill, dtype=np.float64, factor=1.0, seed=0, loss="hinge", C=1.0, **options):

@@ -8,8 +8,7 @@ from sklearn.exceptions import NotFittedError
 
 from notsorandom import FourierClassifier, Sphere
 from notsorandom.datasets import make_checkerboard, make_windmill
-from notsorandom.inspection import bounds_by_round
-from notsorandom.plots import (
+from notsorandom.display import (
     GameDisplay,
     GlobeDisplay,
     HistoryDisplay,
@@ -17,6 +16,7 @@ from notsorandom.plots import (
     SpectrumDisplay,
     import_pyplot,
 )
+from notsorandom.display.inspection import bounds_by_round
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
+from notsorandom.display import GameDisplay, HistoryDisplay, PathDisplay, SpectrumDisplay
 from notsorandom.game import LOSSES, Player
-from notsorandom.linear import solve_machine
-from notsorandom.plots import GameDisplay, HistoryDisplay, PathDisplay, SpectrumDisplay
+from notsorandom.linear.newton import solve_machine
 
 RESIDUAL = pytest.mark.parametrize("loss", ["squared", "epsilon_insensitive"])
 

@@ -11,12 +11,12 @@ from sklearn.datasets import load_digits
 
 from notsorandom import FourierClassifier, FourierFeatures, Sphere, cli, learning
 from notsorandom.datasets import make_checkerboard, make_windmill
+from notsorandom.display.report import write_page
+from notsorandom.display.report.page import page, plain, shades
 from notsorandom.experiments import figure1
 from notsorandom.experiments.pairs import pair_config
 from notsorandom.experiments.peers import BEST, SMALLEST
 from notsorandom.experiments.records import Records
-from notsorandom.report import write_page
-from notsorandom.report.page import page, plain, shades
 
 
 def sections_of(path):

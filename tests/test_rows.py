@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from notsorandom import rows as module
+from notsorandom._utils.threads import working
+from notsorandom.data import rows as module
+from notsorandom.data.rows import Rows
 from notsorandom.game import LOSSES, Player, play
-from notsorandom.game.project import alternating, nearest
-from notsorandom.parallel import working
-from notsorandom.rows import Rows
+from notsorandom.game.projection import alternating, nearest
 from notsorandom.search import Ascent
 from notsorandom.spaces import Euclidean, Landscape
 

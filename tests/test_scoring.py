@@ -3,7 +3,7 @@ import pytest
 from sklearn.metrics import accuracy_score, r2_score
 
 from notsorandom.game import LOSSES, Player
-from notsorandom.scoring import loss, predicted_codes, score, signs, strata
+from notsorandom.game.scoring import loss, predicted_codes, score, signs, strata
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

@@ -3,8 +3,8 @@ import pytest
 from sklearn.base import clone
 
 from notsorandom import Ascent, Euclidean, Langevin
+from notsorandom.data.rows import Rows
 from notsorandom.game import LOSSES, Player
-from notsorandom.rows import Rows
 from notsorandom.search import ascent
 from notsorandom.spaces import Landscape
 

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from notsorandom import smoothing
-from notsorandom.smoothing import CANDIDATES, choose_smoothing
-from notsorandom.splits import folds, held_out
+from notsorandom.data.splits import folds, held_out
+from notsorandom.estimators import smoothing
+from notsorandom.estimators.smoothing import CANDIDATES, choose_smoothing
 
 
 def choose(rates, n_samples=2000, seed=0):

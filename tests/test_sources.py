@@ -23,8 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
 
-from notsorandom.rows import Rows
-from notsorandom.sources import (
+from notsorandom.data import (
     Chosen,
     Lazy,
     Prepared,
@@ -34,9 +33,10 @@ from notsorandom.sources import (
     read_source,
     spooled,
 )
-from notsorandom.sources.arrow import ArrowTable
+from notsorandom.data.arrow import ArrowTable
+from notsorandom.data.rows import Rows
+from notsorandom.data.tables import TableError, open_table
 from notsorandom.spaces.spherical import directions
-from notsorandom.tables import TableError, open_table
 
 N_ROWS, WIDTH = 103, 5
 SHAPES = r"must be \(X, y\) or \(X, y, sample_weight\)"
@@ -138,8 +138,8 @@ def test_gathered_rows_are_those_of_the_array(lazy, values, indices):
 @pytest.mark.parametrize("read_bytes", [1, 200, 1000])
 @pytest.mark.parametrize("held_bytes", [1, 150, 10_000])
 def test_rows_are_the_same_however_they_are_read(values, monkeypatch, read_bytes, held_bytes):
-    monkeypatch.setattr("notsorandom.sources.lazy.READ_BYTES", read_bytes)
-    monkeypatch.setattr("notsorandom.sources.lazy.HELD_BYTES", held_bytes)
+    monkeypatch.setattr("notsorandom.data.lazy.READ_BYTES", read_bytes)
+    monkeypatch.setattr("notsorandom.data.lazy.HELD_BYTES", held_bytes)
     rng = np.random.default_rng(1)
     for chunks in (None, (1, 1), (7, 5), (50, 5), (1000, 5)):
         lazy = Sliced(Stored(values, chunks))
@@ -250,8 +250,8 @@ def test_what_is_kept_cannot_be_spoiled(values):
 
 
 def test_memory_of_reading_by_slices_is_bounded(monkeypatch):
-    monkeypatch.setattr("notsorandom.sources.lazy.READ_BYTES", 2**18)
-    monkeypatch.setattr("notsorandom.sources.lazy.HELD_BYTES", 2**18)
+    monkeypatch.setattr("notsorandom.data.lazy.READ_BYTES", 2**18)
+    monkeypatch.setattr("notsorandom.data.lazy.HELD_BYTES", 2**18)
     n_rows, width = 40_000, 50
     values = np.random.default_rng(0).standard_normal((n_rows, width)).astype(np.float32)
     lazy = Prepared(Sliced(Stored(values, (300, width))), directions)
@@ -278,7 +278,7 @@ def test_prepared_rows_are_those_of_the_whole(values, tmp_path):
 
 
 def test_checks_say_where_a_number_is_missing(values, monkeypatch):
-    monkeypatch.setattr("notsorandom.sources.lazy.READ_BYTES", 200)
+    monkeypatch.setattr("notsorandom.data.lazy.READ_BYTES", 200)
     lazy = Sliced(Stored(values, (10, WIDTH)))
     assert check_blocks(lazy) is lazy
     for bad, what in ((np.nan, "NaN"), (-np.inf, "infinity")):
@@ -507,7 +507,7 @@ def test_files_go_with_a_process_that_is_killed(tmp_path, when):
     code = f"""
         import sys, time
         import numpy as np
-        from notsorandom.sources import spooled
+        from notsorandom.data import spooled
         def blocks():
             for number in range(3):
                 yield np.ones((1000, 10)), np.ones(1000)
@@ -591,8 +591,8 @@ ARROWS = {
 @pytest.mark.parametrize("small", [False, True])
 def test_what_is_pyarrows_comes_back_as_the_whole(frame, tmp_path, monkeypatch, kind, small):
     if small:
-        monkeypatch.setattr("notsorandom.sources.arrow.BATCH_BYTES", 300)
-        monkeypatch.setattr("notsorandom.tables.table.BLOCK_BYTES", 300)
+        monkeypatch.setattr("notsorandom.data.arrow.BATCH_BYTES", 300)
+        monkeypatch.setattr("notsorandom.data.tables.table.BLOCK_BYTES", 300)
     dataset, whole = dataset_of(frame, tmp_path)
     X, y, weights, names = read_source(ARROWS[kind](dataset), "label", "weight")
     assert names == list("abcde")

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
 from notsorandom.baselines import LKRF, RandomFourierFeatures
-from notsorandom.rows import Rows, lengths
+from notsorandom.data.rows import Rows, lengths
 from notsorandom.spaces import Euclidean, Landscape
 from notsorandom.spaces.euclidean import median_distance
 

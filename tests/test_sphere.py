@@ -12,9 +12,9 @@ from notsorandom import (
     Sphere,
     learning,
 )
+from notsorandom.data.rows import Rows
 from notsorandom.datasets import make_checkerboard
 from notsorandom.game import LOSSES, Match, Player, play
-from notsorandom.rows import Rows
 from notsorandom.search import Auto
 from notsorandom.spaces import HarmonicSphere, Landscape, ZonalSphere
 from notsorandom.spaces.gegenbauer import n_harmonics

@@ -11,10 +11,10 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Langevin, Sphere
 from notsorandom.datasets import make_checkerboard
-from notsorandom.estimators import settings
+from notsorandom.estimators import config as settings
+from notsorandom.estimators.training import DUALITY_GAP
 from notsorandom.game import LOSSES, Player
-from notsorandom.learning import DUALITY_GAP
-from notsorandom.linear import decide, solve_machines
+from notsorandom.linear.newton import decide, solve_machines
 from notsorandom.spaces import Euclidean
 
 ALL = pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier, FourierRegressor])
@@ -273,7 +273,7 @@ def test_nothing_of_an_earlier_fit_remains(windmill, estimator):
 
 
 def test_moments_of_a_fit_that_stopped_early(windmill):
-    from notsorandom.inspection import moments
+    from notsorandom.display.inspection import moments
 
     X, y = windmill[:2]
     model = FourierClassifier(30, early_stopping=True, smoothing=0.06, random_state=0).fit(X, y)

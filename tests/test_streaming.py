@@ -8,11 +8,11 @@ from scipy import sparse
 from sklearn.base import clone
 
 from notsorandom import FourierClassifier, FourierRegressor, linear, streaming
+from notsorandom._utils.threads import working
+from notsorandom.data.rows import Rows
 from notsorandom.game import LOSSES, MARGIN_LOSSES, Player
-from notsorandom.parallel import working
-from notsorandom.passes import N_NUMBERS, SHARES, Pass, Point, Stand
-from notsorandom.rows import Rows
-from notsorandom.streaming import Bracket, solve_streaming
+from notsorandom.linear.passes import N_NUMBERS, SHARES, Pass, Point, Stand
+from notsorandom.linear.streaming import Bracket, solve_streaming
 
 N_FEATURES = 12
 MIXING = np.random.default_rng(5).standard_normal((3, N_FEATURES))
@@ -26,7 +26,7 @@ def maker(dtype):
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """A few hundred samples are more than a sample, and many blocks."""
-    monkeypatch.setattr("notsorandom.rows.BLOCK_ROWS", (7, 50))
+    monkeypatch.setattr("notsorandom.data.rows.BLOCK_ROWS", (7, 50))
     monkeypatch.setattr(streaming, "SAMPLE_ROWS", 100)
 
 
@@ -138,7 +138,7 @@ def test_slopes_are_those_of_the_objective(rng, loss, weighted):
 
 def test_a_sample_to_start_with_saves_passes(rng, passes, monkeypatch):
     X, player = problem(rng, "hinge", n_samples=20_000)
-    monkeypatch.setattr("notsorandom.rows.BLOCK_ROWS", (256, 8192))
+    monkeypatch.setattr("notsorandom.data.rows.BLOCK_ROWS", (256, 8192))
     monkeypatch.setattr(streaming, "SAMPLE_ROWS", 4000)
     solve_streaming(Rows(X), maker, N_FEATURES, player, 1e-3)
     warm = len(passes)
@@ -181,7 +181,7 @@ def test_blocks_of_any_size_solve_the_same(rng, loss, monkeypatch):
     X, player = problem(rng, loss, weighted=True)
     solutions = []
     for most in (13, 50, 8192):
-        monkeypatch.setattr("notsorandom.rows.BLOCK_ROWS", (7, most))
+        monkeypatch.setattr("notsorandom.data.rows.BLOCK_ROWS", (7, most))
         solutions.append(solve_streaming(Rows(X), maker, N_FEATURES, player, 1e-3))
     for coef, intercept, gap in solutions[1:]:
         np.testing.assert_allclose(coef, solutions[0][0], rtol=1e-8, atol=1e-8)
@@ -274,7 +274,7 @@ def test_beyond_any_precision_it_ends(rng, C, passes):
 
 
 def test_memory_does_not_grow_with_the_samples(rng, monkeypatch):
-    monkeypatch.setattr("notsorandom.rows.BLOCK_ROWS", (256, 1024))
+    monkeypatch.setattr("notsorandom.data.rows.BLOCK_ROWS", (256, 1024))
     monkeypatch.setattr(streaming, "SAMPLE_ROWS", 1000)
     peaks = []
     for n_samples in (20_000, 80_000):
@@ -342,7 +342,7 @@ def test_a_fit_needs_not_hold_its_features(estimator, settings, rng, monkeypatch
 def test_matrices_of_runs_are_not_held_together(rng, monkeypatch):
     """However many runs of blocks there are, few of their sums are waiting."""
     monkeypatch.setattr(streaming, "SAMPLE_ROWS", 100)
-    monkeypatch.setattr("notsorandom.rows.BLOCK_ROWS", (64, 64))
+    monkeypatch.setattr("notsorandom.data.rows.BLOCK_ROWS", (64, 64))
     F = rng.standard_normal((2000, 300))
     targets = np.where(F[:, :1] > 0, 1.0, -1.0)
     peaks = []

@@ -17,11 +17,11 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from notsorandom.files import whole_file
-from notsorandom.rows import stacked
-from notsorandom.tables import TableError, open_table, open_writer, read_whole
-from notsorandom.tables.ahead import ahead
-from notsorandom.tables.whole import feature_names
+from notsorandom._utils.files import whole_file
+from notsorandom.data.rows import stacked
+from notsorandom.data.tables import TableError, open_table, open_writer, read_whole
+from notsorandom.data.tables.ahead import ahead
+from notsorandom.data.tables.whole import feature_names
 
 NAMES = ["age", "height", "weight"]
 N_ROWS = 23
@@ -106,8 +106,8 @@ def test_many_batches_of_text_make_the_same_rows(frame, tmp_path, monkeypatch):
     many = pd.concat([frame] * 40, ignore_index=True)
     many["id"] = many["id"] + ',\n"and"'
     path = stored(many, tmp_path, ".csv")
-    monkeypatch.setattr("notsorandom.tables.delimited.TEXT_BYTES", 2048)
-    monkeypatch.setattr("notsorandom.tables.delimited.SAFETY", 1)
+    monkeypatch.setattr("notsorandom.data.tables.delimited.TEXT_BYTES", 2048)
+    monkeypatch.setattr("notsorandom.data.tables.delimited.SAFETY", 1)
     for max_rows in (11, 100, None):
         blocks = list(open_table(path).blocks(NAMES, "label", ["id"], max_rows))
         np.testing.assert_array_equal(stacked([block.X for block in blocks]), many[NAMES])
@@ -117,8 +117,8 @@ def test_many_batches_of_text_make_the_same_rows(frame, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet", ".npz", ".svm"])
 def test_whole_files(frame, tmp_path, ending, monkeypatch):
-    monkeypatch.setattr("notsorandom.tables.table.BLOCK_BYTES", 100)
-    monkeypatch.setattr("notsorandom.tables.libsvm.BLOCK_BYTES", 100)
+    monkeypatch.setattr("notsorandom.data.tables.table.BLOCK_BYTES", 100)
+    monkeypatch.setattr("notsorandom.data.tables.libsvm.BLOCK_BYTES", 100)
     table = open_table(stored(frame.drop(columns="id"), tmp_path, ending))
     target = None if ending in (".npz", ".svm") else "label"
     X, y, names = read_whole(table, target=target)
@@ -145,7 +145,7 @@ def test_text_in_every_dress(write, content):
 
 
 def test_rows_may_be_wider_than_a_batch_of_text(write, monkeypatch):
-    monkeypatch.setattr("notsorandom.tables.delimited.TEXT_BYTES", 64)
+    monkeypatch.setattr("notsorandom.data.tables.delimited.TEXT_BYTES", 64)
     names = [f"x{number}" for number in range(200)]
     row = ",".join(["1.5"] * 200)
     (block,) = open_table(write("TABLE.CSV", f"{','.join(names)}\n{row}\n{row}\n")).blocks(names)
@@ -190,8 +190,8 @@ def test_single_precision_stays_and_other_numbers_are_made_double(tmp_path):
     ],
 )
 def test_a_target_in_text_has_one_type(write, cells, dtype, values, monkeypatch):
-    monkeypatch.setattr("notsorandom.tables.delimited.TEXT_BYTES", 32)
-    monkeypatch.setattr("notsorandom.tables.delimited.SAFETY", 1)
+    monkeypatch.setattr("notsorandom.data.tables.delimited.TEXT_BYTES", 32)
+    monkeypatch.setattr("notsorandom.data.tables.delimited.SAFETY", 1)
     rows = "".join(f"1,{cell}\n" for cell in cells.split())
     table = open_table(write("table.csv", "x,y\n" + rows))
     for block, value in zip(table.blocks(["x"], "y", max_rows=1), values, strict=True):
@@ -474,7 +474,7 @@ def fault(path, features=("a", "b"), target=None, **options):
 @pytest.mark.parametrize("ending", ["csv", "csv.gz"])
 def test_errors_of_text_have_lines(write, line, says, ending, monkeypatch):
     """Row 12 at line 17: a row of two lines, and three blank ones, come before it."""
-    monkeypatch.setattr("notsorandom.tables.delimited.TEXT_BYTES", 64)
+    monkeypatch.setattr("notsorandom.data.tables.delimited.TEXT_BYTES", 64)
     line = line if isinstance(line, bytes) else line.encode()
     before = b"a,b,c\n" + b'1,2,"u\nv"\n\n\n\n' + b"1,2,u\n" * 10
     content = before + line + b"\n" + b"3,4,v\n" * 20
@@ -490,8 +490,8 @@ def test_a_quote_never_closed_in_a_long_file(write):
 
 
 def test_a_row_too_long_for_a_batch_is_refused(write, monkeypatch):
-    monkeypatch.setattr("notsorandom.tables.delimited.TEXT_BYTES", 64)
-    monkeypatch.setattr("notsorandom.tables.delimited.SAFETY", 1)
+    monkeypatch.setattr("notsorandom.data.tables.delimited.TEXT_BYTES", 64)
+    monkeypatch.setattr("notsorandom.data.tables.delimited.SAFETY", 1)
     path = write("table.csv", "a,b,c\n1,2,u\n3,4," + "u" * 1000 + "\n1,2,u\n")
     assert "a row has more than 64 bytes: shorten its cells" in fault(path)
 

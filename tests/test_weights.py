@@ -5,11 +5,11 @@ import pytest
 from scipy import sparse
 
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
-from notsorandom.estimators import reading
-from notsorandom.estimators.reading import Reading, distinct
+from notsorandom.data.rows import Rows
+from notsorandom.estimators import validation as reading
+from notsorandom.estimators.validation import Reading, distinct
 from notsorandom.game import LOSSES, RESIDUAL_LOSSES, Player
-from notsorandom.linear import solve_machine
-from notsorandom.rows import Rows
+from notsorandom.linear.newton import solve_machine
 from notsorandom.spaces import Euclidean, Landscape, Points, ZonalSphere
 from notsorandom.spaces.euclidean import median_distance
 

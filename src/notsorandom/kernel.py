@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from notsorandom.devices import as_floats, is_device_array, like
+from notsorandom._utils.parameters import check_number
+from notsorandom.data import Lazy, read_lazily
+from notsorandom.data.array_api import as_floats, is_device_array, like
+from notsorandom.data.rows import Array, Rows
 from notsorandom.game import GameResult
-from notsorandom.linear import decide
-from notsorandom.parameters import check_number
-from notsorandom.rows import Array, Rows
-from notsorandom.sources import Lazy, read_lazily
+from notsorandom.linear.newton import decide
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.parameters import check_number
-from notsorandom.rows import Array, lengths
+from notsorandom._utils.parameters import check_number
+from notsorandom.data.rows import Array, lengths
 
 
 def arc_cosine_kernel(X: Any, Z: Any = None, degree: int = 1) -> Array:

@@ -10,11 +10,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from notsorandom._utils.parameters import check_choice, check_number
 from notsorandom.baselines.feature_map import FeatureMap
+from notsorandom.data.rows import FLOATS, Array, Rows
+from notsorandom.game.scoring import signs
 from notsorandom.kernel import LearnedKernel, normalized
-from notsorandom.parameters import check_choice, check_number
-from notsorandom.rows import FLOATS, Array, Rows
-from notsorandom.scoring import signs
 from notsorandom.spaces import Euclidean
 
 # Probabilities below this are those of features that the optimum leaves out.

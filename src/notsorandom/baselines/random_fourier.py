@@ -11,10 +11,10 @@ from scipy import special, stats
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
+from notsorandom._utils.parameters import check_choice, check_number
 from notsorandom.baselines.feature_map import FeatureMap
+from notsorandom.data.rows import FLOATS, Array, Rows
 from notsorandom.kernel import LearnedKernel
-from notsorandom.parameters import check_choice, check_number
-from notsorandom.rows import FLOATS, Array, Rows
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.euclidean import median_distance
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 import notsorandom
+from notsorandom._utils.files import write_whole
 from notsorandom.cli.arguments import Commands, check_file
-from notsorandom.cli.telling import tell
-from notsorandom.files import write_whole
-from notsorandom.models.layout import KIND
-from notsorandom.tensors import TensorFile
+from notsorandom.cli.output import tell
+from notsorandom.io.layout import KIND
+from notsorandom.io.tensors import TensorFile
 
 ENDINGS = (".onnx", ".npz")
 

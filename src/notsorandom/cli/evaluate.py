@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from notsorandom.cli.arguments import Commands
-from notsorandom.cli.serving import open_both, target_of, target_type
-from notsorandom.cli.telling import tell
-from notsorandom.rows import Array
+from notsorandom.cli.loading import open_both, target_of, target_type
+from notsorandom.cli.output import tell
+from notsorandom.data.rows import Array
 
 EXAMPLES = """\
 examples:

@@ -18,12 +18,12 @@ from notsorandom.cli.arguments import (
     check_range,
     number_or_auto,
 )
+from notsorandom.cli.output import tell
 from notsorandom.cli.spectrum import spectrum_of
-from notsorandom.cli.telling import tell
 from notsorandom.cli.training import Training, digest_of, read_test, read_training, split
-from notsorandom.models import rescaled, save, scaler_of
-from notsorandom.rows import Array
-from notsorandom.tables import open_table
+from notsorandom.data.rows import Array
+from notsorandom.data.tables import open_table
+from notsorandom.io import rescaled, save, scaler_of
 
 EXAMPLES = """\
 examples:

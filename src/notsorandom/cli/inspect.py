@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from notsorandom.cli.arguments import Commands
-from notsorandom.cli.serving import facts_of
-from notsorandom.cli.telling import tell
+from notsorandom.cli.loading import facts_of
+from notsorandom.cli.output import tell
 from notsorandom.estimators.checkpoints import KIND as CHECKPOINT
-from notsorandom.models.loading import described
-from notsorandom.packing import Unpacker
-from notsorandom.tensors import TensorFile
+from notsorandom.io.loading import described
+from notsorandom.io.packing import Unpacker
+from notsorandom.io.tensors import TensorFile
 
 
 def add_inspect(commands: Commands) -> None:

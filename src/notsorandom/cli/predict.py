@@ -9,13 +9,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from notsorandom._utils.progress import Progress
+from notsorandom._utils.threads import working
 from notsorandom.cli.arguments import Commands, check_file, check_not_same, listed_words
-from notsorandom.cli.serving import open_both
-from notsorandom.parallel import working
-from notsorandom.progress import Progress
-from notsorandom.rows import Array
-from notsorandom.scoring import predicted_codes
-from notsorandom.tables import Block, open_writer
+from notsorandom.cli.loading import open_both
+from notsorandom.data.rows import Array
+from notsorandom.data.tables import Block, open_writer
+from notsorandom.game.scoring import predicted_codes
 
 # Of the features of a block, and of its rows.
 BLOCK_BYTES, LEAST_ROWS = 2**25, 1024

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from notsorandom.cli.arguments import Commands, check_file
-from notsorandom.cli.serving import Served, open_both, target_of, target_type
+from notsorandom.cli.loading import Served, open_both, target_of, target_type
 from notsorandom.cli.training import Training, digest_of, split
-from notsorandom.models import rescaled, scaler_of
-from notsorandom.tables import read_whole
+from notsorandom.data.tables import read_whole
+from notsorandom.io import rescaled, scaler_of
 
 EXAMPLES = """\
 examples:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.rows import Array
+from notsorandom.data.rows import Array
 
 # Columns that are named.
 N_COLUMNS = 5

@@ -11,11 +11,11 @@ from sklearn.model_selection import train_test_split
 
 from notsorandom.cli.arguments import listed_words
 from notsorandom.cli.evaluate import check_known
+from notsorandom.data.rows import FLOATS, Array
+from notsorandom.data.tables import Table, open_table, read_whole
+from notsorandom.data.tables.table import listed
+from notsorandom.data.tables.whole import feature_names
 from notsorandom.estimators.identity import digest
-from notsorandom.rows import FLOATS, Array
-from notsorandom.tables import Table, open_table, read_whole
-from notsorandom.tables.table import listed
-from notsorandom.tables.whole import feature_names
 
 # A target of more different whole numbers than this is a quantity.
 MOST_CLASSES = 20

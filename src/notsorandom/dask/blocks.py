@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.rows import Array, Rows, dense
+from notsorandom.data.rows import Array, Rows, dense
 
 # The parts that a block is made of; columns made from it have higher numbers.
 SAMPLES, TARGETS, WEIGHTS, NOTHING = range(4)
@@ -74,7 +74,7 @@ class Recipe:
     inputs : tuple of Recipes
         The rows themselves first.
     width : int
-        See :meth:`notsorandom.rows.Rows.each`.
+        See :meth:`notsorandom.data.rows.Rows.each`.
     pieces : list of ndarrays, optional
         For a column that was placed there: its blocks.
     """

@@ -24,7 +24,7 @@ from notsorandom.dask.blocks import (
     Work,
     perform,
 )
-from notsorandom.rows import Array
+from notsorandom.data.rows import Array
 
 # Seconds that a cluster may be without workers before a fit gives up, unless Dask's configuration
 # has another number there.

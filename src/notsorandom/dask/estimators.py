@@ -22,8 +22,8 @@ from notsorandom.dask.reading import (
     unequal,
     unknown_sizes,
 )
-from notsorandom.estimators.reading import Reading
-from notsorandom.estimators.settings import stops_early
+from notsorandom.estimators.config import stops_early
+from notsorandom.estimators.validation import Reading
 
 
 class DaskEstimator:

@@ -14,13 +14,13 @@ from sklearn.utils.validation import validate_data
 from notsorandom.dask.blocks import SAMPLES, TARGETS, WEIGHTS, Block, as_samples
 from notsorandom.dask.cluster import Cluster, find_client, gathered
 from notsorandom.dask.rows import DaskRows
-from notsorandom.estimators.reading import Reading
-from notsorandom.estimators.settings import loss_of
+from notsorandom.data.rows import Array
+from notsorandom.estimators.config import loss_of
 from notsorandom.estimators.targets import check_classes, check_finite, check_labels, check_reals
+from notsorandom.estimators.validation import Reading
 from notsorandom.estimators.weights import check_sample_weight, class_factors
 from notsorandom.game import Player
-from notsorandom.rows import Array
-from notsorandom.scoring import signs
+from notsorandom.game.scoring import signs
 
 
 def is_frame(X: Any) -> bool:

@@ -11,12 +11,12 @@ import numpy as np
 
 from notsorandom.dask.blocks import NOTHING, rows_at
 from notsorandom.dask.cluster import Cluster, pickled
-from notsorandom.rows import Array, Rows, Sum, stacked
+from notsorandom.data.rows import Array, Rows, Sum, stacked
 
 
 @dataclass(frozen=True)
 class DaskRows(Rows):
-    """Samples on a Dask cluster; see :class:`notsorandom.rows.Rows`.
+    """Samples on a Dask cluster; see :class:`notsorandom.data.rows.Rows`.
 
     Parameters
     ----------

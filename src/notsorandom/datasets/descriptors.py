@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from notsorandom._utils.progress import Progress
+from notsorandom.data.rows import Array
 from notsorandom.datasets.images import data_folder, save
-from notsorandom.progress import Progress
-from notsorandom.rows import Array
 
 # Eight orientations in cells of 4 x 4 pixels, each cell a block of its own with the L1 norm, the
 # default of scikit-image when the paper was written: 512 numbers for an image of 32 x 32.

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.rows import Array
+from notsorandom.data.rows import Array
 
 # What reading a damaged file raises.
 DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile, ValueError)

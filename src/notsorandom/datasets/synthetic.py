@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from notsorandom.parameters import check_number
-from notsorandom.rows import Array
+from notsorandom._utils.parameters import check_number
+from notsorandom.data.rows import Array
 
 # Chosen so that an RBF SVM of median bandwidth and C = 1 reaches about 92.1 % from 2000 samples,
 # the figure that the paper gives for its own windmill without saying how that one is made.

@@ -12,23 +12,23 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from notsorandom.certify import certify
+from notsorandom._utils.parameters import check_number
+from notsorandom._utils.threads import Workers, working
+from notsorandom.data.rows import Array, Rows
+from notsorandom.data.splits import held_out
 from notsorandom.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
+from notsorandom.estimators.certify import certify
 from notsorandom.estimators.checkpoints import CheckpointFile, Saved
+from notsorandom.estimators.config import configured_game, most_components, stops_early
+from notsorandom.estimators.early_stopping import Validation
 from notsorandom.estimators.identity import fingerprint
-from notsorandom.estimators.reading import Reading, read_data
-from notsorandom.estimators.settings import configured_game, most_components, stops_early
+from notsorandom.estimators.training import Game
+from notsorandom.estimators.validation import Reading, read_data
 from notsorandom.estimators.warm_start import Paused
 from notsorandom.game import LOSSES, Certificate, Checkpoint, GameResult, Match, Player
+from notsorandom.game.scoring import strata
 from notsorandom.kernel import LearnedKernel
-from notsorandom.learning import Game
-from notsorandom.parallel import Workers, working
-from notsorandom.parameters import check_number
-from notsorandom.rows import Array, Rows
-from notsorandom.scoring import strata
 from notsorandom.spaces import Euclidean
-from notsorandom.splits import held_out
-from notsorandom.stopping import Validation
 
 # What a game teaches an estimator; a transformer needs no more than this.
 LEARNED = (
@@ -358,7 +358,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         -------
         Path
         """
-        from notsorandom.report import write_report  # a way back through the house
+        from notsorandom.display.report import write_report  # a way back through the house
 
         return write_report(
             self, path, X, y, X_test=X_test, y_test=y_test, image_shape=image_shape, title=title
@@ -386,7 +386,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         What is as long as the training data is not kept: `dual_`, `average_dual_` and sample
         weights; nor is `checkpoint`, or a `random_state` that is a generator.
         """
-        from notsorandom.models import save  # a way back through the house
+        from notsorandom.io import save  # a way back through the house
 
         return save(self, path, metrics)
 
@@ -412,7 +412,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         A graph can't refuse samples. On the sphere it scales all of them to norm one, whether or
         not the space has ``normalize=True``; zero, which has no direction, becomes NaN.
         """
-        from notsorandom.onnx_export import export_onnx  # another way back
+        from notsorandom.io.onnx import export_onnx  # another way back
 
         return export_onnx(self, path)
 

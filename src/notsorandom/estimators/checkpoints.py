@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import notsorandom
+from notsorandom._utils.files import remove_parts
 from notsorandom.estimators.identity import differences, identity_of, in_words
-from notsorandom.files import remove_parts
 from notsorandom.game import Checkpoint
-from notsorandom.packing import Packer, Unpacker
-from notsorandom.tensors import FileFormatError, TensorFile, write_tensors
 
 # Of the files.
 FORMAT = 1
@@ -73,6 +71,9 @@ class CheckpointFile:
 
     def read(self) -> Saved | None:
         """What is there to go on from, if anything; raise ValueError if it is of another fit."""
+        from notsorandom.io.packing import Unpacker
+        from notsorandom.io.tensors import FileFormatError, TensorFile
+
         if not self.path.exists():
             return None
         with TensorFile(self.path) as file:
@@ -106,13 +107,18 @@ class CheckpointFile:
             raise self._refused()
         return game
 
-    def _refused(self) -> FileFormatError:
+    def _refused(self) -> Exception:
+        from notsorandom.io.tensors import FileFormatError
+
         return FileFormatError(f"{self.path} is not a checkpoint: delete it, or give another path.")
 
     def write_if_due(self, saved: Callable[[], Saved]) -> None:
         """Write the file if the last time is long enough ago; a fit never dies of it."""
         if time.monotonic() - self._written < self.every:
             return
+        from notsorandom.io.packing import Packer
+        from notsorandom.io.tensors import write_tensors
+
         packer = Packer()
         seed, smoothing, game, validation = saved()
         try:

@@ -7,10 +7,10 @@ from typing import Any
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
-from notsorandom.devices import beside, on_host
+from notsorandom.data.array_api import beside, on_host
 from notsorandom.estimators.predictor import FourierPredictor
 from notsorandom.game import MARGIN_LOSSES
-from notsorandom.scoring import predicted_codes
+from notsorandom.game.scoring import predicted_codes
 
 
 class FourierClassifier(ClassifierMixin, FourierPredictor):

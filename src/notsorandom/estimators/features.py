@@ -51,7 +51,7 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         How much of the kernel each frequency gets: in proportion to the amplitude of the peak it
         was found at, or all the same, as in the paper.
     learning_rate : "auto", "theory" or float, default="auto"
-        Step size of the dual player; see :func:`notsorandom.game.play`.
+        Step size of the dual player; see :func:`notsorandom.game.loop`.
     dynamics : {"gradient", "primal_dual"}, default="gradient"
         How the players come to the equilibrium. ``"gradient"`` is the paper's play, which stops on
         the way there. ``"primal_dual"``, for the sphere's harmonics, goes there at once, to a

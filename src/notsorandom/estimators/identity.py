@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from notsorandom.devices import on_host
-from notsorandom.rows import Rows
+from notsorandom.data.array_api import on_host
+from notsorandom.data.rows import Rows
 
 # How a fingerprint is told of in a message.
 DATA = ("X", "y", "sample weights")

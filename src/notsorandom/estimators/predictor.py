@@ -8,16 +8,16 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from notsorandom._utils.progress import Progress
+from notsorandom._utils.threads import working
+from notsorandom.data.rows import Array, Rows
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.callbacks import CALLBACK_FRAMES
 from notsorandom.estimators.features import FourierFeatures
 from notsorandom.estimators.samples import read_samples
+from notsorandom.estimators.training import DUALITY_GAP
 from notsorandom.game import Player
-from notsorandom.learning import DUALITY_GAP
-from notsorandom.parallel import working
-from notsorandom.progress import Progress
-from notsorandom.rows import Array, Rows
-from notsorandom.streaming import fit_machines
+from notsorandom.linear.streaming import fit_machines
 
 
 class FourierPredictor(FourierEstimator):

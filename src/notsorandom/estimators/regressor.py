@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
 
-from notsorandom.devices import beside, on_host
+from notsorandom.data.array_api import beside, on_host
 from notsorandom.estimators.predictor import FourierPredictor
 from notsorandom.game import RESIDUAL_LOSSES
 

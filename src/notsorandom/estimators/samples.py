@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from notsorandom.devices import as_floats, is_device_array, namespace, on_host
-from notsorandom.rows import FLOATS, Rows
-from notsorandom.sources import Lazy, check_blocks, read_lazily
+from notsorandom.data import Lazy, check_blocks, read_lazily
+from notsorandom.data.array_api import as_floats, is_device_array, namespace, on_host
+from notsorandom.data.rows import FLOATS, Rows
 
 
 def read_samples(estimator: Any, X: Any, reset: bool = False, dtype: Any = FLOATS) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from notsorandom.rows import Array
+from notsorandom.data.rows import Array
 
 
 def check_classes(name: str, classes: Array, known: Array) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.rows import Array
+from notsorandom.data.rows import Array
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int, dtype: Any) -> Array | None:

@@ -11,12 +11,12 @@ import numpy as np
 
 from notsorandom.baselines import RandomFourierFeatures
 from notsorandom.datasets import make_windmill
+from notsorandom.display import GameDisplay, import_pyplot
+from notsorandom.display.drawing import save_figure
 from notsorandom.estimators import FourierClassifier
 from notsorandom.game import LOSSES, Player
-from notsorandom.linear import solve_machine
-from notsorandom.plots import GameDisplay, import_pyplot
-from notsorandom.plots.drawing import save_figure
-from notsorandom.scoring import signs
+from notsorandom.game.scoring import signs
+from notsorandom.linear.newton import solve_machine
 
 SIZES = (20, 100, 500)
 N_TRAIN, N_TEST = 2000, 50_000

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from notsorandom.data.rows import Array, Rows
 from notsorandom.datasets import make_checkerboard, make_windmill
+from notsorandom.display import GameDisplay, GlobeDisplay, import_pyplot
+from notsorandom.display.game import draw_potential, reach_of
+from notsorandom.display.inspection import Moment, moments, spread_out
 from notsorandom.estimators import FourierClassifier
 from notsorandom.experiments.records import Config, Record
 from notsorandom.experiments.synthetic import N_TEST, N_TRAIN, single_harmonics
 from notsorandom.experiments.tables import Table
-from notsorandom.inspection import Moment, moments, spread_out
 from notsorandom.kernel import LearnedKernel
-from notsorandom.plots import GameDisplay, GlobeDisplay, import_pyplot
-from notsorandom.plots.game import draw_potential, reach_of
-from notsorandom.rows import Array, Rows
 from notsorandom.search import Ascent
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.harmonics import harmonics

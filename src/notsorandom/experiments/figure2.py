@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from notsorandom.data.rows import Array
+from notsorandom.display import PathDisplay
 from notsorandom.experiments.pairs import METHODS
 from notsorandom.experiments.records import Record
-from notsorandom.plots import PathDisplay
-from notsorandom.rows import Array
 
 DEFAULT_METHODS = ("ours", "rbf", "lkrf")
 

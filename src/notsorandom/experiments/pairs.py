@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from notsorandom.baselines import LKRF, RandomFourierFeatures
+from notsorandom.display.inspection import fit_machines
 from notsorandom.estimators import FourierFeatures
 from notsorandom.experiments.records import Config
 from notsorandom.experiments.tasks import load_task
 from notsorandom.game import LOSSES, Player
-from notsorandom.inspection import fit_machines
-from notsorandom.linear import decide
-from notsorandom.scoring import signs
+from notsorandom.game.scoring import signs
+from notsorandom.linear.newton import decide
 from notsorandom.search import Langevin
 
 # The paper's, and for its own method too.

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from notsorandom.display.globe import front_of_globe
+from notsorandom.display.report.page import Section, write_page
+from notsorandom.display.report.sections import game_section, images_section, path_section
 from notsorandom.experiments.figure1 import figure1_tables, globe_panels, recorded_moments
 from notsorandom.experiments.figure2 import accuracies_by_size
 from notsorandom.experiments.peers import peers_tables
@@ -15,9 +18,6 @@ from notsorandom.experiments.reproduce import provenance
 from notsorandom.experiments.synthetic import checkerboard_tables, windmill_tables
 from notsorandom.experiments.table1 import table1_tables
 from notsorandom.experiments.tables import Table
-from notsorandom.plots.globe import front_of_globe
-from notsorandom.report.page import Section, write_page
-from notsorandom.report.sections import game_section, images_section, path_section
 
 # Pixels across a globe.
 GLOBE_SIDE = 120

@@ -8,15 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from notsorandom._utils.files import write_whole
+from notsorandom._utils.progress import duration
+from notsorandom.display.drawing import save_figure
 from notsorandom.experiments import figure1, figure2, peers, synthetic, table1
 from notsorandom.experiments.pairs import perform_pair
 from notsorandom.experiments.records import Config, Record, Records, matching
 from notsorandom.experiments.runner import run_missing
 from notsorandom.experiments.tables import Table
 from notsorandom.experiments.tasks import load_task
-from notsorandom.files import write_whole
-from notsorandom.plots.drawing import save_figure
-from notsorandom.progress import duration
 
 # What a run computes, by the kind that its configuration names.
 KINDS: dict[str, Callable[[Config, str | None], dict[str, Any]]] = {

@@ -13,8 +13,8 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any
 
+from notsorandom._utils.progress import Progress
 from notsorandom.experiments.records import Config, Records
-from notsorandom.progress import Progress
 
 Perform = Callable[[Config], dict[str, Any]]
 

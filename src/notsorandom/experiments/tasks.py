@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from notsorandom.data.rows import Array
 from notsorandom.datasets import fetch_cifar10, fetch_mnist, hog
-from notsorandom.rows import Array
 
 SHORT_NAMES = ("plane", "auto", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 TASKS = (

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.game.player import Player
-from notsorandom.rows import Array
+from notsorandom.data.rows import Array
+from notsorandom.game.dual import Player
 from notsorandom.spaces import Supremum
 
 # A bound on a probability that isn't below one says nothing.

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import svds
 
-from notsorandom.game.player import Player
-from notsorandom.rows import Array
+from notsorandom.data.rows import Array
+from notsorandom.game.dual import Player
 
 # Steps between looks at the gap, each of which costs as much as a few steps.
 CHECK_EVERY = 50

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from notsorandom.rows import Array
+from notsorandom.data.rows import Array
 
 
 @dataclass(frozen=True)

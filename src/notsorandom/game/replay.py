@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from notsorandom.game.play import respond
-from notsorandom.game.player import Player
-from notsorandom.rows import Array, Rows
+from notsorandom.data.rows import Array, Rows
+from notsorandom.game.dual import Player
+from notsorandom.game.loop import respond
 
 
 def replay(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from notsorandom.parameters import check_number
-from notsorandom.rows import Array
+from notsorandom._utils.parameters import check_number
+from notsorandom.data.rows import Array
 from notsorandom.spaces import Landscape, Points
 
 # Fewer rows than this cost no time worth saving.

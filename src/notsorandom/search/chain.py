@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from notsorandom.parameters import check_number
-from notsorandom.rows import Array
+from notsorandom._utils.parameters import check_number
+from notsorandom.data.rows import Array
 from notsorandom.spaces import Landscape, Points
 
 # With beta="auto", the inverse temperature in units of one over the potential that a frequency has

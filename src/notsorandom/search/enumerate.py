@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from notsorandom.parameters import check_number
+from notsorandom._utils.parameters import check_number
 from notsorandom.spaces import Landscape, Points
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from notsorandom.parameters import check_choice, check_number
-from notsorandom.rows import Array
+from notsorandom._utils.parameters import check_choice, check_number
+from notsorandom.data.rows import Array
 from notsorandom.search.ascent import climb, dot
 from notsorandom.spaces import Landscape, Points
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from notsorandom.devices import like, namespace, on_host
-from notsorandom.parameters import check_choice, check_number
-from notsorandom.rows import Array, Rows, dense, lengths
+from notsorandom._utils.parameters import check_choice, check_number
+from notsorandom.data.array_api import like, namespace, on_host
+from notsorandom.data.rows import Array, Rows, dense, lengths
 from notsorandom.spaces.landscape import Landscape, kernel_potentials, potential_of
 from notsorandom.spaces.supremum import Supremum, concentration_sample_size, largest_in_ball
 

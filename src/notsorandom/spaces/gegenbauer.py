@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from notsorandom.devices import beside, like, namespace
-from notsorandom.rows import Array
+from notsorandom.data.array_api import beside, like, namespace
+from notsorandom.data.rows import Array
 
 
 def recurrence(degree: int, order: Array | float) -> Array:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.devices import like
-from notsorandom.parameters import check_flag
-from notsorandom.rows import Array, Rows, dense
+from notsorandom._utils.parameters import check_flag
+from notsorandom.data.array_api import like
+from notsorandom.data.rows import Array, Rows, dense
 from notsorandom.spaces.gegenbauer import n_harmonics
 from notsorandom.spaces.harmonics import (
     HarmonicSums,

@@ -20,7 +20,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from scipy.special import roots_gegenbauer
 
-from notsorandom.rows import Array
+from notsorandom.data.rows import Array
 from notsorandom.spaces.gegenbauer import climb_degrees, lift, n_harmonics, recurrence
 
 # Beyond this degree, powers of small coordinates underflow in single precision though what they are

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.devices import on_host
-from notsorandom.rows import Array, Rows
+from notsorandom.data.array_api import on_host
+from notsorandom.data.rows import Array, Rows
 
 # Two features are compared on this many rows: a correlation is then known to about 0.03.
 PROBE_ROWS = 1024

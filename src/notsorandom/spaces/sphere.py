@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from notsorandom.parameters import check_choice, check_flag, check_number
-from notsorandom.rows import Array, Rows
+from notsorandom._utils.parameters import check_choice, check_flag, check_number
+from notsorandom.data.rows import Array, Rows
 from notsorandom.spaces.harmonic_sphere import HarmonicSphere
 from notsorandom.spaces.spherical import unit_rows
 from notsorandom.spaces.zonal_sphere import ZonalSphere

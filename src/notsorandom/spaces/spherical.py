@@ -9,9 +9,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from notsorandom.devices import namespace
-from notsorandom.parameters import check_flag, check_number
-from notsorandom.rows import Array, Rows, lengths
+from notsorandom._utils.parameters import check_flag, check_number
+from notsorandom.data.array_api import namespace
+from notsorandom.data.rows import Array, Rows, lengths
 from notsorandom.spaces.euclidean import median_distance
 from notsorandom.spaces.landscape import Landscape, potential_of
 

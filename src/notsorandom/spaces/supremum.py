@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 
-from notsorandom.rows import Array
+from notsorandom.data.rows import Array
 
 # Cells whose middles are evaluated together.
 BATCH = 4096

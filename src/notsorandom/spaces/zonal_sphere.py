@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.devices import like, namespace
-from notsorandom.rows import Array, Rows
+from notsorandom.data.array_api import like, namespace
+from notsorandom.data.rows import Array, Rows
 from notsorandom.spaces.gegenbauer import n_harmonics, zonal, zonal_slopes
 from notsorandom.spaces.harmonic_sphere import largest_degree
 from notsorandom.spaces.spherical import Spherical, directions

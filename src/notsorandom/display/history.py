@@ -1,0 +1,104 @@
+"""How a game went, by round."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from notsorandom.data.rows import Array
+from notsorandom.display.drawing import BLUE, GREY, RED, import_pyplot
+from notsorandom.display.inspection import bounds_by_round
+
+
+class HistoryDisplay:
+    """How a game went: potential, dual variables at the ends of their box, bounds and their gap.
+
+    Parameters
+    ----------
+    history : dict of str to ndarray
+        As in ``model.history_``.
+    bounds : (rounds, upper, lower), optional
+        See :func:`notsorandom.display.inspection.bounds_by_round`.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes
+        The game's, and the bounds' if there are any.
+    ax_ : matplotlib Axes
+        The first of them.
+    figure_ : matplotlib Figure
+    """
+
+    def __init__(
+        self, history: dict[str, Array], bounds: tuple[Array, Array, Array] | None = None
+    ) -> None:
+        self.history = history
+        self.bounds = bounds
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any = None, y: Any = None, *, ax: Any = None
+    ) -> HistoryDisplay:
+        """Draw the history of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : FourierFeatures or FourierClassifier, fitted
+        X, y : array-likes, optional
+            The training data. With them, the bounds on the value of the game are drawn too.
+        ax : matplotlib Axes or sequence of two, optional
+            Two with the bounds.
+        """
+        check_is_fitted(estimator)
+        bounds = None if X is None else bounds_by_round(estimator, X, y)
+        return cls(estimator.history_, bounds).plot(ax)
+
+    def plot(self, ax: Any = None) -> HistoryDisplay:
+        """Draw on `ax`, or on a new figure."""
+        n_panels = 1 if self.bounds is None else 2
+        if ax is None:
+            size = (6.4 * n_panels, 4.2)
+            _, ax = import_pyplot().subplots(1, n_panels, figsize=size, layout="constrained")
+        self.axes_ = np.asarray(ax, dtype=object).reshape(-1)
+        if len(self.axes_) != n_panels:
+            raise ValueError(f"ax has {len(self.axes_)} axes, but this history takes {n_panels}.")
+        self.ax_ = self.axes_[0]
+        self.figure_ = self.ax_.figure
+        self._draw_game(self.ax_)
+        if self.bounds is not None:
+            draw_bounds(self.axes_[1], *self.bounds)
+        return self
+
+    def _draw_game(self, axis: Any) -> None:
+        rounds = np.arange(1, len(self.history["potential"]) + 1)
+        potential = self.history["potential"]
+        axis.plot(rounds, potential, ".-", color=RED, label="potential")
+        axis.set(xlabel="round", ylabel="highest potential, of the largest possible")
+        if np.any(potential > 0):
+            axis.set_yscale("log")
+        shares = axis.twinx()
+        shares.plot(rounds, self.history["share_at_zero"], color=BLUE, label="dual at 0")
+        shares.plot(rounds, self.history["share_at_upper"], color=BLUE, ls="--", label="dual at C")
+        shares.set(ylabel="share of the dual variables", ylim=(0, 1))
+        add_legend(axis, shares)
+
+
+def draw_bounds(axis: Any, rounds: Array, upper: Array, lower: Array) -> None:
+    """Draw both bounds on the value of the game, and their relative distance."""
+    axis.plot(rounds, upper, "o-", color=RED, markersize=3, label="upper bound")
+    axis.plot(rounds, lower, "o-", color=BLUE, markersize=3, label="lower bound (estimated)")
+    axis.fill_between(rounds, lower, upper, color=GREY, alpha=0.15, linewidth=0)
+    axis.set(xlabel="round", ylabel="value of the game", xscale="log", ylim=(0, None))
+    gaps = axis.twinx()
+    gaps.plot(rounds, 1 - lower / upper, color=GREY, ls=":", label="relative gap")
+    gaps.set(ylabel="relative gap", ylim=(0, 1))
+    add_legend(axis, gaps)
+
+
+def add_legend(*axes: Any) -> None:
+    """One legend for all lines of axes that share a panel."""
+    lines = [line for axis in axes for line in axis.lines]
+    names = [line.get_label() for line in lines]
+    axes[-1].legend(lines, names, fontsize="small", loc="center right")
