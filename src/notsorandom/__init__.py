@@ -1,58 +1,79 @@
 """Learn a kernel instead of guessing one.
 
-A tour of the rooms, in the order data walks through them:
+The rooms, in the order in which data passes through them:
 
-- :mod:`notsorandom.data.tables`: data files, read and written a block of rows at a time.
-- :mod:`notsorandom.data`: samples that are not in memory, made to be read by slices of rows.
-- :mod:`notsorandom.data.rows`: where the samples live; :mod:`notsorandom.data.array_api`, if that is a device.
+- :mod:`notsorandom.data`: where the samples are: in memory, on disk, on a device.
 - :mod:`notsorandom.spaces`: where frequencies live; the potential and its gradient.
 - :mod:`notsorandom.search`: how a peak of the potential is found.
-- :mod:`notsorandom.game`: the game between the kernel and the dual player.
-- :mod:`notsorandom.kernel`: what was learned, as a Gram matrix or as features.
-- :mod:`notsorandom.linear.newton`: the linear SVM at the end; :mod:`notsorandom.linear.streaming`: the same on
-  features that are too many to hold, by :mod:`notsorandom.linear.passes` over the samples.
-- :mod:`notsorandom.game.reweight`: the best weights for the frequencies found.
-- :mod:`notsorandom.estimators.training`: the game put together; :mod:`notsorandom.estimators.smoothing` chosen.
-- :mod:`notsorandom.estimators.certify`: how far the kernel is from the best one.
+- :mod:`notsorandom.kernel`: the learned kernel, as a Gram matrix or as features.
+- :mod:`notsorandom.game`: the game between the kernel and the SVM dual.
+- :mod:`notsorandom.linear`: the linear model on the learned features.
 - :mod:`notsorandom.estimators`: all of it behind scikit-learn's interface.
-- :mod:`notsorandom.io`: fitted estimators as files, safe to open.
-- :mod:`notsorandom.io.onnx`: a fitted model as a graph that runs without Python.
-- :mod:`notsorandom.dask`: the estimators on a cluster.
-- :mod:`notsorandom.datasets`: toy data, MNIST, CIFAR-10, HoG.
-- :mod:`notsorandom.baselines`: what the method is compared with.
-- :mod:`notsorandom.display.inspection`: a fitted model looked at once more.
-- :mod:`notsorandom.display`, :mod:`notsorandom.display.report`: pictures, and a page of them.
-- :mod:`notsorandom.experiments`: the paper's figures, run again.
-- :mod:`notsorandom.cli`: all of it from the command line.
-
-A few cupboards serve them all: :mod:`notsorandom._utils.parameters` checks what users give,
-:mod:`notsorandom._utils.progress` draws bars, :mod:`notsorandom._utils.threads` shares work among threads,
-:mod:`notsorandom._utils.files` writes files whole, :mod:`notsorandom.io.tensors` reads and writes arrays, and
-:mod:`notsorandom.io.packing` everything else.
+- :mod:`notsorandom.io`, :mod:`notsorandom.dask`, :mod:`notsorandom.baselines`,
+  :mod:`notsorandom.datasets`: model files and ONNX, clusters, other methods, data.
+- :mod:`notsorandom.display`: plots and reports.
+- :mod:`notsorandom.cli`: the command ``notsorandom``.
 """
 
-from notsorandom.estimators import FourierClassifier, FourierFeatures, FourierRegressor
-from notsorandom.io import SKOPS_TYPES, load
-from notsorandom.io.tensors import FileFormatError
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from notsorandom.estimators.classifier import FourierClassifier
+from notsorandom.estimators.config import (
+    AutoSmoothing,
+    Checkpoint,
+    EquilibriumSolver,
+    GradientSolver,
+)
+from notsorandom.estimators.features import FourierFeatures
+from notsorandom.estimators.regressor import FourierRegressor
 from notsorandom.kernel import LearnedKernel
 from notsorandom.search import Ascent, Chain, Enumerate, Langevin
 from notsorandom.spaces import Euclidean, Sphere
 
+if TYPE_CHECKING:
+    from notsorandom._utils.files import FileFormatError
+    from notsorandom.display.report import report
+    from notsorandom.io import SKOPS_TYPES, load, save, to_onnx
+
 __version__ = "0.1.0"
+
+# Names of modules that read or write files, which are imported when first used.
+_LAZY = {
+    "SKOPS_TYPES": "notsorandom.io",
+    "load": "notsorandom.io",
+    "save": "notsorandom.io",
+    "to_onnx": "notsorandom.io",
+    "report": "notsorandom.display.report",
+    "FileFormatError": "notsorandom._utils.files",
+}
 
 __all__ = [
     "SKOPS_TYPES",
     "Ascent",
+    "AutoSmoothing",
     "Chain",
+    "Checkpoint",
     "Enumerate",
+    "EquilibriumSolver",
     "Euclidean",
     "FileFormatError",
     "FourierClassifier",
     "FourierFeatures",
     "FourierRegressor",
+    "GradientSolver",
     "Langevin",
     "LearnedKernel",
     "Sphere",
     "__version__",
     "load",
+    "report",
+    "save",
+    "to_onnx",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'notsorandom' has no attribute {name!r}")

@@ -10,33 +10,31 @@ import numpy as np
 from scipy import sparse
 
 from notsorandom._utils.parameters import check_number
-from notsorandom.data import Lazy, read_lazily
-from notsorandom.data.array_api import as_floats, is_device_array, like
+from notsorandom.data.array_api import as_floats, cast_like, is_device_array
 from notsorandom.data.rows import Array, Rows
-from notsorandom.game import GameResult
-from notsorandom.linear.newton import decide
+from notsorandom.spaces.base import ResolvedSpace
 
 
 @dataclass(frozen=True, eq=False)
 class LearnedKernel:
     r"""A kernel :math:`k(x, z) = \sum_t \lambda_t \phi_t(x) \phi_t(z)` with few known features.
 
-    It keeps nothing of the training data but its frequencies, and can be handed to any kernel
-    machine that takes a callable, such as ``SVC(kernel=model.kernel_)``.
+    It holds none of the training data, and can be passed to any kernel machine that takes a
+    callable, such as ``SVC(kernel=model.kernel_)``.
 
     Parameters
     ----------
-    space : a space, resolved
+    space : ResolvedSpace
     frequencies : ndarray of shape (n_frequencies, n_features)
         On the sphere's harmonics, their indices.
     phases, scales : ndarrays of shape (n_frequencies,)
         Of the features.
     weights : ndarray of shape (n_frequencies,)
-        Non-negative, of sum 1.
+        Non-negative, with sum 1.
     phase : {"aligned", "paired"}
     """
 
-    space: Any
+    space: ResolvedSpace
     frequencies: Array
     phases: Array
     scales: Array
@@ -51,40 +49,25 @@ class LearnedKernel:
                 array.flags.writeable = False
             object.__setattr__(self, name, array)
 
-    @classmethod
-    def from_game(cls, result: GameResult, weights: Array, phase: str) -> LearnedKernel:
-        """Return the kernel of the frequencies that a game found."""
-        return cls(
-            space=result.space,
-            frequencies=result.frequencies,
-            phases=result.phases,
-            scales=result.scales,
-            weights=weights,
-            phase=phase,
-        )
-
     @property
     def n_components(self) -> int:
         """Number of real features."""
         return len(self.weights) * int(self.space.n_columns(self.phase))
 
     def features(self, X: Any) -> Any:
-        """Feature map: its inner products are the kernel.
+        """Map samples to features whose inner products are the kernel.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Or an array by the array API standard, on any device, or one that is read by slices.
+            Or an array API array on any device, a memory map, or an array that is read by slices.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
             float32 if `X` is, otherwise float64; of the kind of `X`, on its device.
         """
-        X = read_lazily(X)
-        if not is_device_array(X) and not isinstance(X, Lazy):
-            X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
-        X = X if isinstance(X, Lazy) else as_floats(X)
+        X = as_samples(X)
         n_features = self.space.n_features(self.frequencies)
         if X.ndim != 2 or X.shape[1] != n_features:
             raise ValueError(
@@ -92,50 +75,52 @@ class LearnedKernel:
                 f"(n_samples, {n_features}), as at fit."
             )
         if X.shape[0] == 0:
-            nothing = np.empty((0, self.n_components), dtype=self.frequencies.dtype)
-            return like(nothing, X) if is_device_array(X) else nothing.astype(X.dtype)
+            empty = np.empty((0, self.n_components), dtype=self.frequencies.dtype)
+            return cast_like(empty, X) if is_device_array(X) else empty.astype(X.dtype)
         rows = Rows(self.space.prepare(X))
-        return rows.image(self.feature_map(rows.dtype), width=self.width)
+        return rows.map_in_place(self.feature_map(rows.dtype), width=self.width)
 
     def features_of(self, rows: Rows) -> Array:
-        """Features of rows that are known to fit, in host memory."""
+        """Return the features of validated rows, in host memory."""
         return rows.map(self.feature_map(rows.dtype), width=self.width)
 
     def scores(self, rows: Rows, coef: Array, intercept: Array) -> Array:
-        """Values of linear models on the features, of shape (n_samples, n_tasks).
+        """Return the values of linear models on the features, of shape (n_samples, n_tasks).
 
-        The features of a block are gone before the next: memory isn't that of all of them.
+        Only the features of one block at a time are in memory.
         """
         features = self.feature_map(rows.dtype)
-        return rows.map(lambda block: decide(features(block), coef, intercept), width=self.width)
+        return rows.map(
+            lambda block: linear_scores(features(block), coef, intercept), width=self.width
+        )
 
     @property
     def width(self) -> int:
-        """Numbers that are held for each row on the way to its features."""
-        degree = 0 if self.space.is_flat else int(self.space.sizes(self.frequencies).max())
+        """Numbers held per row while its features are computed."""
+        degree = 0 if self.space.is_vector_space else int(self.space.norms(self.frequencies).max())
         return max(self.n_components, 4 * degree)
 
     def feature_map(self, dtype: Any) -> Callable[[Any], Any]:
-        """The function that gives the features of a block of such rows."""
+        """Return a function that computes the features of a block of rows of that type."""
         columns = np.repeat(self.scales * np.sqrt(self.weights), self.space.n_columns(self.phase))
         frequencies, phases, factors = (
             part.astype(dtype, copy=False) for part in (self.frequencies, self.phases, columns)
         )
 
-        def features(block: Any) -> Any:
-            made = self.space.features(block, frequencies, phases, self.phase)
-            if not is_device_array(made):
-                return made * factors
-            made *= like(factors, made)
-            return made
+        def compute_features(block: Any) -> Any:
+            features = self.space.features(block, frequencies, phases, self.phase)
+            if not is_device_array(features):
+                return features * factors
+            features *= cast_like(factors, features)
+            return features
 
-        return features
+        return compute_features
 
     def __call__(self, X: Any, Z: Any = None) -> Any:
-        """Gram matrix of shape (n_samples_X, n_samples_Z); `Z` is `X` if not given.
+        """Return the Gram matrix of shape (n_samples_X, n_samples_Z); `Z` defaults to `X`.
 
-        Of two points, vectors of shape (n_features,), it is a number, which is what scikit-learn's
-        ``pairwise_kernels`` asks for.
+        For two vectors of shape (n_features,) it returns a number, as scikit-learn's
+        ``pairwise_kernels`` needs.
         """
         if np.ndim(X) == 1 and np.ndim(Z) == 1:
             X, Z = (one if is_device_array(one) else np.asarray(one) for one in (X, Z))
@@ -145,7 +130,7 @@ class LearnedKernel:
         return left @ right.T
 
     def head(self, n_components: int) -> LearnedKernel:
-        """The kernel of the first `n_components` features."""
+        """Return the kernel of the first `n_components` features."""
         check_number("n_components", n_components, above=0, integer=True)
         n_columns = self.space.n_columns(self.phase)
         if n_components > self.n_components or n_components % n_columns:
@@ -157,8 +142,8 @@ class LearnedKernel:
         labels = self.space.groups(self.frequencies, self.phase)
         if set(labels[first]) & set(labels[first.stop :]):
             raise ValueError(
-                f"head({n_components!r}) is not possible: it would part features that make up one "
-                "kernel together, such as the harmonics of one degree."
+                f"head({n_components!r}) is not possible: it would separate features that form one "
+                "kernel, such as the harmonics of one degree. Allowed sizes: possible_sizes()."
             )
         return replace(
             self,
@@ -169,7 +154,7 @@ class LearnedKernel:
         )
 
     def possible_sizes(self) -> Array:
-        """Numbers of features that its head can have, without parting some that come together."""
+        """Return the sizes that :meth:`head` accepts: those that keep groups of features whole."""
         groups = self.space.groups(self.frequencies, self.phase)
         last = np.zeros(groups.max() + 1, dtype=int)
         last[groups] = np.arange(len(groups))  # later ones overwrite
@@ -178,6 +163,28 @@ class LearnedKernel:
 
 
 def normalized(weights: Array) -> Array:
-    """The weights over their sum; uniform if they are all zero."""
+    """Divide the weights by their sum; uniform weights if all are zero."""
     total = weights.sum()
     return weights / total if total > 0 else np.full(len(weights), 1 / len(weights))
+
+
+def as_samples(X: Any) -> Any:
+    """Return samples as an array in float32 or float64, sparse CSR, or readable by slices."""
+    if type(X) is not np.ndarray and not sparse.issparse(X):
+        from notsorandom.data.coerce import read_lazily
+        from notsorandom.data.lazy import Lazy
+
+        X = read_lazily(X)
+        if isinstance(X, Lazy):
+            return X
+    if not is_device_array(X):
+        X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
+    return as_floats(X)
+
+
+@np.errstate(invalid="ignore")
+def linear_scores(features: Any, coef: Array, intercept: Array) -> Any:
+    """Return the values of linear models, of shape (n_samples, n_tasks), like the features."""
+    if is_device_array(features):
+        return features @ cast_like(coef, features).T + cast_like(intercept, features)
+    return features @ coef.T.astype(features.dtype) + intercept.astype(features.dtype)

@@ -1,0 +1,1 @@
+"""Tools that every room uses: parameter checks, threads, progress bars, atomic files."""

@@ -12,6 +12,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 
+class FileFormatError(ValueError):
+    """A file is damaged, or is not of the format that it should be."""
+
+
 def checked_path(path: Any, *endings: str) -> Path:
     """The path, if a file whose name ends in one of these can be written there."""
     if not isinstance(path, str | os.PathLike):

@@ -1,9 +1,9 @@
-"""Checks of parameters: what was got, what is allowed."""
+"""Checks of parameters. Errors say what was given and what is allowed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -60,27 +60,36 @@ def check_flag(name: str, value: Any) -> None:
         raise ValueError(f"{name}={value!r} is not allowed: it must be True or False.")
 
 
-def named_object(name: str, value: Any, known: dict[str, Any], needs: Collection[str]) -> Any:
-    """Make the object that a name stands for, or check the object given and copy it.
+def resolve_named(
+    name: str,
+    value: Any,
+    known: Mapping[str, Callable[[], Any]],
+    kind: type | tuple[type, ...],
+    extra: Collection[str] = (),
+) -> Any:
+    """Return the object that a name stands for, or a checked clone of the object given.
 
     Parameters
     ----------
     name : str
+        Of the parameter.
     value : str or object
-    known : dict of str to class
-    needs : collection of str
-        Methods that an object must have, whatever its class.
+    known : dict of str to callable
+        Makers of the objects, by name.
+    kind : type or tuple of types
+        Of which an object must be an instance.
+    extra : collection of str
+        Other names that are allowed, for the error message.
     """
     if isinstance(value, str):
-        check_choice(name, value, known)
+        check_choice(name, value, [*extra, *known])
         return known[value]()
-    missing = [method for method in needs if not callable(getattr(value, method, None))]
-    if missing or isinstance(value, type):
-        choices = ", ".join(repr(choice) for choice in known)
-        makers = ", ".join(f"{kind.__name__}()" for kind in known.values())
+    if not isinstance(value, kind):
+        choices = ", ".join(repr(choice) for choice in (*extra, *known))
+        kinds = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
         raise ValueError(
-            f"{name}={value!r} is not allowed: it must be one of {choices}, or an object such as "
-            f"{makers}, with the methods {', '.join(needs)}."
+            f"{name}={value!r} is not allowed: it must be one of {choices}, or an instance of "
+            f"{kinds}."
         )
-    value.check()
+    value.check()  # type: ignore[attr-defined]
     return clone(value)

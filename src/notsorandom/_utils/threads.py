@@ -1,11 +1,10 @@
-"""Several things at a time, and their results one after the other."""
+"""A thread pool that shares blocks of rows and returns results in order."""
 
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
@@ -17,117 +16,96 @@ from joblib.parallel import get_active_backend
 from threadpoolctl import threadpool_limits
 
 Item = TypeVar("Item")
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
-class Workers:
-    """Threads that share some work.
+class ThreadPool:
+    """Threads that share work.
 
     Parameters
     ----------
     n_jobs : int
-    pool : Executor or None
-        None if there is but one.
+    executor : ThreadPoolExecutor or None
+        None for one thread.
     """
 
     n_jobs: int
-    pool: ThreadPoolExecutor | None
+    executor: ThreadPoolExecutor | None
 
-    def each(self, function: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
-        """The function of each item, in the items' order; only a few are made ahead."""
-        if self.pool is None:
-            yield from map(function, items)
-            return
-        settings = np.geterr()  # which threads have of their own
-
-        def done(item: Item) -> Made:
-            with np.errstate(**settings):
-                return function(item)
-
-        coming: deque[Future[Made]] = deque()
-        try:
-            for item in items:
-                coming.append(self.pool.submit(done, item))
-                if len(coming) > 2 * self.n_jobs:
-                    yield coming.popleft().result()
-            while coming:
-                yield coming.popleft().result()
-        finally:
-            for future in coming:  # nobody waits for those any more
-                future.cancel()
-
-    def together(
+    def map_ordered(
         self,
-        function: Callable[[Item], Made],
+        function: Callable[[Item], Result],
         items: Sequence[Item],
-        take: Callable[[Made], Any],
+        collect: Callable[[Result], Any],
     ) -> None:
-        """Hand what the function makes of each item to `take`, in the items' order.
+        """Call ``collect(function(item))`` for each item, in the order of the items.
 
-        Who asks does a share of it too, so that nobody waits for anybody but at the end; little
-        more is made ahead of its turn than there are workers.
+        The calling thread also processes items. Only about as many results as there are threads
+        wait for their turn.
         """
-        if self.pool is None:
+        if self.executor is None:
             for item in items:
-                take(function(item))
+                collect(function(item))
             return
-        settings = np.geterr()  # which threads have of their own
-        line, expected = iter(enumerate(items)), 0
-        early: dict[int, Made] = {}
-        picking, taking = Lock(), Lock()
+        settings = np.geterr()  # per thread in NumPy, so they are set in each
+        queue, next_index = iter(enumerate(items)), 0
+        waiting: dict[int, Result] = {}
+        queue_lock, collect_lock = Lock(), Lock()
 
-        def following() -> tuple[int, Item] | None:
-            with picking:
-                return next(line, None)
+        def pop() -> tuple[int, Item] | None:
+            with queue_lock:
+                return next(queue, None)
 
-        def busy() -> None:
-            nonlocal expected
+        def work() -> None:
+            nonlocal next_index
             try:
                 with np.errstate(**settings):
-                    while (one := following()) is not None:
-                        made = function(one[1])
-                        with taking:
-                            early[one[0]] = made
-                            while expected in early:
-                                take(early.pop(expected))
-                                expected += 1
+                    while (entry := pop()) is not None:
+                        index, item = entry
+                        result = function(item)
+                        with collect_lock:
+                            waiting[index] = result
+                            while next_index in waiting:
+                                collect(waiting.pop(next_index))
+                                next_index += 1
             finally:
-                while following() is not None:  # after an error nobody goes on
+                while pop() is not None:  # after an error the other threads stop too
                     pass
 
-        others = [self.pool.submit(busy) for _ in range(min(self.n_jobs, len(items)) - 1)]
+        n_others = min(self.n_jobs, len(items)) - 1
+        others = [self.executor.submit(work) for _ in range(n_others)]
         try:
-            busy()
+            work()
         finally:
             wait(others)
         for other in others:
             other.result()
 
 
-def number_of_workers(n_jobs: int) -> int:
-    """How many are asked for, or, inside other parallel work, what that leaves for each of it."""
+def n_threads(n_jobs: int) -> int:
+    """Return the number of threads for `n_jobs`; inside other joblib work, its share of cores."""
     number = int(effective_n_jobs(n_jobs))
     backend, _ = get_active_backend()
     if not backend.nesting_level:
         return number
-    return min(number, int(os.environ.get("OMP_NUM_THREADS", 1)))  # which joblib sets there
+    return min(number, int(os.environ.get("OMP_NUM_THREADS", 1)))  # joblib sets it in its workers
 
 
 @contextmanager
-def working(n_jobs: int | None) -> Iterator[Any]:
-    """Workers, for as long as they are needed; None if no number of them was asked for.
+def thread_pool(n_jobs: int | None) -> Iterator[ThreadPool | None]:
+    """Yield a pool of `n_jobs` threads, or None for ``n_jobs=None``.
 
-    They are what the cores are shared among: matrix products shouldn't want them all as well, and
-    have one thread each, so that whatever the number of workers, results are the same.
+    Inside, BLAS uses one thread per call: the pool's threads share the cores, and results are the
+    same for any number of them.
     """
     if n_jobs is None:
         yield None
         return
-    number = number_of_workers(n_jobs)
+    number = n_threads(n_jobs)
     with threadpool_limits(1, user_api="blas"):
         if number == 1:
-            yield Workers(1, None)
+            yield ThreadPool(1, None)
             return
-        with ThreadPoolExecutor(number) as pool:
-            yield Workers(number, pool)
+        with ThreadPoolExecutor(number) as executor:
+            yield ThreadPool(number, executor)

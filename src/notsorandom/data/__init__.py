@@ -1,17 +1,1 @@
-"""Samples that are not in memory: looked at by slices of rows, or laid aside on disk."""
-
-from notsorandom.data.coerce import from_arrow, read_lazily, read_source
-from notsorandom.data.lazy import Chosen, Lazy, Prepared, Sliced, check_blocks
-from notsorandom.data.spool import spooled
-
-__all__ = [
-    "Chosen",
-    "Lazy",
-    "Prepared",
-    "Sliced",
-    "check_blocks",
-    "from_arrow",
-    "read_lazily",
-    "read_source",
-    "spooled",
-]
+"""Where the samples live: in memory, on a device, on disk, or in an iterator of blocks."""

@@ -1,7 +1,7 @@
-"""Arrays that are not NumPy's: asked for by the array API standard, wherever they are.
+"""Arrays of other libraries than NumPy, through the array API standard.
 
-Samples may be arrays of any library that keeps to the standard, on any device. What touches them is
-computed there, in their own kind of array, and sums come back as NumPy arrays, in host memory.
+Samples may be arrays of any library that follows the standard, on any device. Work on the samples
+is done there; sums come back as NumPy arrays in host memory.
 """
 
 from __future__ import annotations
@@ -13,100 +13,97 @@ from scipy import sparse
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# DLPack's number of the device that is the host.
-HOST = 1
+# DLPack's code of host memory.
+DLPACK_CPU = 1
 
 
 def is_device_array(X: Any) -> bool:
-    """Whether it is an array by the standard, but not NumPy's."""
+    """Whether `X` follows the array API standard and is not NumPy's."""
     if isinstance(X, (np.ndarray, np.generic)) or sparse.issparse(X):
         return False
-    # Asked of the type: a data frame may have a column of that name.
+    # Attributes of the type: a data frame may have a column of that name.
     kind = type(X)
-    like_an_array = hasattr(kind, "__array_namespace__") or (
+    looks_like_array = hasattr(kind, "__array_namespace__") or (
         hasattr(kind, "device") and hasattr(kind, "shape") and hasattr(kind, "dtype")
     )
-    return like_an_array and bool(standard(kind).is_array_api_obj(X))
+    return looks_like_array and bool(import_compat(kind).is_array_api_obj(X))
 
 
-def standard(kind: type) -> Any:
-    """The package that makes arrays of that kind keep to the standard."""
+def import_compat(kind: type) -> Any:
+    """Import array-api-compat, which wraps libraries that don't follow the standard fully."""
     try:
         import array_api_compat
     except ImportError as error:
         name = f"{kind.__module__.split('.')[0]}.{kind.__qualname__}"
         raise ImportError(
-            f"An array of the kind {name} was given, which needs the package array-api-compat: "
+            f"X is a {name}, which needs the package array-api-compat: "
             "pip install 'notsorandom[array-api]', or give a NumPy array."
         ) from error
     return array_api_compat
 
 
 def namespace(X: Any) -> Any:
-    """The functions that such arrays are computed with: NumPy, for its own and sparse ones."""
+    """Return the array API namespace of `X`; NumPy for NumPy and sparse arrays."""
     if isinstance(X, np.ndarray) or not is_device_array(X):
         return np
-    return standard(type(X)).array_namespace(X)
+    return import_compat(type(X)).array_namespace(X)
 
 
-def like(array: Any, X: Any) -> Any:
-    """Numbers to compute with beside `X`: a NumPy array in its kind and type, on its device.
-
-    Where `X` is NumPy's, whose types mix, the array itself.
-    """
+def cast_like(array: Any, X: Any) -> Any:
+    """Convert a NumPy array to the kind, dtype and device of `X`; unchanged if `X` is NumPy's."""
     if isinstance(X, np.ndarray) or not isinstance(array, np.ndarray) or not is_device_array(X):
         return array
-    return placed(array, X, X.dtype)
+    return to_device(array, X, X.dtype)
 
 
-def beside(array: Any, X: Any) -> Any:
-    """A NumPy array in the kind of `X`, on its device, but in its own type: labels, or indices."""
+def asarray_like(array: Any, X: Any) -> Any:
+    """Convert a NumPy array to the kind and device of `X`, keeping its own dtype."""
     if isinstance(X, np.ndarray) or not isinstance(array, np.ndarray) or not is_device_array(X):
         return array
-    return placed(array, X, None)
+    return to_device(array, X, None)
 
 
-def placed(array: Array, X: Any, dtype: Any) -> Any:
-    """A NumPy array on the device of `X`."""
+def to_device(array: Array, X: Any, dtype: Any) -> Any:
+    """Copy a NumPy array to the device of `X`."""
     if not (array.flags.c_contiguous and array.flags.writeable):
-        array = array.copy()  # a kind that shares the memory may know of no other
-    package = standard(type(X))
+        array = array.copy()  # some libraries share memory and support no other layout
+    package = import_compat(type(X))
     return package.array_namespace(X).asarray(array, dtype=dtype, device=package.device(X))
 
 
 def in_host_memory(array: Any) -> bool:
-    """Whether an array by the standard says that it is where NumPy's are."""
-    return bool(array.__dlpack_device__()[0] == HOST)
+    """Whether an array API array is in host memory."""
+    return bool(array.__dlpack_device__()[0] == DLPACK_CPU)
 
 
 def empty_like(array: Any, shape: tuple[int, ...]) -> Any:
-    """Room for an array of the same kind and type, on the same device."""
-    if in_host_memory(array):  # NumPy asks for large pages, which are there several times sooner
-        return beside(np.empty(shape, dtype=numpy_dtype(array)), array)
-    package = standard(type(array))
+    """Allocate an array of the same kind, dtype and device."""
+    if in_host_memory(array):  # NumPy allocates huge pages, which is several times faster
+        return asarray_like(np.empty(shape, dtype=numpy_dtype(array)), array)
+    package = import_compat(type(array))
     xp = package.array_namespace(array)
     return xp.empty(shape, dtype=array.dtype, device=package.device(array))
 
 
-def on_host(array: Any) -> Any:
-    """An array of any kind as NumPy's, in host memory; whatever else it is, itself."""
+def to_host(array: Any) -> Any:
+    """Convert an array API array to NumPy; return anything else unchanged."""
     if isinstance(array, np.ndarray) or not is_device_array(array):
         return array
-    if hasattr(array, "detach"):  # where gradients end
+    if hasattr(array, "detach"):  # a torch tensor that records gradients
         array = array.detach()
     try:
         return np.asarray(array)
-    except (TypeError, RuntimeError, ValueError):  # kinds that are never brought over unasked
+    except (TypeError, RuntimeError, ValueError):  # no implicit transfer to the host
         pass
     try:
-        return np.asarray(standard(type(array)).to_device(array, "cpu"))
-    except (TypeError, RuntimeError, ValueError):  # the host has another name there
+        return np.asarray(import_compat(type(array)).to_device(array, "cpu"))
+    except (TypeError, RuntimeError, ValueError):  # the host device has another name
         default = namespace(array).__array_namespace_info__().default_device()
-        return np.asarray(standard(type(array)).to_device(array, default))
+        return np.asarray(import_compat(type(array)).to_device(array, default))
 
 
 def numpy_dtype(X: Any) -> np.dtype[Any]:
-    """NumPy's name of the floating point type."""
+    """Return the floating point type as a NumPy dtype."""
     if not is_device_array(X):
         dtype: np.dtype[Any] = X.dtype
         return dtype
@@ -114,15 +111,15 @@ def numpy_dtype(X: Any) -> np.dtype[Any]:
 
 
 def as_floats(X: Any) -> Any:
-    """The array in float32 if it is, otherwise in float64."""
+    """Return the array in float32 if it is, otherwise in float64."""
     xp = namespace(X)
     if xp is np:
         return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     return X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float64)
 
 
-def in_type(X: Any, dtype: np.dtype[Any]) -> Any:
-    """The array, or sparse matrix, in a floating point type by NumPy's name."""
+def cast(X: Any, dtype: np.dtype[Any]) -> Any:
+    """Cast an array or sparse matrix to a floating point type given as a NumPy dtype."""
     if not is_device_array(X):
         return X.astype(dtype, copy=False)
     xp = namespace(X)

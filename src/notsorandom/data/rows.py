@@ -1,4 +1,4 @@
-"""Where the samples live: blocks of rows, dense or sparse, and map-and-add over them."""
+"""Samples as blocks of rows, dense or sparse, with maps and sums over the blocks."""
 
 from __future__ import annotations
 
@@ -11,68 +11,72 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from notsorandom._utils.threads import Workers
+from notsorandom._utils.threads import ThreadPool
 from notsorandom.data.array_api import (
     Array,
-    beside,
+    asarray_like,
     empty_like,
     is_device_array,
     namespace,
     numpy_dtype,
-    on_host,
+    to_host,
 )
 
-__all__ = ["FLOATS", "Array", "Rows", "dense", "lengths", "stacked"]
+__all__ = ["FLOATS", "Array", "Rows", "dense", "row_norms", "stack_blocks"]
 
-# What samples may be given as.
+# Floating point types that samples are computed in.
 FLOATS = [np.float64, np.float32]
 
-# A block of this many bytes stays in cache between two uses of it.
+# Bytes of a block: it stays in cache between two uses.
 BLOCK_BYTES = 2**22
-# Below, the overhead of a block shows; above, so does the memory of what is computed from it.
-# Powers of two all: parts of the samples that are cut at multiples of the largest have the blocks
-# of the whole, and what adds up over them is the same.
+# Fewest and most rows of a block. Below, the overhead of a call shows; above, the memory of what is
+# computed from a block. Powers of two: a part of the samples that starts at a multiple of the
+# largest has the same blocks as the whole, so sums over it are the same.
 BLOCK_ROWS = (2**8, 2**13)
-# Blocks that are longer than this are cut until there are so many for workers to share.
+# Blocks longer than SHARED_ROWS are cut until there are FEW_BLOCKS of them for threads to share.
 SHARED_ROWS, FEW_BLOCKS = 2**10, 4
-# Blocks are shared in so many runs at most, each of which has sums of its own.
+# Blocks are shared in at most this many runs. Each run has its own sums.
 MOST_RUNS = 16
-# Without the samples, blocks of their values alone may be longer.
-BARE_ROWS = 2**16
+# Most rows of a block that has columns only, no samples.
+COLUMN_ROWS = 2**16
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Samples, only ever looked at a block of rows at a time.
+    """Samples that are processed one block of rows at a time.
 
-    Everything the game asks of its data is a sum over the samples, a value for each of them, or a
-    few of them: whoever can do :meth:`each`, :meth:`map` and :meth:`take` can hold the data. Values
-    of the samples, such as dual variables, live with them as *columns*, which only rows look into:
-    what :meth:`map` makes, and all methods take.
+    The game needs sums over the samples, one value per sample, or a few samples. A class that has
+    :meth:`map_blocks`, :meth:`map` and :meth:`take` can therefore hold the data anywhere. Values per
+    sample, such as dual variables, are *columns*: :meth:`map` returns them and all methods take
+    them, and nothing else reads them.
 
     Parameters
     ----------
     array : array-like or sparse CSR array of shape (n_samples, n_features)
-        In memory, or anything else that can be sliced; blocks of a sparse array are sparse. An
-        array of another kind than NumPy's stays on its device: functions of its blocks get arrays
-        of that kind, their columns among them, and may return them. Columns themselves, and sums,
-        are NumPy arrays in host memory.
+        In memory, or anything else that can be sliced. Blocks of a sparse array are sparse. An
+        array API array stays on its device: functions of its blocks get arrays of the same kind,
+        and may return them. Columns and sums are NumPy arrays in host memory.
     weights : column of shape (n_samples, 1), optional
-        How many samples each row stands for: positive, and all one if not given.
-    workers : Workers, optional
-        Who the blocks are shared among. What they make is added up in the order of the blocks, so
-        that it is the same however many there are.
-    n_whole : int, optional
-        Number of rows that these are a part of, which are cut alike.
+        Sample weights, positive.
+    pool : ThreadPool, optional
+        Threads that share the blocks. Results are added in block order, so they are the same for
+        any number of threads.
+    n_total : int, optional
+        Number of rows of the data that these rows are a part of. Both are cut into equal blocks.
     """
 
     array: Any
     weights: Any = None
-    workers: Workers | None = None
-    n_whole: int | None = None
+    pool: ThreadPool | None = None
+    n_total: int | None = None
 
     # Whether columns are arrays in the memory of this process.
-    is_near = True
+    is_local = True
+
+    @classmethod
+    def without_features(cls, n_rows: int, dtype: Any, weights: Array | None = None) -> Rows:
+        """Return rows with columns only, in memory."""
+        return cls(np.empty((n_rows, 0), dtype=dtype), weights)
 
     def __len__(self) -> int:
         return int(self.array.shape[0])
@@ -89,169 +93,169 @@ class Rows:
 
     @cached_property
     def on_device(self) -> bool:
-        """Whether the samples are of another kind than NumPy's."""
+        """Whether the samples are an array API array other than NumPy's."""
         return is_device_array(self.array)
 
     @cached_property
-    def bare(self) -> Rows:
-        """The same without the samples, for what asks for their columns alone."""
+    def columns_only(self) -> Rows:
+        """The same rows without their samples, for operations on columns."""
         return replace(self, array=np.empty((len(self), 0), dtype=self.dtype))
 
     def blocks(self, width: int = 0) -> Sequence[slice]:
-        """Slices that cut the rows into blocks of bounded memory.
+        """Return slices that cut the rows into blocks of bounded memory.
 
-        `width` is how many numbers are computed from each row, if they are more than its own.
+        `width` is how many numbers are computed from each row, if more than it has itself.
         """
-        held = self.n_features
+        n_stored = self.n_features
         if sparse.issparse(self.array):
-            held = self.array.nnz // max(1, len(self))
-        row_bytes = max(1, held, width) * self.dtype.itemsize
+            n_stored = self.array.nnz // max(1, len(self))
+        row_bytes = max(1, n_stored, width) * self.dtype.itemsize
         least, most = BLOCK_ROWS
         if self.n_features == 0:
-            most = BARE_ROWS
+            most = COLUMN_ROWS
         else:
-            most = min(most, max(SHARED_ROWS, (self.n_whole or len(self)) // FEW_BLOCKS))
+            most = min(most, max(SHARED_ROWS, (self.n_total or len(self)) // FEW_BLOCKS))
         room = max(least, min(most, BLOCK_BYTES // row_bytes))
         return cuts(len(self), 1 << (room.bit_length() - 1))
 
-    # What a place to keep rows must know how to do.
+    # What another storage of the rows must override.
 
-    def each(
+    def map_blocks(
         self,
         function: Callable[..., Any],
         *columns: Any,
         width: int = 0,
         given: Sequence[Any] | None = None,
     ) -> Iterator[Any]:
-        """``function(block, *column_blocks)`` of one block after the other.
+        """Yield ``function(block, *column_blocks)`` for each block, in order.
 
         Parameters
         ----------
         function : callable
-            It may be sent elsewhere, and should hold nothing that is as long as the samples.
+            It may be sent to another process, so it should hold nothing as long as the samples.
         *columns : columns
             Cut into the same blocks.
         width : int, default=0
-            Numbers that `function` holds for each row, if more than the row's own.
+            Numbers that `function` holds for each row, if more than the row has itself.
         given : sequence, optional
-            Something for each block of :meth:`blocks`, which `function` takes last.
+            One more argument for each block of :meth:`blocks`, passed last.
         """
         blocks = self.blocks(width)
         extras = [()] * len(blocks) if given is None else [(one,) for one in given]
 
-        def of(run: Sequence[tuple[slice, tuple[Any, ...]]]) -> list[Any]:
-            return [self._of_block(function, block, columns, more) for block, more in run]
+        def apply(run: Sequence[tuple[slice, tuple[Any, ...]]]) -> list[Any]:
+            return [self._apply(function, block, columns, extra) for block, extra in run]
 
-        found: list[Any] = []
-        self._share(of, list(zip(blocks, extras, strict=True)), found.extend)
-        return iter(found)
+        results: list[Any] = []
+        self._share(apply, list(zip(blocks, extras, strict=True)), results.extend)
+        return iter(results)
 
-    def _of_block(
+    def _apply(
         self,
         function: Callable[..., Any],
         block: slice,
         columns: Sequence[Any],
-        more: tuple[Any, ...] = (),
-        stays: bool = False,
+        extra: tuple[Any, ...] = (),
+        on_device: bool = False,
     ) -> Any:
-        """The function of a block and of its columns; unless it `stays`, in host memory."""
+        """Apply the function to a block and its columns; results go to host memory by default."""
         if not self.on_device:
-            return function(self.array[block], *(column[block] for column in columns), *more)
+            return function(self.array[block], *(column[block] for column in columns), *extra)
         X = self.array[block, ...]
         parts = [
-            beside(column[block], X) if isinstance(column, np.ndarray) else column[block, ...]
+            asarray_like(column[block], X) if isinstance(column, np.ndarray) else column[block, ...]
             for column in columns
         ]
-        made = function(X, *parts, *more)
-        if stays:
+        made = function(X, *parts, *extra)
+        if on_device:
             return made
-        return tuple(map(on_host, made)) if isinstance(made, tuple) else on_host(made)
+        return tuple(map(to_host, made)) if isinstance(made, tuple) else to_host(made)
 
     def _share(
         self,
         function: Callable[[Sequence[Any]], Any],
         items: Sequence[Any],
-        take: Callable[[Any], Any] = lambda _: None,
+        collect: Callable[[Any], Any] = lambda _: None,
     ) -> None:
-        """Take what a function makes of runs of items, made by the workers where that pays."""
+        """Collect ``function(run)`` of runs of items in order, in threads where that pays."""
         if len(items) == 1:
-            take(function(items))
+            collect(function(items))
             return
         n_runs = min(len(items), MOST_RUNS)
         ends = [len(items) * number // n_runs for number in range(n_runs + 1)] if items else []
         runs = [items[start:end] for start, end in pairwise(ends)]
-        if self.workers is not None and len(runs) >= (2 if self.n_features else FEW_BLOCKS):
-            self.workers.together(function, runs, take)
+        if self.pool is not None and len(runs) >= (2 if self.n_features else FEW_BLOCKS):
+            self.pool.map_ordered(function, runs, collect)
             return
         for run in runs:
-            take(function(run))
+            collect(function(run))
 
     def map(self, function: Callable[..., Any], *columns: Any, width: int = 0) -> Any:
-        """The column of which ``function(block, *column_blocks)`` is a block; see :meth:`each`."""
+        """Return the column with the blocks ``function(block, *column_blocks)``."""
 
-        def of(block: slice) -> Any:
-            return self._of_block(function, block, columns)
+        def apply(block: slice) -> Any:
+            return self._apply(function, block, columns)
 
         first, *others = self.blocks(width)
-        head = of(first)
+        head = apply(first)
         if not others:
             return head
         if sparse.issparse(head):
-            return sparse.vstack([head, *self._parts(of, others)], format="csr")
+            return sparse.vstack([head, *self._parts(apply, others)], format="csr")
         result = np.empty((len(self), *head.shape[1:]), dtype=head.dtype)
         result[first] = head
 
         def fill(run: Sequence[slice]) -> None:
             for block in run:
-                result[block] = of(block)
+                result[block] = apply(block)
 
         self._share(fill, others)
         return result
 
-    def _parts(self, of: Callable[[slice], Any], blocks: Sequence[slice]) -> list[Any]:
-        """The function of each block."""
+    def _parts(self, apply: Callable[[slice], Any], blocks: Sequence[slice]) -> list[Any]:
+        """Apply the function to each block."""
         parts: list[Any] = []
-        self._share(lambda run: [of(block) for block in run], blocks, parts.extend)
+        self._share(lambda run: [apply(block) for block in run], blocks, parts.extend)
         return parts
 
-    def image(self, function: Callable[[Any], Any], width: int = 0) -> Any:
-        """Like :meth:`map` without columns, but what is made stays where the samples are."""
+    def map_in_place(self, function: Callable[[Any], Any], width: int = 0) -> Any:
+        """Like :meth:`map` without columns, but the result stays on the samples' device."""
         if not self.on_device:
             return self.map(function, width=width)
 
-        def of(block: slice) -> Any:
-            return self._of_block(function, block, (), stays=True)
+        def apply(block: slice) -> Any:
+            return self._apply(function, block, (), on_device=True)
 
         first, *others = self.blocks(width)
-        head = of(first)
+        head = apply(first)
         if not others:
             return head
         whole = empty_like(head, (len(self), *head.shape[1:]))
         try:
             whole[first, ...] = head
-        except TypeError:  # a kind of array that is never written to
-            return namespace(head).concat([head, *self._parts(of, others)], axis=0)
+        except TypeError:  # immutable arrays
+            return namespace(head).concat([head, *self._parts(apply, others)], axis=0)
 
         def fill(run: Sequence[slice]) -> None:
             for block in run:
-                whole[block, ...] = of(block)
+                whole[block, ...] = apply(block)
 
         self._share(fill, others)
         return whole
 
     def take(self, indices: Array) -> Rows:
-        """The rows at `indices`, in memory, or where the samples are."""
+        """Return the rows at `indices`, in memory or on the samples' device."""
         weights = None if self.weights is None else self.weights[indices]
         if not self.on_device:
-            return self.near(self._gathered(indices), weights)
-        chosen = beside(np.asarray(indices, dtype=np.int64), self.array)
+            return self.local_copy(self._take_samples(indices), weights)
+        chosen = asarray_like(np.asarray(indices, dtype=np.int64), self.array)
         taken = namespace(self.array).take(self.array, chosen, axis=0)
         return replace(self, array=taken, weights=weights)
 
-    def _gathered(self, indices: Array) -> Any:
-        """Samples at `indices`, copied by the workers if there are many."""
-        plain = isinstance(self.array, np.ndarray)
-        if self.workers is None or not plain or len(indices) < FEW_BLOCKS * SHARED_ROWS:
+    def _take_samples(self, indices: Array) -> Any:
+        """Copy the samples at `indices`, in threads if there are many."""
+        in_memory = isinstance(self.array, np.ndarray)
+        if self.pool is None or not in_memory or len(indices) < FEW_BLOCKS * SHARED_ROWS:
             return self.array[indices]
         result = np.empty((len(indices), self.n_features), dtype=self.dtype)
 
@@ -260,39 +264,39 @@ class Rows:
 
         starts = range(0, len(indices), SHARED_ROWS)
         parts = [slice(start, start + SHARED_ROWS) for start in starts]
-        self.workers.together(fill, parts, lambda _: None)
+        self.pool.map_ordered(fill, parts, lambda _: None)
         return result
 
-    def near(self, array: Any, weights: Array | None = None) -> Rows:
-        """Some of the samples, in memory."""
-        return replace(self, array=array, weights=weights, n_whole=None)
+    def local_copy(self, array: Any, weights: Array | None = None) -> Rows:
+        """Return rows of some of the samples, in memory."""
+        return replace(self, array=array, weights=weights, n_total=None)
 
-    def only(self, indices: Array) -> Rows:
-        """The rows at `indices`, many perhaps, left where they are if they are not in memory."""
+    def subset(self, indices: Array) -> Rows:
+        """Return the rows at `indices`; samples that are not in memory stay where they are."""
         if not hasattr(self.array, "chosen"):
             return self.take(indices)
         weights = None if self.weights is None else self.weights[indices]
         return replace(self, array=self.array.chosen(indices), weights=weights)
 
-    def fetch(self, column: Any, indices: Array | None = None) -> Array:
-        """A column, or its values at some rows, as an array in memory."""
+    def to_host(self, column: Any, indices: Array | None = None) -> Array:
+        """Return a column, or its values at `indices`, as an array in memory."""
         array: Array = column if indices is None else column[indices]
         return array
 
-    def place(self, array: Array) -> Any:
-        """Values of the samples as a column."""
+    def from_host(self, array: Array) -> Any:
+        """Return an array with one value per sample as a column."""
         return array
 
-    # What follows from it.
+    # What follows from these.
 
-    def add(
+    def sum_blocks(
         self,
         function: Callable[..., tuple[Any, ...]],
         *columns: Any,
         width: int = 0,
         dtype: Any = None,
     ) -> tuple[Array, ...]:
-        """Sum of ``function(block, *column_blocks)`` over the blocks; see :meth:`each`.
+        """Sum ``function(block, *column_blocks)`` over the blocks; see :meth:`map_blocks`.
 
         Parameters
         ----------
@@ -300,49 +304,49 @@ class Rows:
         *columns : columns
         width : int, default=0
         dtype : data-type, optional
-            Of the sums, which are kept in float64 until they are whole; by default the rows' own.
+            Of the result, by default the rows' own. Sums are accumulated in float64.
 
         Returns
         -------
         tuple of ndarrays
         """
 
-        def of(run: Sequence[slice]) -> list[Array]:
-            part = Sum()
+        def sum_run(run: Sequence[slice]) -> list[Array]:
+            part = RunningSum()
             for block in run:
-                part.add(self._of_block(function, block, columns))
+                part.add(self._apply(function, block, columns))
             return part.parts
 
-        total = Sum()
-        self._share(of, self.blocks(width), total.add)
+        total = RunningSum()
+        self._share(sum_run, self.blocks(width), total.add)
         return tuple(part.astype(self.dtype if dtype is None else dtype) for part in total.parts)
 
     @property
-    def weighing(self) -> tuple[Any, ...]:
-        """The weights as a column to give along, or none."""
+    def weight_columns(self) -> tuple[Any, ...]:
+        """The weights as a tuple of columns, empty if there are none."""
         return () if self.weights is None else (self.weights,)
 
     @cached_property
     def total_weight(self) -> float:
-        """Samples, each as often as its weight says."""
+        """Sum of the sample weights."""
         if self.weights is None:
             return float(len(self))
-        (total,) = self.bare.add(
+        (total,) = self.columns_only.sum_blocks(
             lambda _, w: (w.sum(dtype=np.float64),), self.weights, dtype=np.float64
         )
         return float(total)
 
-    def square_of(self, measure: Any) -> float:
-        """Squares of a measure, summed over samples and tasks, were each sample a row."""
+    def squared_norm(self, measure: Any) -> float:
+        """Sum of the squared measure over samples and tasks, each divided by its weight."""
 
         def squares(_: Any, a: Array, w: Any = 1) -> tuple[Array]:
             return ((np.square(a, dtype=np.float64) / w).sum(),)
 
-        (total,) = self.bare.add(squares, measure, *self.weighing, dtype=np.float64)
+        (total,) = self.columns_only.sum_blocks(squares, measure, *self.weight_columns, dtype=np.float64)
         return float(total)
 
     def mean(self) -> Array:
-        """The mean of the samples."""
+        """Return the weighted mean of the samples."""
 
         def sums(X: Any, w: Any = None) -> tuple[Any]:
             if is_device_array(X):
@@ -354,49 +358,51 @@ class Rows:
                 return (np.ravel(X.sum(axis=0, dtype=np.float64)),)
             return (np.ravel(w.astype(np.float64).T @ X),)
 
-        (total,) = self.add(sums, *self.weighing, dtype=np.float64)
+        (total,) = self.sum_blocks(sums, *self.weight_columns, dtype=np.float64)
         return (total / self.total_weight).astype(self.dtype)
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> Array:
-        """Indices of at most `n_rows` distinct rows, in order."""
+        """Return the sorted indices of at most `n_rows` random rows."""
         if n_rows >= len(self):
             return np.arange(len(self))
         return np.sort(rng.choice(len(self), size=n_rows, replace=False, shuffle=False))
 
-    def drawn(self, n_rows: int, rng: np.random.Generator) -> Rows:
-        """Some random samples, as often as their weights say, without weights of their own."""
-        parts = [] if self.weights is None else list(self.bare.each(weights_of_block, self.weights))
+    def draw_by_weight(self, n_rows: int, rng: np.random.Generator) -> Rows:
+        """Draw samples with replacement in proportion to their weights; the result has none."""
+        parts = []
+        if self.weights is not None:
+            parts = list(self.columns_only.map_blocks(weights_of_block, self.weights))
         if len({end for _, *ends in parts for end in ends}) <= 1:  # all weights are the same
             return replace(self.take(rng.integers(len(self), size=n_rows)), weights=None)
         masses = [mass for mass, *_ in parts]
         marks = rng.random(n_rows)
         order = np.argsort(marks)
-        drawn, _ = self.picked(lambda w: w[:, 0], self.weights, masses, marks[order])
+        drawn, _ = self.pick_by_mass(lambda w: w[:, 0], self.weights, masses, marks[order])
         return drawn.take(np.argsort(order))
 
-    def picked(
+    def pick_by_mass(
         self,
         mass_of: Callable[[Array], Array],
         column: Any,
         block_masses: Sequence[float],
         marks: Array,
     ) -> tuple[Rows, Array]:
-        """Samples at some marks along their masses, one after the other, and their column's values.
+        """Return the samples at given fractions of the cumulative mass, and their column values.
 
-        Marks that are random draw samples at random, each as likely as its mass says.
+        Random fractions draw each sample with probability proportional to its mass.
 
         Parameters
         ----------
         mass_of : callable
-            The samples' masses from a block of the column: not negative, not all of them zero.
+            Masses of the samples from a block of the column: non-negative, not all zero.
         column : column
         block_masses : sequence of float
-            The masses of all samples of each block, without the samples.
+            Total mass of each block of :attr:`columns_only`.
         marks : ndarray
-            From 0 to 1, in order.
+            Fractions from 0 to 1, sorted.
         """
 
-        def found(X: Any, values: Array, given: tuple[Array, int | None]) -> Any:
+        def pick(X: Any, values: Array, given: tuple[Array, int | None]) -> Any:
             marks, start = given
             if len(marks) == 0:
                 return None
@@ -409,37 +415,37 @@ class Rows:
         marks = marks * ends[-1]
         cuts = np.searchsorted(marks, ends[:last], side="left")
         parts = [*np.split(marks, cuts), *[np.empty(0)] * (len(ends) - 1 - last)]
-        # Nearby, samples are taken by their indices; from afar they come along at once.
-        starts = [block.start if self.is_near else None for block in self.bare.blocks()]
+        # Local samples are taken by index afterwards; remote ones are returned by the pass.
+        starts = [block.start if self.is_local else None for block in self.columns_only.blocks()]
         given = [
             (part - before, start)
             for part, before, start in zip(parts, ends - block_masses, starts, strict=True)
         ]
-        rows = self.bare if self.is_near else self
-        picks = [pick for pick in rows.each(found, column, given=given) if pick is not None]
-        X, values = (stacked(list(each)) for each in zip(*picks, strict=True))
-        return replace(self.take(X), weights=None) if self.is_near else self.near(X), values
+        rows = self.columns_only if self.is_local else self
+        picks = [found for found in rows.map_blocks(pick, column, given=given) if found is not None]
+        X, values = (stack_blocks(list(each)) for each in zip(*picks, strict=True))
+        return replace(self.take(X), weights=None) if self.is_local else self.local_copy(X), values
 
 
 @lru_cache(maxsize=64)
 def cuts(n_rows: int, step: int) -> list[slice]:
-    """Slices of so many rows each, and of what is left."""
+    """Return slices of `step` rows each; the last may be shorter."""
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 
 def weights_of_block(_: Any, weights: Array) -> tuple[float, float, float]:
-    """Sum of the weights, the smallest and the largest."""
+    """Return the sum of the weights, the smallest and the largest."""
     return float(weights.sum(dtype=np.float64)), float(weights.min()), float(weights.max())
 
 
-class Sum:
-    """Sums of arrays that come together, in float64."""
+class RunningSum:
+    """Sums of tuples of arrays, in float64."""
 
     def __init__(self) -> None:
         self.parts: list[Array] = []
 
     def add(self, parts: Sequence[Any]) -> None:
-        """Add some more."""
+        """Add one tuple."""
         if self.parts:
             for running, part in zip(self.parts, parts, strict=True):
                 running += part
@@ -447,29 +453,29 @@ class Sum:
             self.parts = [np.array(part, dtype=np.float64) for part in parts]
 
 
-def stacked(parts: list[Any]) -> Any:
-    """Blocks of rows, one below the other."""
+def stack_blocks(parts: list[Any]) -> Any:
+    """Stack blocks of rows."""
     if sparse.issparse(parts[0]):
         return sparse.vstack(parts, format="csr")
     return np.concatenate(parts)
 
 
 def dense(block: Any) -> Array:
-    """A block of rows, or all of them, as an ordinary array in host memory."""
+    """Return rows as a dense NumPy array in host memory."""
     if hasattr(block, "chosen"):
         block = block[:]
-    array: Array = block.toarray() if sparse.issparse(block) else on_host(block)
+    array: Array = block.toarray() if sparse.issparse(block) else to_host(block)
     return array
 
 
-def lengths(vectors: Any) -> Array:
-    """Norms of the rows, safe from the overflow of squares of very large or small numbers."""
+def row_norms(vectors: Any) -> Array:
+    """Return the Euclidean norms of the rows, without overflow for very large or small numbers."""
     if sparse.issparse(vectors):
         largest = float(np.abs(vectors.data).max(initial=0.0)) or 1.0
         scaled = vectors / largest
         return largest * np.sqrt(np.ravel(scaled.multiply(scaled).sum(axis=1)))
     xp = namespace(vectors)
-    reach = xp.max(xp.abs(vectors), axis=1, keepdims=True)
-    scaled = vectors / xp.where(reach > 0, reach, xp.ones_like(reach))
-    norms: Array = reach[:, 0] * xp.sqrt(xp.sum(scaled * scaled, axis=1))
+    largest = xp.max(xp.abs(vectors), axis=1, keepdims=True)
+    scaled = vectors / xp.where(largest > 0, largest, xp.ones_like(largest))
+    norms: Array = largest[:, 0] * xp.sqrt(xp.sum(scaled * scaled, axis=1))
     return norms

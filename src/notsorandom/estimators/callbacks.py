@@ -8,11 +8,11 @@ from typing import Any
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 
-    CALLBACK_FRAMES = 1  # between who calls fit and fit
+    CALLBACK_FRAMES = 1  # stack frames between the caller of fit and fit
 except ImportError:  # before scikit-learn 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Nothing to set: there are no callbacks."""
+        """Stand-in without callbacks."""
 
     def with_callbacks(method: Any) -> Any:
         """Return the method."""
@@ -21,11 +21,11 @@ except ImportError:  # before scikit-learn 1.9
     CALLBACK_FRAMES = 0
 
 
-__all__ = ["CALLBACK_FRAMES", "CallbackSupportMixin", "Tasks", "with_callbacks"]
+__all__ = ["CALLBACK_FRAMES", "CallbackSupportMixin", "CallbackTasks", "with_callbacks"]
 
 
-class Tasks:
-    """The tasks of one fit, of which callbacks are told: one a feature learned.
+class CallbackTasks:
+    """The tasks of one fit that callbacks are informed of: one per feature learned.
 
     Parameters
     ----------
@@ -38,28 +38,27 @@ class Tasks:
 
     def __init__(self, estimator: Any, max_features: int, **data: Any) -> None:
         self.data = {"estimator": estimator, **data}
-        self.context: Any = None
-        self.n_told = 0
-        if getattr(estimator, "_skl_callbacks", None):
-            self.context = estimator._init_callback_context(max_subtasks=max_features)
-            self.context.call_on_fit_task_begin(**self.data)
+        self.n_reported = 0
+        self.context = estimator._init_callback_context(max_subtasks=max_features)
+        self.context.call_on_fit_task_begin(**self.data)
 
-    def features_found(self, n_features: int, fitted: Callable[[int], dict[str, Any]]) -> bool:
-        """Tell of all features up to the `n_features`-th; return whether to stop.
+    def report_features(
+        self, n_features: int, attributes_at: Callable[[int], dict[str, Any]]
+    ) -> bool:
+        """Report all features up to the `n_features`-th; return whether to stop.
 
-        ``fitted(n)`` gives the attributes of the estimator fitted with the first `n`.
+        ``attributes_at(n)`` gives the attributes of the estimator fitted with the first `n`.
         """
         stop = False
-        while self.context is not None and self.n_told < n_features:
-            self.n_told += 1
+        while self.n_reported < n_features:
+            self.n_reported += 1
             task = self.context.subcontext(task_name="feature")
             task.call_on_fit_task_begin(**self.data)
             stop |= task.call_on_fit_task_end(
-                **self.data, reconstruction_attributes=lambda: fitted(self.n_told)
+                **self.data, reconstruction_attributes=lambda: attributes_at(self.n_reported)
             )
         return stop
 
-    def end(self, fitted: Callable[[], dict[str, Any]]) -> None:
-        """Tell that the fit is done."""
-        if self.context is not None:
-            self.context.call_on_fit_task_end(**self.data, reconstruction_attributes=fitted)
+    def end(self, attributes: Callable[[], dict[str, Any]]) -> None:
+        """Report the end of the fit."""
+        self.context.call_on_fit_task_end(**self.data, reconstruction_attributes=attributes)

@@ -1,162 +1,159 @@
-"""A certificate put together: the SVM on a kernel from above, peaks of dual points from below."""
+"""Certificates: the SVM on the kernel bounds the game's value from above, dual points from below."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from notsorandom.data.rows import Array, Rows
-from notsorandom.game import Player
+from notsorandom.data.rows import Array
 from notsorandom.game.certificate import (
     Certificate,
-    feasible,
     lower_bound,
     margin_bound,
     regret_bound,
 )
+from notsorandom.game.dual import DualProblem
 from notsorandom.kernel import LearnedKernel
-from notsorandom.linear.newton import LinearMachine, solve_machine
-from notsorandom.spaces import Landscape
-from notsorandom.spaces.landscape import kernel_potentials
+from notsorandom.linear.newton import LinearModel, solve_task
+from notsorandom.search.base import Search
+from notsorandom.spaces.base import ContinuousSpace
+from notsorandom.spaces.landscape import Landscape, feature_potentials
 
 # Independent searches for the highest peak of each dual point.
 N_SEARCHES = 8
-# Peaks are bounded to this share of their heights.
+# Relative precision of the bounds on peaks.
 PEAK_PRECISION = 1e-3
-# SVMs are solved to this share of their objectives: the gap should be the kernel's, not theirs.
-SVM_PRECISION = 1e-4
-# Evaluations of the potential after which a bound is left as it is.
-MAX_EVALUATIONS = 200_000
+# Relative duality gap of the SVMs: the certificate's gap should be the kernel's, not theirs.
+SVM_GAP = 1e-4
 
 
 def certify(
     kernel: LearnedKernel,
-    rows: Rows,
-    player: Player,
+    problem: DualProblem,
     duals: Sequence[tuple[str, Array]],
-    search: Any,
+    search: Search,
     rng: np.random.Generator,
     bandwidth: float | None = None,
-    played: tuple[LearnedKernel, dict[str, Array]] | None = None,
+    average_play: tuple[LearnedKernel, dict[str, Array]] | None = None,
+    max_evaluations: int = 200_000,
 ) -> Certificate:
-    """Bound the value of the game that a kernel is an answer to.
+    """Bound the value of the game that the kernel is an approximate solution of.
 
     Parameters
     ----------
     kernel : LearnedKernel
-    rows : Rows
-    player : Player
+    problem : DualProblem
     duals : sequence of (str, ndarray of shape (n_samples, n_tasks))
-        Dual points to try, with names, beside the SVM's own.
-    search : a search
-        Finds peaks where they can't be bounded, and a start where they can.
+        Named dual points to try beside the SVM's own.
+    search : Search
+        Finds peaks where they can't be bounded, and starting points where they can.
     rng : numpy.random.Generator
     bandwidth : float, optional
-        The kernels competed with have no frequencies beyond; by default the learned kernel's own.
-    played : (LearnedKernel, dict), optional
-        The kernel player's average play, and the history of the game, if it was on these samples.
+        The kernels compared with have no longer frequencies; by default those of `kernel`.
+    average_play : (LearnedKernel, dict), optional
+        The kernel player's average play and the history of the game, if it was played on this
+        problem.
+    max_evaluations : int
+        Evaluations of the potential after which a bound is returned as it is.
     """
-    space = kernel.space
-    widest = space.bandwidth(kernel.frequencies)
+    space, rows = kernel.space, problem.rows
+    own_bandwidth = space.bandwidth(kernel.frequencies)
     if bandwidth is None:
-        bandwidth = widest
-    elif bandwidth < widest:
+        bandwidth = own_bandwidth
+    elif bandwidth < own_bandwidth:
         raise ValueError(
-            f"bandwidth={bandwidth!r} is less than that of the learned kernel, {widest:.6g}, which "
-            "must be among those it is compared with: give no less."
+            f"bandwidth={bandwidth!r} is less than that of the learned kernel, "
+            f"{own_bandwidth:.6g}, which must be among the kernels it is compared with: give at "
+            "least that."
         )
     features = kernel.features_of(rows)
-    machines = solve_tasks(features, player)
-    own = np.column_stack([machine.dual for machine in machines])
+    models = solve_svms(features, problem)
+    own_dual = np.column_stack([model.dual for model in models])
     candidates = []
-    for name, dual in feasible([("the model's dual", own), *duals], player):
-        measure = player.measure(dual).astype(rows.dtype)
-        seen = highest_seen(kernel, rows, measure, search, rng, bandwidth)
+    for name, given in [("the model's dual", own_dual), *duals]:
+        dual = problem.project(given.astype(np.float64))
+        measure = problem.measure(dual).astype(rows.dtype)
+        reached = highest_potential(kernel, problem, measure, search, rng, bandwidth)
         supremum = space.supremum(
-            rows, measure, kernel.phase, bandwidth, seen, PEAK_PRECISION, MAX_EVALUATIONS
+            rows, measure, kernel.phase, bandwidth, reached, PEAK_PRECISION, max_evaluations
         )
         candidates.append((name, dual, supremum))
-    lower, source, certified = lower_bound(player, candidates)
-    regret, allowed = regret_and_bound(played, rows, player)
+    lower, source, certified = lower_bound(problem, candidates)
+    regret, allowed_regret = average_regret(average_play, problem)
     return Certificate(
-        upper=sum(machine.primal_value for machine in machines),
-        upper_from=sum(machine.dual_value for machine in machines),
+        upper=sum(model.primal_value for model in models),
+        upper_dual=sum(model.dual_value for model in models),
         lower=lower,
         source=source,
         certified=certified,
         bandwidth=bandwidth,
         regret=regret,
-        regret_bound=allowed,
-        generalization=generalization(kernel, rows, features, player, machines, bandwidth),
-        sample_size=space.sample_size(rows, bandwidth),
-        has_margin=player.loss.one_sided,
+        regret_bound=allowed_regret,
+        generalization=generalization_bound(kernel, problem, features, models, bandwidth),
+        sample_size=space.required_sample_size(rows, bandwidth),
+        has_margin=problem.loss.one_sided,
     )
 
 
-def highest_seen(
+def highest_potential(
     kernel: LearnedKernel,
-    rows: Rows,
+    problem: DualProblem,
     measure: Array,
-    search: Any,
+    search: Search,
     rng: np.random.Generator,
     bandwidth: float,
 ) -> float:
-    """The highest potential of the learned frequencies and of those that searches find."""
-    space, phase = kernel.space, kernel.phase
-    if space.kind == "finite":  # all of them will be looked at
-        return 0.0
+    """Return the highest potential at the learned frequencies and at those that searches find."""
+    space, phase, rows = kernel.space, kernel.phase, problem.rows
+    if not isinstance(space, ContinuousSpace):
+        return 0.0  # the supremum evaluates all frequencies
     landscape = Landscape(space, rows, measure, 0.0, phase)
     found = [kernel.frequencies.astype(rows.dtype)]
     for _ in range(N_SEARCHES):
         found.append(search.find(landscape, 1, rng).frequencies)
-    frequencies = space.within(np.concatenate(found), bandwidth)
+    frequencies = space.clip_to_bandwidth(np.concatenate(found), bandwidth)
     amplitudes = space.amplitudes(rows, measure, frequencies)
     scales = space.scales(rows, frequencies).astype(np.float64)
-    return float((kernel_potentials(space, amplitudes, phase) * scales**2).max())
+    return float((feature_potentials(space, amplitudes, phase) * scales**2).max())
 
 
-def regret_and_bound(
-    played: tuple[LearnedKernel, dict[str, Array]] | None,
-    rows: Rows,
-    player: Player,
+def average_regret(
+    average_play: tuple[LearnedKernel, dict[str, Array]] | None, problem: DualProblem
 ) -> tuple[float, float]:
-    """Average regret of the dual player, and what the theorem allows.
+    """Return the dual player's average regret and its theoretical bound; NaN without a game.
 
-    It is the SVM's objective on the average kernel, less what the player earned.
+    The regret is the SVM objective on the average kernel, minus what the player earned on average.
     """
-    if played is None:
+    if average_play is None:
         return math.nan, math.nan
-    average, history = played
-    features = average.features_of(rows)
-    best = sum(machine.primal_value for machine in solve_tasks(features, player))
+    average, history = average_play
+    best = sum(model.primal_value for model in solve_svms(average.features_of(problem.rows), problem))
     earned = float(np.average(history["objective"], weights=history["plays"]))
-    bound = average.space.bound(rows.n_features, average.phase)
-    allowed = regret_bound(player, bound, history["plays"], history["step"])
-    return best - earned, allowed
+    kernel_bound = average.space.kernel_bound(problem.rows.n_features, average.phase)
+    return best - earned, regret_bound(problem, kernel_bound, history["plays"], history["step"])
 
 
-def generalization(
+def generalization_bound(
     kernel: LearnedKernel,
-    rows: Rows,
+    problem: DualProblem,
     features: Array,
-    player: Player,
-    machines: Sequence[LinearMachine],
+    models: Sequence[LinearModel],
     bandwidth: float,
 ) -> float:
-    """The margin bound on the error of the one SVM of two classes."""
-    complexity = kernel.space.complexity(rows, bandwidth, kernel.phase)
-    norm = float(np.sqrt(machines[0].coef @ machines[0].coef))
-    if len(machines) > 1 or not player.loss.one_sided or math.isnan(complexity) or norm == 0:
+    """Return the margin bound on the error of a binary SVM; NaN where it doesn't apply."""
+    complexity = kernel.space.rademacher_complexity(problem.rows, bandwidth, kernel.phase)
+    norm = float(np.sqrt(models[0].coef @ models[0].coef))
+    if len(models) > 1 or not problem.loss.one_sided or math.isnan(complexity) or norm == 0:
         return math.nan
-    scores = features @ machines[0].coef + machines[0].intercept
-    margins = player.targets[:, 0] * scores / norm
-    return margin_bound(margins, complexity, counts=player.multiplicities)
+    scores = features @ models[0].coef + models[0].intercept
+    margins = problem.targets[:, 0] * scores / norm
+    return margin_bound(margins, complexity, counts=problem.counts)
 
 
-def solve_tasks(features: Array, player: Player) -> list[LinearMachine]:
-    """The machines on some features, one a task."""
-    tasks = range(player.targets.shape[1])
-    return [solve_machine(features, player.task(task), SVM_PRECISION) for task in tasks]
+def solve_svms(features: Array, problem: DualProblem) -> list[LinearModel]:
+    """Solve one SVM per task on the features."""
+    return [
+        solve_task(features, problem.task(number), SVM_GAP) for number in range(problem.n_tasks)
+    ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
@@ -11,135 +13,124 @@ from notsorandom.estimators.transformer import KernelTransformer
 
 
 class FourierFeatures(KernelTransformer, FourierEstimator):
-    r"""Fourier features learned from labels: a kernel found, not guessed.
+    r"""Fourier features learned from labels.
 
-    A kernel is a measure over frequencies. This transformer finds the frequencies by a game in
-    which one player looks for the wave that best tells the classes apart and the other puts
-    weight on the samples it gets wrong. A linear model on a hundred such features does what
+    A kernel is a measure over frequencies. This transformer finds the frequencies by a game: one
+    player searches for the wave that best separates the classes, the other puts weight on the
+    samples that are still misclassified. A linear model on a hundred such features does what
     thousands of random ones don't.
 
     Parameters
     ----------
     n_components : int or "auto", default=100
-        Number of real output features. On the sphere's harmonics, which can be found again, there
-        may be fewer. ``"auto"`` stops by itself, as with `early_stopping`, at 2000 at the latest.
-    n_rounds : int or "auto", default="auto"
-        The game ends after so many rounds at the latest. ``"auto"`` is `n_components`.
-    space : {"euclidean", "sphere"} or a space, default="euclidean"
-        Where the samples live. On the sphere they must be of norm one; see
+        Number of real output features. There may be fewer where frequencies can be found again,
+        as on the sphere's harmonics. ``"auto"`` holds out validation samples and keeps as many
+        features as reduce the loss there.
+    max_components : int, default=2000
+        Most features with ``n_components="auto"``.
+    space : {"euclidean", "sphere"} or Space, default="euclidean"
+        Where the samples live. On the sphere they must have norm one; see
         :class:`notsorandom.Sphere`.
-    search : {"auto", "ascent", "langevin", "enumerate", "chain"} or a search, default="auto"
-        How a peak is found. ``"auto"`` climbs (``"ascent"``), but on the sphere's harmonics looks
-        at all of them (``"enumerate"``).
+    search : {"auto", "ascent", "langevin", "enumerate", "chain"} or Search, default="auto"
+        How peaks of the potential are found. ``"auto"`` is gradient ascent, and on the sphere's
+        harmonics enumeration. ``"langevin"`` is the paper's.
     phase : {"aligned", "paired"}, default="aligned"
-        ``"aligned"`` gives one cosine a frequency, at the phase that serves the labels best.
-        ``"paired"`` gives cosine and sine, so that the kernel itself is translation-invariant.
-        On the sphere's harmonics, which are real, it takes those of :math:`\pm l_1` together.
+        ``"aligned"`` gives one cosine per frequency, at the best phase for the labels.
+        ``"paired"`` gives cosine and sine, so that the kernel is translation-invariant; on the
+        sphere's harmonics it takes those of :math:`\pm l_1` together.
     loss : {"hinge", "squared_hinge", "squared", "epsilon_insensitive"}, default="hinge"
-        Of the model that the features are learned for: the first two for classes, the SVM whose
-        margin is maximised; the others for real targets, ridge and support vector regression.
+        Loss of the model that the features are learned for. The first two are for classes: the SVM
+        whose margin is maximised. The others are for real targets: ridge and support vector
+        regression.
     C : float, default=1.0
-        Its inverse regularisation.
+        Inverse regularisation strength.
     epsilon : float, default=0.1
-        Residuals below cost nothing, with the last loss, in the targets' unit.
-    smoothing : float or "auto", default="auto"
-        Standard deviation of the noise that the samples are thought to carry, as a fraction of
-        their median distance. More of it favours low frequencies. ``"auto"`` compares a few
-        values, by short games on a part of the training data: all of up to 1024 samples are asked
-        once, of more at most 1024.
-    weighting : {"potential", "uniform"}, default="potential"
-        How much of the kernel each frequency gets: in proportion to the amplitude of the peak it
-        was found at, or all the same, as in the paper.
-    learning_rate : "auto", "theory" or float, default="auto"
-        Step size of the dual player; see :func:`notsorandom.game.loop`.
-    dynamics : {"gradient", "primal_dual"}, default="gradient"
-        How the players come to the equilibrium. ``"gradient"`` is the paper's play, which stops on
-        the way there. ``"primal_dual"``, for the sphere's harmonics, goes there at once, to a
-        relative gap of 1e-3 between the bounds of :meth:`certificate` (with ``smoothing=0`` and
-        enough `n_components`); it holds all harmonics of all samples in memory.
-    reweight : bool, default=False
-        Weight the frequencies found so that the margin is largest, and drop those that have no
-        weight then. A better margin isn't always a better accuracy.
+        Residuals below it cost nothing with ``loss="epsilon_insensitive"``, in the unit of the
+        targets.
+    smoothing : float, "auto" or AutoSmoothing, default="auto"
+        Higher is smoother. Noise standard deviation, in units of the median distance between
+        samples. ``"auto"`` compares a few values by short games on the training data: 4-fold
+        cross-validation up to 1024 samples, above that one split of at most 2048.
+    solver : {"gradient", "reweight", "equilibrium"} or solver, default="gradient"
+        How the game is solved. ``"gradient"`` is the paper's online gradient ascent.
+        ``"reweight"`` then weights the frequencies found so that the margin is largest, and drops
+        those without weight. ``"equilibrium"``, for the sphere's harmonics, computes the
+        equilibrium directly. See :class:`notsorandom.GradientSolver` for step size, weights,
+        projection and number of rounds.
     class_weight : dict, "balanced" or None, default=None
-        Factors of the samples' weights by class; ``"balanced"`` gives every class the same weight
-        in all.
-    early_stopping : bool, default=False
-        Hold out some of the samples, and stop when the features no longer help there. Those are
-        kept that there were when the loss was last smaller than before. The final model of a
-        predictor sees all samples.
+        Factors of the sample weights by class. ``"balanced"`` gives all classes the same total
+        weight.
     validation_fraction : float, default=0.1
-        Share of the samples that is held out, of every class alike; not the only one of a class.
-    n_iter_no_change : int, default=5
-        Stop after so many looks at the held-out samples without a smaller loss. There is a look
-        whenever there are ten features more and a tenth more, and one at the end.
-    tol : float, default=1e-4
-        What a loss must be smaller by, to count.
+        Share of the samples held out with ``n_components="auto"``, the same of every class.
     warm_start : bool, default=False
-        Go on with the game of the last fit, which must have had ``warm_start=True`` too, the same
-        data, and the same parameters but for more `n_components` or `n_rounds`: 50 features and
-        then 100 are the same as 100 at once. With ``dynamics="primal_dual"`` there is no game to
-        go on with, and it begins anew.
-    checkpoint : str, Path or None, default=None
-        File that the game is kept in while it goes on, so that a fit that was killed can go on: the
-        next ``fit`` with the same data and parameters takes it up, and ends with the very same
-        model. With others it refuses, and says what differs. The file is removed when the fit is
-        done. Fits that run at the same time need a file each. With ``dynamics="primal_dual"``
-        there are no rounds, and none is written.
-    checkpoint_every : float, default=60.0
-        Seconds between two times that it is written.
+        Continue the game of the last fit, which must have had ``warm_start=True`` too, the same
+        data, and the same parameters except for more components or rounds: 50 features and then
+        100 are the same as 100 at once. No effect with ``solver="equilibrium"``.
+    checkpoint : str, Path, Checkpoint or None, default=None
+        File that the state of the game is written to once a minute, so that a fit that was killed
+        can continue: the next ``fit`` with the same data and parameters continues from it and ends
+        with the same model; with others it raises an error that says what differs. The file is
+        removed when the fit is done. Concurrent fits need a file each.
+        ``Checkpoint(path, every=seconds)`` sets the interval.
     n_jobs : int or None, default=None
-        Threads that share the samples, block by block; -1 is one a core. Matrix products then have
-        one thread each, and the model is the same to the last digit however many there are. None
-        leaves all to the threads of the matrix products.
+        Number of threads that share the samples; -1 is one per core. BLAS then uses one thread per
+        call, and the model is the same for any number of threads. None leaves threading to BLAS.
     random_state : int, RandomState instance or None, default=None
-        Seed of the search's starting points, and of what is held out.
+        Seed of the search's starting points, and of random splits.
     verbose : int, default=0
-        If 1, show a progress bar with the current potential.
+        If 1, show progress bars.
 
     Attributes
     ----------
+    kernel_ : LearnedKernel
+        The learned kernel, also as a callable for ``SVC(kernel=...)``.
     frequencies_ : ndarray of shape (n_frequencies, n_features_in_)
-        In the order they were found. On the sphere, indices of harmonics, one number fewer, or for
-        zonal features their poles times their degrees.
+        In the order they were found. On the sphere's harmonics their indices, with one column
+        less; for zonal features the poles times the degrees.
     phases_ : ndarray of shape (n_frequencies,)
         Zero on the sphere.
-    kernel_ : LearnedKernel
-    classes_ : ndarray of shape (n_classes,)
-        Of losses of the margin.
-    n_outputs_ : int
-        Of losses of the residual.
+    average_kernel_ : LearnedKernel
+        The kernel player's average play, which the paper's theorem is about.
     history_ : dict of str to ndarray
-        One value a round; see :class:`notsorandom.game.Round`.
+        One value per round; see :class:`notsorandom.game.Round`.
     status_ : {"complete", "stopped", "flat"}
-        How the game ended: with all its features or rounds, stopped early or by a callback, or
-        with nothing to find.
+        How the game ended: with all features or rounds, stopped early or by a callback, or with a
+        potential that is zero everywhere.
     smoothing_ : float
     dual_, average_dual_ : ndarrays of shape (n_samples, n_tasks)
-        Where the dual player ended, and where it was on average: dual variables times labels.
-        Zero for samples that the game wasn't played on.
+        The last dual point and the average over the game: dual variables times labels, zero for
+        samples that were held out.
     validation_sizes_, validation_losses_, validation_scores_ : ndarrays
-        Only if it stops by itself: numbers of features; the held-out loss of a model on them, by
-        which it stops, the squared distance of decision values from the labels, clipped to [-1, 1]
-        and over 4, or ``1 - R^2``; and the accuracy or R^2.
-    average_kernel_ : LearnedKernel
-        The kernel player's average play, of which the paper's theorem speaks.
+        With ``n_components="auto"``: numbers of features that were evaluated, with the validation
+        loss that decides (for classes the squared distance of decision values, clipped
+        to [-1, 1], from the labels, divided by 4; for real targets ``1 - R^2``) and the accuracy or R^2.
     n_samples_fit_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if `X` has column names, all strings.
+        If `X` has column names that are all strings.
+    classes_ : ndarray of shape (n_classes,)
+        For classification losses.
+    n_outputs_ : int
+        For regression losses.
 
     Notes
     -----
-    Data are centred inside, and their overall scale doesn't matter; the scale of one column
-    against another does, as it does for ``SVC``: see ``StandardScaler``. Sparse samples are not
-    made dense, and their centre is seen to without it.
+    Samples are centred internally, and their overall scale doesn't matter. The scale of one column
+    relative to another does, as for ``SVC``: use ``StandardScaler``. Sparse samples are not made
+    dense.
 
-    A sample of weight 2 is like the sample twice. For up to 1024 samples the two give the same to
-    the last digit, and the order of the samples doesn't matter; beyond that, random draws differ.
+    A sample of weight 2 is like the sample twice. Up to 1024 samples the two give the same model to
+    the last digit, and the order of the samples doesn't matter; above, random draws differ.
 
     With scikit-learn 1.9 or later, callbacks can be set (``set_callbacks``): a task is one feature
-    learned (with ``dynamics="gradient"``), before any reweighting, and a callback that asks for it
-    stops the game at the end of the round.
+    learned, before any reweighting, and a callback can stop the game at the end of a round.
+
+    The paper's own setting is::
+
+        FourierClassifier(
+            phase="paired", smoothing=0, search=Langevin(n_peaks=1, n_refine=0, noise="paper"),
+            solver=GradientSolver(weighting="uniform", projection="alternating"),
+        )
 
     References
     ----------
@@ -155,25 +146,65 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
     (500, 20)
     """
 
+    def __init__(
+        self,
+        n_components: Any = 100,
+        *,
+        max_components: int = 2000,
+        space: Any = "euclidean",
+        search: Any = "auto",
+        phase: str = "aligned",
+        loss: str = "hinge",
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        smoothing: Any = "auto",
+        solver: Any = "gradient",
+        class_weight: Any = None,
+        validation_fraction: float = 0.1,
+        warm_start: bool = False,
+        checkpoint: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.max_components = max_components
+        self.space = space
+        self.search = search
+        self.phase = phase
+        self.loss = loss
+        self.C = C
+        self.epsilon = epsilon
+        self.smoothing = smoothing
+        self.solver = solver
+        self.class_weight = class_weight
+        self.validation_fraction = validation_fraction
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
     def head(self, n_components: int) -> FourierFeatures:
         """Return the fitted transformer of the first `n_components` features.
 
-        They are the features that a fit with that `n_components` and the same smoothing finds,
-        so one fit gives every smaller size. On the sphere's harmonics, those found again later
-        have the weight of the longer game, and a short fit may fill the end of its room with
-        others; `dual_` is the longer game's; with ``reweight=True`` they are the first of those
-        that were kept.
+        A fit with that `n_components` and the same smoothing finds the same features, so one fit
+        gives every smaller size. Exceptions: on the sphere's harmonics, a harmonic that was found
+        again later has the weight of the longer game, and a short fit may end with other
+        harmonics; `dual_` is that of the longer game; after reweighting, they are the first of the
+        features that were kept.
         """
         check_is_fitted(self)
         kernel = self.kernel_.head(n_components)
         shorter = clone(self).set_params(n_components=n_components)
         shorter.__dict__ |= self._learned()
-        shorter.__dict__.pop("average_kernel_", None)  # that of the whole game
+        shorter.__dict__.pop("average_kernel_", None)  # of the whole game
         shorter.kernel_ = kernel
         shorter.frequencies_, shorter.phases_ = kernel.frequencies, kernel.phases
-        if not self.reweight:
-            count = len(kernel.weights)
-            n_rounds = 1 + int(np.searchsorted(self.history_["n_frequencies"], count))
-            shorter.history_ = {name: column[:n_rounds] for name, column in self.history_.items()}
-            shorter.history_["n_frequencies"] = np.minimum(shorter.history_["n_frequencies"], count)
+        n_frequencies = len(kernel.weights)
+        if len(self.kernel_.weights) == self.history_["n_frequencies"][-1]:  # not reweighted
+            last = int(np.searchsorted(self.history_["n_frequencies"], n_frequencies))
+            shorter.history_ = {name: column[: last + 1] for name, column in self.history_.items()}
+            counts = shorter.history_["n_frequencies"]
+            shorter.history_["n_frequencies"] = np.minimum(counts, n_frequencies)
         return shorter

@@ -7,44 +7,108 @@ from typing import Any
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
 
-from notsorandom.data.array_api import beside, on_host
-from notsorandom.estimators.predictor import FourierPredictor
-from notsorandom.game import RESIDUAL_LOSSES
+from notsorandom.data.array_api import asarray_like, to_host
+from notsorandom.estimators.base import FourierPredictor
+from notsorandom.game.losses import REGRESSION_LOSSES
 
 
 class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
-    """A linear regression on Fourier features learned from the same targets.
+    r"""A linear regression on Fourier features learned from the same targets.
+
+    The features are those of :class:`FourierFeatures`.
 
     Parameters
     ----------
-    n_components, n_rounds, space, search, phase
-        As in :class:`FourierFeatures`.
+    n_components : int or "auto", default=100
+        Number of real output features. There may be fewer where frequencies can be found again,
+        as on the sphere's harmonics. ``"auto"`` holds out validation samples and keeps as many
+        features as reduce the loss there; the final model is fitted to all samples.
+    max_components : int, default=2000
+        Most features with ``n_components="auto"``.
+    space : {"euclidean", "sphere"} or Space, default="euclidean"
+        Where the samples live. On the sphere they must have norm one; see
+        :class:`notsorandom.Sphere`.
+    search : {"auto", "ascent", "langevin", "enumerate", "chain"} or Search, default="auto"
+        How peaks of the potential are found. ``"auto"`` is gradient ascent, and on the sphere's
+        harmonics enumeration. ``"langevin"`` is the paper's.
+    phase : {"aligned", "paired"}, default="aligned"
+        ``"aligned"`` gives one cosine per frequency, at the best phase for the labels.
+        ``"paired"`` gives cosine and sine, so that the kernel is translation-invariant; on the
+        sphere's harmonics it takes those of :math:`\pm l_1` together.
     loss : {"squared", "epsilon_insensitive"}, default="squared"
         ``C * residual ** 2``, as in kernel ridge regression, or
         ``C * max(0, abs(residual) - epsilon)``, as in support vector regression.
     C : float, default=1.0
-        Inverse regularisation.
+        Inverse regularisation strength.
     epsilon : float, default=0.1
-        Residuals below cost nothing, with the second loss, in the targets' unit.
-    smoothing, weighting, learning_rate, dynamics, reweight, early_stopping, validation_fraction, \
-    n_iter_no_change, tol, warm_start, checkpoint, checkpoint_every, n_jobs
-        As in :class:`FourierFeatures`.
+        Residuals below it cost nothing with ``loss="epsilon_insensitive"``, in the unit of the
+        targets.
+    smoothing : float, "auto" or AutoSmoothing, default="auto"
+        Higher is smoother. Noise standard deviation, in units of the median distance between
+        samples. ``"auto"`` compares a few values by short games on the training data: 4-fold
+        cross-validation up to 1024 samples, above that one split of at most 2048.
+    solver : {"gradient", "reweight", "equilibrium"} or solver, default="gradient"
+        How the game is solved. ``"gradient"`` is the paper's online gradient ascent.
+        ``"reweight"`` then weights the frequencies found so that the margin is largest, and drops
+        those without weight. ``"equilibrium"``, for the sphere's harmonics, computes the
+        equilibrium directly. See :class:`notsorandom.GradientSolver` for step size, weights,
+        projection and number of rounds.
+    validation_fraction : float, default=0.1
+        Share of the samples held out with ``n_components="auto"``, the same of every class.
+    warm_start : bool, default=False
+        Continue the game of the last fit, which must have had ``warm_start=True`` too, the same
+        data, and the same parameters except for more components or rounds: 50 features and then
+        100 are the same as 100 at once. No effect with ``solver="equilibrium"``.
+    checkpoint : str, Path, Checkpoint or None, default=None
+        File that the state of the game is written to once a minute, so that a fit that was killed
+        can continue: the next ``fit`` with the same data and parameters continues from it and ends
+        with the same model; with others it raises an error that says what differs. The file is
+        removed when the fit is done. Concurrent fits need a file each.
+        ``Checkpoint(path, every=seconds)`` sets the interval.
+    n_jobs : int or None, default=None
+        Number of threads that share the samples; -1 is one per core. BLAS then uses one thread per
+        call, and the model is the same for any number of threads. None leaves threading to BLAS.
     random_state : int, RandomState instance or None, default=None
+        Seed of the search's starting points, and of random splits.
     verbose : int, default=0
+        If 1, show progress bars.
 
     Attributes
     ----------
-    features_ : FourierFeatures
-        The fitted transformer.
+    n_outputs_ : int
     coef_ : ndarray of shape (n_outputs, n_components)
+        Weights of the learned features.
     intercept_ : ndarray of shape (n_outputs,)
     duality_gap_ : float
-        As in :class:`FourierClassifier`.
-    n_outputs_ : int
-    frequencies_, phases_, kernel_, history_, status_, smoothing_, dual_, average_dual_, \
-    average_kernel_, validation_sizes_, validation_losses_, validation_scores_, n_samples_fit_, \
-    n_features_in_, feature_names_in_
-        As in :class:`FourierFeatures`.
+        Largest duality gap of the final models, relative to the objective. They are solved to 1e-3;
+        where that can't be reached, as with a huge `C`, a ``ConvergenceWarning`` says so.
+    features_ : FourierFeatures
+        The learned features as a fitted transformer.
+    kernel_ : LearnedKernel
+        The learned kernel, also as a callable for ``SVC(kernel=...)``.
+    frequencies_ : ndarray of shape (n_frequencies, n_features_in_)
+        In the order they were found. On the sphere's harmonics their indices, with one column
+        less; for zonal features the poles times the degrees.
+    phases_ : ndarray of shape (n_frequencies,)
+        Zero on the sphere.
+    average_kernel_ : LearnedKernel
+        The kernel player's average play, which the paper's theorem is about.
+    history_ : dict of str to ndarray
+        One value per round; see :class:`notsorandom.game.Round`.
+    status_ : {"complete", "stopped", "flat"}
+        How the game ended: with all features or rounds, stopped early or by a callback, or with a
+        potential that is zero everywhere.
+    smoothing_ : float
+    dual_, average_dual_ : ndarrays of shape (n_samples, n_tasks)
+        The last dual point and the average over the game: dual variables times labels, zero for
+        samples that were held out.
+    validation_sizes_, validation_losses_, validation_scores_ : ndarrays
+        With ``n_components="auto"``: numbers of features that were evaluated, with the validation
+        loss that decides (``1 - R^2``) and R^2.
+    n_samples_fit_ : int
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        If `X` has column names that are all strings.
 
     Examples
     --------
@@ -56,13 +120,13 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
     True
     """
 
-    _losses = RESIDUAL_LOSSES
+    _losses = REGRESSION_LOSSES
 
     def __init__(
         self,
         n_components: Any = 100,
         *,
-        n_rounds: Any = "auto",
+        max_components: int = 2000,
         space: Any = "euclidean",
         search: Any = "auto",
         phase: str = "aligned",
@@ -70,46 +134,30 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         C: float = 1.0,
         epsilon: float = 0.1,
         smoothing: Any = "auto",
-        weighting: str = "potential",
-        learning_rate: Any = "auto",
-        dynamics: str = "gradient",
-        reweight: bool = False,
-        early_stopping: bool = False,
+        solver: Any = "gradient",
         validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        tol: float = 1e-4,
         warm_start: bool = False,
         checkpoint: Any = None,
-        checkpoint_every: float = 60.0,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        super().__init__(
-            n_components,
-            n_rounds=n_rounds,
-            space=space,
-            search=search,
-            phase=phase,
-            loss=loss,
-            C=C,
-            epsilon=epsilon,
-            smoothing=smoothing,
-            weighting=weighting,
-            learning_rate=learning_rate,
-            dynamics=dynamics,
-            reweight=reweight,
-            early_stopping=early_stopping,
-            validation_fraction=validation_fraction,
-            n_iter_no_change=n_iter_no_change,
-            tol=tol,
-            warm_start=warm_start,
-            checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self.n_components = n_components
+        self.max_components = max_components
+        self.space = space
+        self.search = search
+        self.phase = phase
+        self.loss = loss
+        self.C = C
+        self.epsilon = epsilon
+        self.smoothing = smoothing
+        self.solver = solver
+        self.validation_fraction = validation_fraction
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     def predict(self, X: Any) -> Any:
         """Predict the targets.
@@ -121,13 +169,13 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Of the kind of `X`, and on its device, if `X` is an array by the array API standard.
+            For an array API array `X`, of its kind and on its device.
         """
         scores = self._scores(X)
-        return beside(scores[:, 0] if self._flat else scores, X)
+        return asarray_like(scores[:, 0] if self._flat else scores, X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Coefficient of determination, averaged over the outputs.
+        """Return the coefficient of determination, averaged over the outputs.
 
         Parameters
         ----------
@@ -139,5 +187,5 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         -------
         float
         """
-        truth, answers, weights = map(on_host, (y, self.predict(X), sample_weight))
-        return float(r2_score(truth, answers, sample_weight=weights))
+        truth, predicted, weights = map(to_host, (y, self.predict(X), sample_weight))
+        return float(r2_score(truth, predicted, sample_weight=weights))

@@ -1,4 +1,4 @@
-"""A learned or drawn kernel as a transformer."""
+"""A learned or random kernel as a transformer."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from notsorandom.estimators.samples import read_samples
+from notsorandom.estimators.validation import read_samples
 from notsorandom.kernel import LearnedKernel
 
 
 class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
-    """What an estimator needs to be a transformer once it has a kernel."""
+    """What an estimator with a `kernel_` needs to be a transformer."""
 
     kernel_: LearnedKernel
 
@@ -22,12 +22,12 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Or an array by the array API standard, such as a tensor, on any device.
+            Or an array API array, such as a tensor, on any device.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            Of the kind of such an array, and on its device.
+            For an array API array `X`, of its kind and on its device.
         """
         check_is_fitted(self)
         return self.kernel_.features(read_samples(self, X))

@@ -1,133 +1,181 @@
-"""Training data as the game takes them."""
+"""Validation: from what a user passes to `fit` to the training problem."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from notsorandom._utils.threads import Workers
-from notsorandom.data import Lazy, read_lazily, read_source
-from notsorandom.data.array_api import in_host_memory, is_device_array, on_host
+from notsorandom._utils.threads import ThreadPool
+from notsorandom.data.array_api import in_host_memory, is_device_array, to_host
 from notsorandom.data.rows import FLOATS, Array, Rows, dense
 from notsorandom.estimators.config import loss_of
-from notsorandom.estimators.samples import read_device_samples, read_lazy_samples
-from notsorandom.estimators.targets import (
-    check_classes,
-    check_finite,
-    check_labels,
-    check_outputs,
-    check_reals,
-)
-from notsorandom.estimators.weights import check_sample_weight, class_factors
-from notsorandom.game import Player
-from notsorandom.game.scoring import signs
+from notsorandom.game.dual import DualProblem, signs_from_codes
+from notsorandom.spaces.base import Space
 
-# So few samples are put into an order of their own and copies merged: what is learned from them
-# then depends on nothing but what they are, to the last digit.
-FEW_ROWS = 1024
-# They are compared by so many columns at a time.
-COLUMNS = 64
+# Up to this many samples are sorted and duplicates merged, so that the model depends on nothing but
+# the samples and their weights, to the last digit.
+DEDUPLICATED_ROWS = 1024
+# Columns compared at a time while sorting.
+SORT_COLUMNS = 64
 
 
 @dataclass(frozen=True)
-class Reading:
-    """Samples and targets, and which of the rows that were given they are.
+class TrainingData:
+    """The training problem, and which of the given rows it holds.
 
     Parameters
     ----------
-    rows : Rows
-    player : Player
-    places : ndarray of shape (n_given,), optional
-        Where each row that was given is among these; -1 if it is not. By default in its own place.
+    problem : DualProblem
+    positions : ndarray of shape (n_given,), optional
+        Position of each given row in the problem; -1 if it was left out. By default its own index.
     """
 
-    rows: Rows
-    player: Player
-    places: Array | None = None
-
-    @property
-    def pair(self) -> tuple[Rows, Player]:
-        """Samples and dual player."""
-        return self.rows, self.player
+    problem: DualProblem
+    positions: Array | None = None
 
     @property
     def n_given(self) -> int:
-        """How many rows were given."""
-        return len(self.rows) if self.places is None else len(self.places)
+        """Number of rows that were given."""
+        return len(self.problem.rows) if self.positions is None else len(self.positions)
 
-    def _moved(self, places: Array) -> Array:
-        """Where each row that was given is, once these samples are at new places."""
-        return places if self.places is None else np.append(places, -1)[self.places]
+    def _compose(self, positions: Array) -> Array:
+        """Positions of the given rows after the problem's rows moved to new positions."""
+        return positions if self.positions is None else np.append(positions, -1)[self.positions]
 
-    def take(self, kept: Array) -> Reading:
-        """Only those where the mask is true."""
-        moved = self._moved(np.where(kept, np.cumsum(kept) - 1, -1))
-        chosen = np.flatnonzero(kept)
-        return Reading(self.rows.only(chosen), self.player.take(chosen), moved)
+    def take(self, mask: Array) -> TrainingData:
+        """Return the training data of the rows where the mask is true."""
+        positions = self._compose(np.where(mask, np.cumsum(mask) - 1, -1))
+        return TrainingData(self.problem.subset(np.flatnonzero(mask)), positions)
 
-    def spread(self, column: Any) -> Array:
-        """Values of these samples for the rows that were given; zero for those left out."""
-        values = self.rows.fetch(column)
-        if self.places is None:
+    def to_given(self, column: Any) -> Array:
+        """Return a column of the problem for the rows that were given; zero for those left out."""
+        values = self.problem.rows.to_host(column)
+        if self.positions is None:
             return values
-        return np.concatenate([values, np.zeros_like(values[:1])])[self.places]
+        return np.concatenate([values, np.zeros_like(values[:1])])[self.positions]
 
-    def gathered(self, values: Array) -> Array:
-        """Values of the rows that were given for these samples."""
-        if self.places is None:
+    def from_given(self, values: Array) -> Array:
+        """Return values of the given rows for the rows of the problem."""
+        if self.positions is None:
             return values
-        present = np.flatnonzero(self.places >= 0)
-        result = np.empty((len(self.rows), *values.shape[1:]), dtype=values.dtype)
-        result[self.places[present]] = values[present]
+        present = np.flatnonzero(self.positions >= 0)
+        shape = (len(self.problem.rows), *values.shape[1:])
+        result = np.empty(shape, dtype=values.dtype)
+        result[self.positions[present]] = values[present]
         return result
 
-    def settled(self) -> Reading:
-        """The same, if they are few, in an order of their own and with copies merged."""
-        rows, player = self.pair
-        if len(rows) > FEW_ROWS:
+    def deduplicated(self) -> TrainingData:
+        """Return the data with few samples sorted and duplicates merged into weights."""
+        problem, rows = self.problem, self.problem.rows
+        if len(rows) > DEDUPLICATED_ROWS:
             return self
-        first, which = distinct(rows.array, player.targets)
-        counts = np.bincount(which, weights=player.multiplicities)[:, None].astype(rows.dtype)
+        first, which = sort_and_deduplicate(rows.array, problem.targets)
+        counts = np.bincount(which, weights=problem.counts)[:, None].astype(rows.dtype)
         weights = None if (counts == 1).all() else counts
-        return Reading(
-            replace(rows.take(first), weights=weights),
-            replace(player.take(first), weights=weights),
-            self._moved(which),
-        )
+        taken = problem.take(first)
+        merged = replace(taken, rows=replace(taken.rows, weights=weights))
+        return TrainingData(merged, self._compose(which))
 
 
-def read_data(
+def read_training_data(
     estimator: Any,
-    space: Any,
+    space: Space,
     X: Any,
     y: Any,
     sample_weight: Any = None,
     first: bool = True,
-    workers: Workers | None = None,
-) -> Reading:
-    """Check samples and targets; the first time, the estimator learns what targets there are.
+    pool: ThreadPool | None = None,
+) -> TrainingData:
+    """Validate samples, targets and weights, and return the training problem.
 
-    It keeps the weights, for when the training data are given once more.
+    With ``first=True`` the estimator stores what it learns of them: the classes, the number of
+    outputs and of columns, and the sample weights. Otherwise they must agree with that.
     """
     loss = loss_of(estimator)
-    of_classes = loss.one_sided
-    X, y, sample_weight, names = read_source(X, on_host(y), on_host(sample_weight))
-    X = read_lazily(X)
-    if not of_classes:
-        check_reals(y, estimator.loss)
-    target_checks = {"multi_output": not of_classes, "y_numeric": not of_classes}
-    if is_device_array(X) or isinstance(X, Lazy):
+    is_classification = loss.one_sided
+    X, y, sample_weight, names = coerce(X, to_host(y), to_host(sample_weight))
+    if not is_classification:
+        check_is_numeric(y, estimator.loss)
+    X, y = validate_samples_and_targets(estimator, X, y, names, first, is_classification)
+    if is_classification:
+        check_labels(y, type(estimator).__name__)
+    if first:
+        estimator.n_samples_fit_ = X.shape[0]
+        estimator._weights = check_sample_weight(sample_weight, X.shape[0], Rows(X).dtype)
+        estimator._weighted = sample_weight is not None
+    weights = estimator._weights
+    if weights is not None and len(weights) != X.shape[0]:
+        weights = None  # other samples than at fit
+    positions = None
+    if weights is not None and not (weights > 0).all():
+        kept = np.flatnonzero(weights > 0)
+        positions = np.where(weights > 0, np.cumsum(weights > 0) - 1, -1)
+        X, y, weights = Rows(X).subset(kept).array, y[kept], weights[kept]
+    rows = Rows(X, pool=pool)
+    if is_classification:
+        classes = np.unique(y)
+        if first:
+            estimator.classes_ = classes
+        check_classes(type(estimator).__name__, classes, estimator.classes_)
+        targets = rows.columns_only.map(
+            lambda _, part: signs_from_codes(
+                np.asarray(np.searchsorted(classes, part)), len(classes), rows.dtype
+            ),
+            y,
+        )
+        if estimator.class_weight is not None:
+            codes = np.searchsorted(classes, y)
+            factors = class_factors(estimator.class_weight, classes, codes, weights, rows.dtype)
+            weights = factors if weights is None else weights * factors
+    else:
+        with np.errstate(over="ignore"):
+            targets = y.astype(rows.dtype).reshape(len(y), -1)
+        check_finite_targets(targets)
+        if first:
+            estimator.n_outputs_, estimator._flat = targets.shape[1], y.ndim == 1
+        check_outputs(targets.shape[1], estimator.n_outputs_)
+    column = None if weights is None or (weights == 1).all() else weights[:, None]
+    rows = Rows(space.prepare(X), column, pool)
+    return TrainingData(DualProblem(loss, targets, rows), positions).deduplicated()
+
+
+# Samples.
+
+
+def coerce(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, list[str] | None]:
+    """Make samples that are not an array in memory readable by slices.
+
+    Returns samples, targets, weights, and the column names of a dataset.
+    """
+    if type(X) is np.ndarray or sparse.issparse(X):
+        return X, y, sample_weight, None
+    from notsorandom.data.coerce import read_lazily, read_source
+
+    X, y, sample_weight, names = read_source(X, y, sample_weight)
+    return read_lazily(X), y, sample_weight, names
+
+
+def is_lazy(X: Any) -> bool:
+    """Whether samples are read by slices."""
+    return hasattr(X, "prepared")
+
+
+def validate_samples_and_targets(
+    estimator: Any, X: Any, y: Any, names: list[str] | None, first: bool, is_classification: bool
+) -> tuple[Any, Array]:
+    """Validate `X` and `y` as scikit-learn does, wherever the samples are."""
+    target_checks = {"multi_output": not is_classification, "y_numeric": not is_classification}
+    if is_lazy(X) or is_device_array(X):
         y = validate_data(estimator, y=y, reset=first, **target_checks)
-        if isinstance(X, Lazy):
-            X = read_lazy_samples(estimator, X, first, names)
-        else:
-            X = read_device_samples(estimator, X, reset=first)
-            if in_host_memory(X):  # where NumPy reads it as it is, and finds what it always finds
-                X = on_host(X)
+        X = validate_samples(estimator, X, first, names)
+        if is_device_array(X) and in_host_memory(X):
+            X = to_host(X)  # without a copy; NumPy gives the same model as for NumPy input
         check_consistent_length(X, y)
     else:
         X, y = validate_data(
@@ -140,62 +188,71 @@ def read_data(
             reset=first,
             **target_checks,
         )
-    X = sparse.csr_array(X) if sparse.issparse(X) else X
-    y = np.asarray(y)
-    if of_classes:
-        check_labels(y, type(estimator).__name__)
-    if first:
-        estimator.n_samples_fit_ = X.shape[0]
-        estimator._weights = check_sample_weight(sample_weight, X.shape[0], Rows(X).dtype)
-        estimator._weighted = sample_weight is not None
-    weights = estimator._weights
-    if weights is not None and len(weights) != X.shape[0]:
-        weights = None  # other samples than at fit
-    places = None
-    if weights is not None and not (weights > 0).all():
-        kept = np.flatnonzero(weights > 0)
-        places = np.where(weights > 0, np.cumsum(weights > 0) - 1, -1)
-        X, y, weights = Rows(X).only(kept).array, y[kept], weights[kept]
-    rows = Rows(X, workers=workers)
-    dtype = rows.dtype
-    if of_classes:
-        classes = np.unique(y)
-        if first:
-            estimator.classes_ = classes
-        check_classes(type(estimator).__name__, classes, estimator.classes_)
-
-        def labels(_: Any, part: Any) -> Array:
-            return signs(np.searchsorted(classes, part), len(classes), dtype)
-
-        targets = rows.bare.map(labels, y)
-        if estimator.class_weight is not None:
-            codes = np.searchsorted(classes, y)
-            factors = class_factors(estimator.class_weight, classes, codes, weights, dtype)
-            weights = factors if weights is None else weights * factors
-    else:
-        with np.errstate(over="ignore"):
-            targets = y.astype(dtype).reshape(len(y), -1)
-        check_finite(targets)
-        if first:
-            estimator.n_outputs_, estimator._flat = targets.shape[1], y.ndim == 1
-        check_outputs(targets.shape[1], estimator.n_outputs_)
-    column = None if weights is None or (weights == 1).all() else weights[:, None]
-    rows = Rows(space.prepare(X), column, workers)
-    return Reading(rows, Player(loss, targets, column, rows), places).settled()
+    return sparse.csr_array(X) if sparse.issparse(X) else X, np.asarray(y)
 
 
-def distinct(X: Any, targets: Array) -> tuple[Array, Array]:
-    """Which samples stand for all, sorted by what they are, and which of those each one is.
+def read_samples(estimator: Any, X: Any, reset: bool = False, dtype: Any = FLOATS) -> Any:
+    """Validate samples without targets, as `transform` and `predict` take them.
 
-    They are sorted by their first column, then by the second, and so on, whatever their scale and
-    sparse or not; a few columns mostly settle it.
+    Parameters
+    ----------
+    estimator : estimator
+    X : array-like, sparse matrix, array API array, or array that is read by slices
+    reset : bool, default=False
+        Whether the estimator is fitted to them and stores the number of columns.
+    dtype : data-type or list of them
+        Types that samples in memory are converted to.
     """
-    X = X if sparse.issparse(X) else dense(X)  # few
+    if type(X) is not np.ndarray and not is_device_array(X):
+        from notsorandom.data.coerce import read_lazily
+
+        X = read_lazily(X)
+    if is_lazy(X) or is_device_array(X):
+        return validate_samples(estimator, X, reset)
+    return validate_data(estimator, X, accept_sparse="csr", dtype=dtype, reset=reset)
+
+
+def validate_samples(estimator: Any, X: Any, reset: bool, names: list[str] | None = None) -> Any:
+    """Validate samples on a device, or that are read by slices."""
+    min_samples = 2 if reset else 1
+    if is_lazy(X):
+        from notsorandom.data.lazy import check_blocks
+
+        X = check_blocks(X, min_samples, estimator=estimator)
+        if reset:
+            estimator.__dict__.pop("feature_names_in_", None)
+            if names is not None:
+                estimator.feature_names_in_ = np.array(names, dtype=object)
+    else:
+        from notsorandom.estimators.device_validation import validate_device_samples
+
+        X = validate_device_samples(X, type(estimator).__name__, min_samples)
+    if reset:
+        estimator.n_features_in_ = int(X.shape[1])
+    elif X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    return X
+
+
+def sort_and_deduplicate(X: Any, targets: Array) -> tuple[Array, Array]:
+    """Sort distinct samples by their columns and targets.
+
+    Returns
+    -------
+    first : ndarray of shape (n_distinct,)
+        Index of one sample of each value, in sorted order.
+    which : ndarray of shape (n_samples,)
+        Position of each sample's value in `first`.
+    """
+    X = X if sparse.issparse(X) else dense(X)
     if sparse.issparse(X):
-        X = X.tocsc()[:, np.unique(X.indices)]  # the others have no entries
+        X = X.tocsc()[:, np.unique(X.indices)]  # columns without entries don't matter
     which = np.zeros(X.shape[0], dtype=int)
-    for start in range(0, X.shape[1], COLUMNS):
-        columns = dense(X[:, start : start + COLUMNS])
+    for start in range(0, X.shape[1], SORT_COLUMNS):  # a few columns mostly suffice
+        columns = dense(X[:, start : start + SORT_COLUMNS])
         _, which = unique_rows(np.column_stack([which, columns]))
         if which.max() == len(which) - 1:
             break
@@ -203,6 +260,146 @@ def distinct(X: Any, targets: Array) -> tuple[Array, Array]:
 
 
 def unique_rows(values: Array) -> tuple[Array, Array]:
-    """Indices of the distinct rows, sorted, and which of those each row is."""
+    """Return the indices of the distinct rows, sorted, and the position of each row in them."""
     _, first, which = np.unique(values, axis=0, return_index=True, return_inverse=True)
     return first, which.ravel()
+
+
+# Targets.
+
+
+def check_classes(name: str, classes: Array, known: Array) -> None:
+    """Raise ValueError unless there are at least two classes, and exactly those known."""
+    if len(known) < 2:
+        raise ValueError(
+            f"y has only one class, {known.tolist()[0]!r}, but {name} needs samples of at least "
+            "two classes."
+        )
+    if not np.array_equal(classes, known):
+        raise ValueError(
+            f"y has the classes {shortened(classes)}, but this {name} was fitted with the classes "
+            f"{shortened(known)}: give samples of exactly these."
+        )
+
+
+def shortened(classes: Array) -> str:
+    """Return the first few classes as text."""
+    names = [repr(name) for name in classes.tolist()]
+    return ", ".join(names[:10]) + (f", ... ({len(names)} in all)" if len(names) > 10 else "")
+
+
+def check_labels(y: Array, name: str) -> None:
+    """Raise ValueError if targets can't be class labels."""
+    try:
+        check_classification_targets(y)
+    except ValueError as error:
+        raise ValueError(
+            f"y doesn't hold class labels, which {name} needs with this loss ({error}): for "
+            "numbers use FourierRegressor, or loss='squared' or 'epsilon_insensitive'."
+        ) from error
+
+
+def check_is_numeric(y: Any, loss: str) -> None:
+    """Raise ValueError if targets are text or dates."""
+    values = np.asarray(y)
+    texts = [value for value in values.ravel().tolist() if isinstance(value, str)]
+    if values.dtype.kind in "mM" or (values.dtype.kind in "OUS" and texts):
+        what = f"text, such as {texts[0]!r}," if texts else "dates"
+        raise ValueError(
+            f"y has {what} but loss={loss!r} needs numbers: for classes use FourierClassifier, or "
+            "loss='hinge' or 'squared_hinge'."
+        )
+
+
+def check_finite_targets(targets: Array) -> None:
+    """Raise ValueError if a target is not finite in its floating point type."""
+    invalid = np.argwhere(~np.isfinite(targets))
+    if len(invalid):
+        raise ValueError(
+            f"y has {targets[tuple(invalid[0])]} at sample {invalid[0][0]}, as {targets.dtype}: "
+            "give finite numbers, and X in float64 if they are very large."
+        )
+
+
+def check_outputs(n_outputs: int, known: int) -> None:
+    """Raise ValueError unless there are as many outputs as at fit."""
+    if n_outputs != known:
+        raise ValueError(f"y has {n_outputs} columns, but had {known} at fit: give as many.")
+
+
+# Weights.
+
+
+def check_sample_weight(sample_weight: Any, n_samples: int, dtype: Any) -> Array | None:
+    """Return the sample weights as an array, or None; raise ValueError if they are invalid."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight)
+    if weights.dtype.kind == "O":
+        weights = np.array(weights.tolist())
+    if weights.dtype.kind not in "biuf":
+        raise ValueError(
+            f"sample_weight has values of type {weights.dtype}, such as "
+            f"{weights.ravel()[:1].tolist()}: it must be numbers, one per sample."
+        )
+    weights = weights.astype(np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n_samples, weights)
+    if weights.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}, but X has {n_samples} samples: it must have "
+            f"shape ({n_samples},), one weight per sample."
+        )
+    invalid = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(invalid):
+        raise ValueError(
+            f"sample_weight has {weights[invalid[0]]} at sample {invalid[0]}, but weights must be "
+            "finite and non-negative: weight 2 counts the sample twice, weight 0 leaves it out."
+        )
+    if not weights.any():
+        raise ValueError(
+            "sample_weight is zero for all samples: at least one must have a positive weight."
+        )
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = weights.astype(dtype)
+    if not np.isfinite(rounded).all() or ((weights > 0) & (rounded == 0)).any():
+        raise ValueError(
+            f"sample_weight ranges from {weights[weights > 0].min()} to {weights.max()}, which "
+            f"{np.dtype(dtype)} can't hold: scale the weights, or give X in float64."
+        )
+    return rounded
+
+
+def class_factors(
+    class_weight: Any, classes: Array, codes: Array, weights: Array | None, dtype: Any
+) -> Array:
+    """Return the factor of each sample's weight by its class.
+
+    Parameters
+    ----------
+    class_weight : "balanced" or dict of class to number
+        ``"balanced"`` gives all classes the same total weight.
+    classes, codes : ndarrays
+        The classes, and the index of each sample's class.
+    weights : ndarray of shape (n_samples,), optional
+        Sample weights.
+    dtype : data-type
+    """
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        totals = np.bincount(codes, weights=weights, minlength=len(classes))
+        return (totals.sum() / (len(classes) * totals))[codes].astype(dtype)
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(
+            f"class_weight={class_weight!r} is not allowed: it must be None, 'balanced' or a dict "
+            "of class to weight."
+        )
+    known = classes.tolist()
+    for name, weight in class_weight.items():
+        is_number = isinstance(weight, (int, float, np.number)) and not isinstance(weight, bool)
+        if name not in known or not is_number or not (0 < weight < np.inf):
+            raise ValueError(
+                f"class_weight has {name!r}: {weight!r}, but its keys must be classes of y, "
+                f"{known[:10]!r}, and its values positive; classes left out have weight 1."
+            )
+    factors = np.array([class_weight.get(name, 1.0) for name in known], dtype=dtype)
+    return factors[codes]

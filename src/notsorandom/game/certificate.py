@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from notsorandom.data.rows import Array
-from notsorandom.game.dual import Player
+from notsorandom.game.dual import DualProblem
 from notsorandom.spaces import Supremum
 
 # A bound on a probability that isn't below one says nothing.
@@ -30,7 +29,7 @@ class Certificate:
     ----------
     upper : float
         Primal value of the SVM on the learned kernel: the value is not above it.
-    upper_from : float
+    upper_dual : float
         Its dual value: how well the SVM itself is solved.
     lower : float
         The value is not below it, if `certified`.
@@ -58,7 +57,7 @@ class Certificate:
     """
 
     upper: float
-    upper_from: float
+    upper_dual: float
     lower: float
     source: str
     certified: bool
@@ -100,7 +99,7 @@ class Certificate:
         samples = "unknown" if math.isnan(self.sample_size) else f"{self.sample_size:.3g}"
         lines = [
             f"Certificate ({kind})",
-            f"  upper bound       {self.upper:.6g}  (the model; its dual {self.upper_from:.6g})",
+            f"  upper bound       {self.upper:.6g}  (the model; its dual {self.upper_dual:.6g})",
             f"  lower bound       {self.lower:.6g}  ({kind}, by {self.source})",
             f"  gap               {self.gap:.3g}  ({self.relative_gap:.2%} of the upper bound)",
             f"  margin            {self.margin:.4g}  "
@@ -115,14 +114,8 @@ class Certificate:
         return "\n".join(lines)
 
 
-def feasible(duals: Sequence[tuple[str, Array]], player: Player) -> Any:
-    """Yield each named dual point, moved onto the feasible set if it isn't quite in it."""
-    for name, dual in duals:
-        yield name, player.project(dual.astype(np.float64))
-
-
 def lower_bound(
-    player: Player, candidates: Sequence[tuple[str, Array, Supremum]]
+    problem: DualProblem, candidates: Sequence[tuple[str, Array, Supremum]]
 ) -> tuple[float, str, bool]:
     """Return the best lower bound of some dual points, whose it is, and whether it is certified.
 
@@ -131,7 +124,9 @@ def lower_bound(
     bounds = [
         (
             supremum.certified,
-            player.best_multiple(dual, supremum.bound if supremum.certified else supremum.reached),
+            problem.stats(dual).best_scaled_objective(
+                supremum.bound if supremum.certified else supremum.reached
+            ),
             name,
         )
         for name, dual, supremum in candidates
@@ -140,7 +135,7 @@ def lower_bound(
     return value, name, certified
 
 
-def regret_bound(player: Player, bound: float, plays: Array, steps: Array) -> float:
+def regret_bound(problem: DualProblem, bound: float, plays: Array, steps: Array) -> float:
     r"""Largest average regret of projected gradient ascent, for the steps that were taken.
 
     With steps :math:`\eta_t` a play, rounds of :math:`p_t` plays, gradients of at most `G` over
@@ -154,15 +149,15 @@ def regret_bound(player: Player, bound: float, plays: Array, steps: Array) -> fl
 
     Parameters
     ----------
-    player : Player
+    problem : DualProblem
     bound : float
         The largest value of a kernel.
     plays, steps : ndarrays of shape (n_rounds,)
     """
     if not math.isfinite(bound):
         return math.inf
-    diameter, gradient = player.steepest(bound)
-    slower = np.maximum(np.diff(1 / steps, prepend=0.0) - player.loss.curvature * plays, 0).sum()
+    diameter, gradient = problem.diameter_and_gradient(bound)
+    slower = np.maximum(np.diff(1 / steps, prepend=0.0) - problem.loss.curvature * plays, 0).sum()
     total = diameter**2 * float(slower) + gradient**2 * float(steps @ plays**2)
     return 0.5 * total / float(plays.sum())
 

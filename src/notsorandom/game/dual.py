@@ -1,4 +1,4 @@
-"""The dual player: a loss with the targets it is played for."""
+"""The training problem, and the dual variables that are played in it."""
 
 from __future__ import annotations
 
@@ -12,82 +12,92 @@ import numpy as np
 
 from notsorandom.data.rows import Array, Rows
 from notsorandom.game.losses import Loss
-from notsorandom.game.projection import nearest, seats
-from notsorandom.spaces.landscape import sums_of_block
+from notsorandom.game.projection import nearest
+from notsorandom.spaces.landscape import measure_stats
+
+
+def signs_from_codes(codes: Array, n_classes: int, dtype: Any) -> Array:
+    """One-versus-rest labels of +1 and -1: one column for two classes, else one per class."""
+    tasks = np.arange(1, 2) if n_classes == 2 else np.arange(n_classes)
+    return np.where(codes[:, None] == tasks, 1, -1).astype(dtype)
+
+
+def codes_from_scores(scores: Array) -> Array:
+    """Class codes from decision values: the sign of one column, the largest of several."""
+    return (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
 
 
 @dataclass(frozen=True)
-class Standing:
-    """What dual variables add up to.
+class DualStats:
+    """Sums over the dual variables of one point.
 
     Parameters
     ----------
-    gain : float
-        The linear part of the objective.
-    cost : float
-        The quadratic part that is not the kernel's, twice.
-    highest : float
-        The largest of them all.
-    at_zero, at_upper : float
-        Shares at 0, and at the far ends of their boxes.
+    linear : float
+        The linear part of the dual objective.
+    quadratic : float
+        Twice the quadratic part that comes from the loss, not from the kernel.
+    largest : float
+        The largest absolute value.
+    share_at_zero, share_at_upper : float
+        Shares of the variables that are 0, and at the far ends of their boxes.
     upper : float
-        The far end.
-    sums : list
-        What :func:`notsorandom.spaces.landscape.sums_of_block` says of each block's measure.
+        The far end of the boxes.
+    block_stats : list
+        :func:`notsorandom.spaces.landscape.measure_stats` of each block's measure.
     """
 
-    gain: float
-    cost: float
-    highest: float
-    at_zero: float
-    at_upper: float
+    linear: float
+    quadratic: float
+    largest: float
+    share_at_zero: float
+    share_at_upper: float
     upper: float
-    sums: list[Any]
+    block_stats: list[Any]
 
     def objective(self, potential: float) -> float:
-        """The dual objective where the measure's potential under the kernel is `potential`."""
-        return self.gain - 0.5 * potential - 0.5 * self.cost
+        """Dual objective, given the potential of the measure under the kernel."""
+        return self.linear - 0.5 * potential - 0.5 * self.quadratic
 
-    def best_multiple(self, potential: float) -> float:
-        r"""Largest objective of a multiple of the dual point that stays in the box.
+    def best_scaled_objective(self, potential: float) -> float:
+        r"""Largest dual objective over the multiples of the point that stay in the box.
 
-        :math:`s g - \tfrac{s^2}{2} (v + c |a|^2)` is largest at a quotient; `v` is the largest
-        `potential` of any frequency.
+        With `v` the largest `potential` of any frequency,
+        :math:`s g - \tfrac{s^2}{2} (v + c |a|^2)` is maximised over the factor `s`.
         """
-        square = potential + self.cost
-        most = self.upper / self.highest if self.highest > 0 else 0.0
-        multiple = min(max(self.gain, 0.0) / square if square > 0 else most, most)
-        if not math.isfinite(multiple):
+        square = potential + self.quadratic
+        largest_factor = self.upper / self.largest if self.largest > 0 else 0.0
+        factor = max(self.linear, 0.0) / square if square > 0 else largest_factor
+        factor = min(factor, largest_factor)
+        if not math.isfinite(factor):
             return math.inf
-        return multiple * self.gain - 0.5 * multiple**2 * square
+        return factor * self.linear - 0.5 * factor**2 * square
 
 
 @dataclass(frozen=True, eq=False)
-class Player:
-    r"""What the dual player may play on some samples, and what it is paid.
+class DualProblem:
+    r"""Samples, targets, weights and loss: all that is learned from.
 
-    Its dual variables are signed, and those of a sample with a weight stand for as many samples:
-    the measure, whose Fourier transform is the potential, is the dual times the weights.
+    Dual variables are signed, so the *measure*, whose Fourier transform is the potential, is the
+    dual times the sample weights.
 
     Parameters
     ----------
     loss : Loss
     targets : column of shape (n_samples, n_tasks)
-        Labels of +1 and -1 for losses of the margin.
-    weights : column of shape (n_samples, 1), optional
-        Positive; all one if not given.
-    rows : Rows, optional
-        Where targets and weights live, and the dual variables with them; by default in memory.
+        Labels of +1 and -1 for classification losses, real numbers for regression losses.
+    rows : Rows
+        The samples and their weights. Targets and dual variables are columns of these rows.
     """
 
     loss: Loss
     targets: Any
-    weights: Any = None
-    rows: Rows = None  # type: ignore[assignment]
+    rows: Rows
 
-    def __post_init__(self) -> None:
-        rows = seats(self.targets) if self.rows is None else self.rows.bare
-        object.__setattr__(self, "rows", replace(rows, weights=self.weights))
+    @classmethod
+    def from_arrays(cls, loss: Loss, targets: Array, weights: Array | None = None) -> DualProblem:
+        """Return the problem of targets in memory, without samples."""
+        return cls(loss, targets, Rows.without_features(len(targets), targets.dtype, weights))
 
     @property
     def n_tasks(self) -> int:
@@ -96,189 +106,198 @@ class Player:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of the targets and of all dual variables."""
+        """Floating point type of the targets and the dual variables."""
         dtype: np.dtype[Any] = self.targets.dtype
         return dtype
 
-    @cached_property
-    def box(self) -> tuple[Array, Array]:
-        """Least and largest dual variables, of targets in memory."""
-        return self.loss.box(self.targets)
+    @property
+    def weights(self) -> Any:
+        """Sample weights, a column of shape (n_samples, 1), or None."""
+        return self.rows.weights
 
     @property
     def total_weight(self) -> float:
-        """Samples, each as often as its weight says."""
-        return self.rows.total_weight
+        """Sum of the sample weights."""
+        return self._columns.total_weight
 
     @property
-    def multiplicities(self) -> Array:
-        """The weights, of shape (n_samples,), all one if none were given."""
+    def counts(self) -> Array:
+        """The sample weights in memory, of shape (n_samples,); ones if there are none."""
         if self.weights is None:
             return np.ones(len(self.rows))
-        return self.rows.fetch(self.weights)[:, 0]
+        return self.rows.to_host(self.weights)[:, 0]
 
-    def task(self, number: int) -> Player:
-        """The player of one task alone."""
+    @property
+    def _columns(self) -> Rows:
+        return self.rows.columns_only
+
+    @cached_property
+    def box(self) -> tuple[Array, Array]:
+        """Least and largest dual variables, for targets in memory."""
+        return self.loss.box(self.targets)
+
+    # Parts of the problem.
+
+    def task(self, number: int) -> DualProblem:
+        """Return the problem of one task."""
         return replace(self, targets=self.targets[:, [number]])
 
-    def take(self, indices: Array) -> Player:
-        """The player on some of the samples, in memory."""
-        rows = self.rows.take(indices)
-        return Player(self.loss, self.rows.fetch(self.targets, indices), rows.weights, rows)
+    def take(self, indices: Array) -> DualProblem:
+        """Return the problem of some of the samples, in memory."""
+        targets = self.rows.to_host(self.targets, indices)
+        return replace(self, targets=targets, rows=self.rows.take(indices))
 
-    def astype(self, dtype: Any) -> Player:
-        """The same in another floating point type, of targets in memory."""
+    def subset(self, indices: Array) -> DualProblem:
+        """Return the problem of many of the samples; samples on disk stay there."""
+        targets = self.rows.to_host(self.targets, indices)
+        return replace(self, targets=targets, rows=self.rows.subset(indices))
+
+    def astype(self, dtype: Any) -> DualProblem:
+        """Return the problem in another floating point type, without the samples."""
         weights = None if self.weights is None else self.weights.astype(dtype)
-        return Player(self.loss, self.targets.astype(dtype), weights)
+        return DualProblem.from_arrays(self.loss, self.targets.astype(dtype), weights)
 
-    def weighted(self, values: Any) -> Any:
-        """Values of samples, each as often as its weight says."""
+    # Dual variables.
+
+    def measure(self, dual: Any) -> Any:
+        """Return the signed measure: dual variables times sample weights."""
         if self.weights is None:
-            return values
-        return self.rows.map(lambda _, a, w: a * w, values, self.weights)
-
-    measure = weighted
-
-    def _add(self, function: Callable[..., tuple[Any, ...]], *columns: Any) -> tuple[Array, ...]:
-        """Sums of ``function(targets, weights, *column_blocks)``, in float64."""
-        return self.rows.add(
-            with_weights(function, self.weights),
-            self.targets,
-            *columns,
-            *self.rows.weighing,
-            dtype=np.float64,
-        )
-
-    def project(self, dual: Any, how: Callable[..., Any] = nearest) -> Any:
-        """The nearest dual point that may be played."""
-        return how(self.rows, dual, self.loss.box, self.targets)
-
-    def first(self, how: Callable[..., Any] = nearest) -> Any:
-        """Where the player starts."""
-        start = self.dtype.type(self.loss.start)
-        return self.project(self.rows.map(lambda _, t: start * t, self.targets), how)
-
-    def following(
-        self, dual: Any, response: Any, step: float, how: Callable[..., Any] = nearest
-    ) -> Any:
-        """Where the player goes once a kernel has answered its measure with `response`."""
-        loss, stride = self.loss, self.dtype.type(step)
-        dual = self.rows.map(
-            lambda _, t, a, r: a + stride * loss.slope(t, a, r), self.targets, dual, response
-        )
-        dual = self.project(dual, how)
-        if math.isfinite(loss.upper):
             return dual
-        # A cone's part inside a ball: scaled down.
-        (squares,) = self._add(
-            lambda t, w, a: ((w * np.square(a, dtype=np.float64)).sum(axis=0),), dual
-        )
-        radius = max(self.radius, np.finfo(np.float64).tiny)
-        factors = np.minimum(1, radius / np.maximum(np.sqrt(squares), radius)).astype(self.dtype)
-        return dual if np.all(factors == 1) else self.rows.map(lambda _, a: a * factors, dual)
+        return self._columns.map(lambda _, a, w: a * w, dual, self.weights)
 
-    def gradient(self, dual: Any, response: Any) -> Any:
-        """Slope of the objective in each dual variable, over its weight.
+    def project(self, dual: Any, projection: Callable[..., Any] = nearest) -> Any:
+        """Return the nearest feasible dual point."""
+        return projection(self._columns, dual, self.loss.box, self.targets)
+
+    def first_dual(self, projection: Callable[..., Any] = nearest) -> Any:
+        """Return the dual point that the game starts from."""
+        start = self.dtype.type(self.loss.start)
+        return self.project(self._columns.map(lambda _, t: start * t, self.targets), projection)
+
+    def step(
+        self, dual: Any, response: Any, size: float, projection: Callable[..., Any] = nearest
+    ) -> Any:
+        """Take one projected gradient step on the dual objective.
 
         Parameters
         ----------
         dual : column of shape (n_samples, n_tasks)
         response : column of shape (n_samples, n_tasks)
             The kernel's Gram matrix times the measure.
+        size : float
+        projection : callable
         """
-        loss = self.loss
-        return self.rows.map(lambda _, t, a, r: loss.slope(t, a, r), self.targets, dual, response)
+        loss, factor = self.loss, self.dtype.type(size)
+        dual = self._columns.map(
+            lambda _, t, a, r: a + factor * loss.slope(t, a, r), self.targets, dual, response
+        )
+        dual = self.project(dual, projection)
+        if math.isfinite(loss.upper):
+            return dual
+        # The feasible set is a cone here: scale back into the ball that holds the maximiser.
+        (squares,) = self._sum(
+            lambda t, w, a: ((w * np.square(a, dtype=np.float64)).sum(axis=0),), dual
+        )
+        radius = max(self.radius, np.finfo(np.float64).tiny)
+        factors = np.minimum(1, radius / np.maximum(np.sqrt(squares), radius)).astype(self.dtype)
+        return dual if np.all(factors == 1) else self._columns.map(lambda _, a: a * factors, dual)
 
-    def standing(self, dual: Any) -> Standing:
-        """What dual variables add up to, in one sweep."""
+    def stats(self, dual: Any) -> DualStats:
+        """Compute the sums over the dual variables, in one pass."""
         loss = self.loss
 
-        def parts(t: Array, w: Any, a: Array) -> tuple[Array, float, Any]:
-            paid = t * a
+        def block_sums(t: Array, w: Any, a: Array) -> tuple[Array, float, Any]:
+            linear = t * a
             if loss.epsilon:
-                paid = paid - loss.epsilon * np.abs(a)
+                linear = linear - loss.epsilon * np.abs(a)
             at_zero, at_upper = (
                 (w * which).mean(axis=1).sum(dtype=np.float64)
                 for which in (a == 0, np.abs(a) >= loss.upper)
             )
             squares = (w * np.square(a, dtype=np.float64)).sum() if loss.curvature else 0.0
-            sums = np.array([(w * paid).sum(dtype=np.float64), squares, at_zero, at_upper])
-            return sums, float(np.abs(a).max(initial=0.0)), sums_of_block(w * a)
+            sums = np.array([(w * linear).sum(dtype=np.float64), squares, at_zero, at_upper])
+            return sums, float(np.abs(a).max(initial=0.0)), measure_stats(w * a)
 
-        blocks = self.rows.each(
-            with_weights(parts, self.weights), self.targets, dual, *self.rows.weighing
+        blocks = self._columns.map_blocks(
+            with_weights(block_sums, self.weights), self.targets, dual, *self.rows.weight_columns
         )
-        sums, highest, of_measure = zip(*blocks, strict=True)
-        gain, squares, at_zero, at_upper = np.sum(sums, axis=0)
-        return Standing(
-            gain=float(gain),
-            cost=float(loss.curvature * squares),
-            highest=max(highest),
-            at_zero=float(at_zero / self.total_weight),
-            at_upper=float(at_upper / self.total_weight),
+        sums, largest, block_stats = zip(*blocks, strict=True)
+        linear, squares, at_zero, at_upper = np.sum(sums, axis=0)
+        return DualStats(
+            linear=float(linear),
+            quadratic=float(loss.curvature * squares),
+            largest=max(largest),
+            share_at_zero=float(at_zero / self.total_weight),
+            share_at_upper=float(at_upper / self.total_weight),
             upper=loss.upper,
-            sums=list(of_measure),
+            block_stats=list(block_stats),
         )
 
-    def objective(self, dual: Any, potential: float) -> float:
-        """The dual objective where the measure's potential under the kernel is `potential`."""
-        return self.standing(dual).objective(potential)
-
-    def best_multiple(self, dual: Any, potential: float) -> float:
-        """See :meth:`Standing.best_multiple`, of a feasible dual point."""
-        return self.standing(dual).best_multiple(potential)
-
-    def loss_of(self, scores: Any) -> float:
-        """The loss, summed over the samples, in float64."""
+    def total_loss(self, scores: Any) -> float:
+        """Sum of the loss over the samples, in float64."""
         loss = self.loss
 
-        def values(t: Array, w: Any, scores: Array) -> tuple[Array]:
+        def block_loss(t: Array, w: Any, scores: Array) -> tuple[Array]:
             residuals = (t - scores).astype(np.float64)
             return ((w * loss.values(residuals, *loss.box(t))).sum(),)
 
-        (total,) = self._add(values, scores)
+        (total,) = self._sum(block_loss, scores)
         return float(total)
+
+    def _sum(self, function: Callable[..., tuple[Any, ...]], *columns: Any) -> tuple[Array, ...]:
+        """Sum ``function(targets, weights, *column_blocks)`` over the blocks, in float64."""
+        return self._columns.sum_blocks(
+            with_weights(function, self.weights),
+            self.targets,
+            *columns,
+            *self.rows.weight_columns,
+            dtype=np.float64,
+        )
+
+    # Bounds that the step sizes and regret bounds of the theory need.
 
     @property
     def radius(self) -> float:
-        r"""A ball around zero that holds every maximiser of a task, of any kernel.
+        r"""Radius of a ball around zero that holds the maximiser of a task, for any kernel.
 
-        The box has :math:`u \sqrt n`. Without one, the objective of a maximiser is not below that
+        A box gives :math:`u \sqrt n`. Without a box the objective of a maximiser is at least that
         of 0, so :math:`\tfrac c2 |a|^2 \le t^T a \le |t| |a|`.
         """
         if math.isfinite(self.loss.upper):
             return self.loss.upper * math.sqrt(self.total_weight)
-        return 2 / self.loss.curvature * self.reach
+        return 2 / self.loss.curvature * self.target_norm
 
     @cached_property
-    def reach(self) -> float:
+    def target_norm(self) -> float:
         """The largest norm of a task's targets."""
         if self.loss.one_sided:
             return math.sqrt(self.total_weight)
-        (squares,) = self._add(lambda t, w: ((w * np.square(t, dtype=np.float64)).sum(axis=0),))
+        (squares,) = self._sum(lambda t, w: ((w * np.square(t, dtype=np.float64)).sum(axis=0),))
         return math.sqrt(float(squares.max()))
 
-    def theory_rate(self, round_: int, bound: float) -> float:
-        r"""Step size of the regret bound, times the samples (the unit of ``learning_rate``).
+    def theory_rate(self, round_: int, kernel_bound: float) -> float:
+        r"""Step size of the regret bound, times the total weight (the unit of `learning_rate`).
 
-        Online gradient ascent over a set of diameter `D` with gradients of at most `G` has its
-        regret bound of :math:`\tfrac32 G D \sqrt T` at :math:`\eta_t = D / (G \sqrt t)`; with a
-        dual of strong concavity `c`, the bound is logarithmic at :math:`\eta_t = 1 / (c t)`.
+        Online gradient ascent over a set of diameter `D` with gradients of at most `G` has
+        regret :math:`\tfrac32 G D \sqrt T` at :math:`\eta_t = D / (G \sqrt t)`; if the dual is
+        strongly concave with constant `c`, it is logarithmic at :math:`\eta_t = 1 / (c t)`.
         """
         if self.loss.curvature:
             return self.total_weight / (self.loss.curvature * round_)
-        diameter, gradient = self.steepest(bound, n_tasks=1)
+        diameter, gradient = self.diameter_and_gradient(kernel_bound, n_tasks=1)
         return self.total_weight * diameter / (gradient * math.sqrt(round_))
 
-    def steepest(self, bound: float, n_tasks: int | None = None) -> tuple[float, float]:
-        r"""Diameter `D` of the dual's set, and a bound `G` on its gradients.
+    def diameter_and_gradient(
+        self, kernel_bound: float, n_tasks: int | None = None
+    ) -> tuple[float, float]:
+        r"""Diameter of the feasible set, and a bound on the norm of the dual gradient.
 
-        A measure within the radius `r` has a mass of at most :math:`r \sqrt n`, which a kernel of
-        at most `bound` answers with that times `bound`.
+        A measure within the radius `r` has mass at most :math:`r \sqrt n`. A kernel of at most
+        `kernel_bound` multiplies it by no more than that.
         """
         n_tasks, radius = n_tasks or self.n_tasks, self.radius
-        response = bound * radius * self.total_weight  # of all samples, each at most r sqrt n
-        gradient = self.reach + response + self.loss.curvature * radius
+        response = kernel_bound * radius * self.total_weight
+        gradient = self.target_norm + response + self.loss.curvature * radius
         gradient += self.loss.epsilon * math.sqrt(self.total_weight)
         diameter = radius
         if not math.isfinite(self.loss.upper):
@@ -287,9 +306,49 @@ class Player:
             diameter = 2 * radius
         return diameter * math.sqrt(n_tasks), gradient * math.sqrt(n_tasks)
 
+    # How good predictions are.
+
+    @property
+    def n_strata(self) -> int:
+        """Number of classes; 1 for regression."""
+        return max(2, self.n_tasks) if self.loss.one_sided else 1
+
+    def strata(self) -> Array:
+        """Class code of each sample; zero for regression."""
+        if self.loss.one_sided:
+            return codes_from_scores(self.targets)
+        return np.zeros(len(self.targets), dtype=int)
+
+    def errors(self, scores: Array) -> Array:
+        """Error of each sample: whether the class is wrong, or the squared residual."""
+        if self.loss.one_sided:
+            return codes_from_scores(scores) != codes_from_scores(self.targets)
+        return np.square(scores - self.targets, dtype=np.float64).sum(axis=1)
+
+    def score(self, scores: Array) -> float:
+        """Accuracy, or R^2 over all outputs together."""
+        error = np.average(self.errors(scores), weights=self.counts)
+        if self.loss.one_sided:
+            return float(1 - error)
+        targets, counts = self.targets.astype(np.float64), self.counts
+        mean = np.average(targets, axis=0, weights=counts)
+        variance = np.average(np.square(targets - mean).sum(axis=1), weights=counts)
+        return float(1 - error / variance) if variance > 0 else float(error == 0)
+
+    def validation_loss(self, scores: Array) -> float:
+        """Squared distance of scores from targets; finer than accuracy.
+
+        Scores of classes are clipped to [-1, 1], and the loss is at most 1. For regression it is
+        1 - R^2.
+        """
+        if not self.loss.one_sided:
+            return 1 - self.score(scores)
+        distance = np.square(np.clip(scores, -1, 1) - self.targets, dtype=np.float64) / 4
+        return float(np.average(distance.mean(axis=1), weights=self.counts))
+
 
 def with_weights(function: Callable[..., Any], weights: Any) -> Callable[..., Any]:
-    """The function of a block of rows that gets the samples' weights, or one, second."""
+    """Return a function of a block that is given the sample weights, or 1, as second argument."""
     if weights is None:
         return lambda _, t, *parts: function(t, 1, *parts)
     return lambda _, t, *parts: function(t, parts[-1], *parts[:-1])

@@ -1,50 +1,44 @@
-"""A game played again from its record: the same duals, without the searches."""
+"""Replay a game from its record: the same dual variables, without searching."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from notsorandom.data.rows import Array, Rows
-from notsorandom.game.dual import Player
-from notsorandom.game.loop import respond
+from notsorandom.data.rows import Array
+from notsorandom.game.dual import DualProblem
+from notsorandom.game.loop import kernel_response
+from notsorandom.kernel import LearnedKernel
 
 
 def replay(
-    rows: Rows,
-    player: Player,
-    *,
-    space: Any,
-    frequencies: Array,
-    phases: Array,
-    scales: Array,
-    phase: str,
-    history: dict[str, Array],
+    problem: DualProblem, kernel: LearnedKernel, history: dict[str, Array]
 ) -> Iterator[Array]:
-    """Yield the dual variables that each round started from, and at last where they ended.
+    """Yield the dual variables at the start of each round, and at the end.
 
     Parameters
     ----------
-    rows, player, space, phase
-        As in :func:`play`; the space resolved, the projection exact.
-    frequencies, phases, scales
-        What the game found, each frequency once: on a finite space, where one can be found again,
-        the record doesn't tell when.
+    problem : DualProblem
+        Of the game, which was played with exact projections.
+    kernel : LearnedKernel
+        With the frequencies in the order they were found, each once: on a finite space, where a
+        frequency can be found again, the record doesn't say when.
     history : dict of str to ndarray
         The rounds' records.
     """
-    dual = player.first()
+    rows, space, phase = problem.rows, kernel.space, kernel.phase
+    dual = problem.first_dual()
     first = 0
     for last, plays, step in zip(
         history["n_frequencies"], history["plays"], history["step"], strict=True
     ):
         yield dual
         found = slice(first, last)
-        amplitudes = space.amplitudes(rows, player.measure(dual), frequencies[found])
-        heights = scales[found, None, None]
-        alignment = space.alignment(amplitudes, phases[found], phase) * heights
-        coefficients = alignment * heights / (last - first)
-        response = respond(rows, space, phase, frequencies[found], phases[found], coefficients)
-        dual = player.following(dual, response, float(plays * step))
+        frequencies, phases = kernel.frequencies[found], kernel.phases[found]
+        scales = kernel.scales[found, None, None].astype(rows.dtype)
+        amplitudes = space.amplitudes(rows, problem.measure(dual), frequencies)
+        alignment = space.alignment(amplitudes, phases, phase) * scales
+        coefficients = alignment * scales / (last - first)
+        response = kernel_response(rows, space, phase, frequencies, phases, coefficients)
+        dual = problem.step(dual, response, float(plays * step))
         first = last
     yield dual

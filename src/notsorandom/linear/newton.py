@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from notsorandom.data.array_api import is_device_array, like
 from notsorandom.data.rows import Array
-from notsorandom.game import Loss, Player
+from notsorandom.game import DualProblem, Loss
 
 # The hinge's corner is rounded over these widths of margin in turn, until the gap is closed. At
 # the first, every margin starts inside the corner, so the first step is a least squares fit.
@@ -26,7 +25,7 @@ LINE_HALVINGS = 40
 
 
 @dataclass(frozen=True)
-class LinearMachine:
+class LinearModel:
     """One linear model, and how well it is solved.
 
     Parameters
@@ -57,7 +56,7 @@ class LinearMachine:
 # Products with few rows are computed with what lies beside them in memory as well, which may raise
 # a flag though nothing comes of it.
 @np.errstate(invalid="ignore")
-def solve_machine(features: Array, player: Player, tol: float) -> LinearMachine:
+def solve_task(features: Array, problem: DualProblem, tol: float) -> LinearModel:
     r"""Minimise :math:`\tfrac12 |w|^2 + \sum_i \ell(t_i, \langle w, \phi_i\rangle + b)`.
 
     A loss with corners is replaced by one with rounded ones, whose minimum Newton's method finds
@@ -68,7 +67,7 @@ def solve_machine(features: Array, player: Player, tol: float) -> LinearMachine:
     Parameters
     ----------
     features : ndarray of shape (n_samples, n_features)
-    player : Player
+    problem : DualProblem
         Of one task; of a loss of the margin, both labels must be present.
     tol : float
         Largest relative duality gap.
@@ -80,7 +79,7 @@ def solve_machine(features: Array, player: Player, tol: float) -> LinearMachine:
         are taken to float64 where their own precision doesn't allow it.
     """
     precision = features.dtype
-    exact = player.astype(np.float64)
+    exact = problem.astype(np.float64)
     loss, (low, high), targets = exact.loss, exact.box, exact.targets[:, 0]
     low, high = low[:, 0], high[:, 0]
     weights = None if exact.weights is None else exact.weights[:, 0]
@@ -88,10 +87,10 @@ def solve_machine(features: Array, player: Player, tol: float) -> LinearMachine:
     coef = np.zeros(features.shape[1])
     intercept = 0.0
     residuals = targets.copy()
-    best: LinearMachine | None = None
-    for curvature in corners(loss):
+    best: LinearModel | None = None
+    for curvature in smoothing_schedule(loss):
         for _ in range(MAX_NEWTON):
-            dual = loss.answer(residuals, low, high, curvature)
+            dual = loss.best_dual(residuals, low, high, curvature)
             measure = dual if weights is None else dual * weights
             gradient = np.append(coef - features.T @ measure.astype(precision), -measure.sum())
             inside = (dual != 0) & (dual > low) & (dual < high)
@@ -113,21 +112,21 @@ def solve_machine(features: Array, player: Player, tol: float) -> LinearMachine:
             )
             # A corner that is still too round costs more than the last steps on it would gain.
             rounding = 0.5 * (curvature - loss.curvature) * float(dual[inside] @ measure[inside])
-            primal = 0.5 * coef @ coef + exact.loss_of((targets - residuals)[:, None])
+            primal = 0.5 * coef @ coef + exact.total_loss((targets - residuals)[:, None])
             if left <= max(SLACK * tol * primal, rounding):
                 break
         # Scores anew, free of what the updates rounded; then the gap of the loss itself.
         scores = (features @ coef.astype(precision) + intercept).astype(np.float64)
         residuals = targets - scores
-        dual = exact.project(loss.answer(residuals, low, high, curvature)[:, None])
+        dual = exact.project(loss.best_dual(residuals, low, high, curvature)[:, None])
         alignment = features.T @ exact.measure(dual)[:, 0].astype(precision)
         potential = float(np.square(alignment, dtype=np.float64).sum())
-        solution = LinearMachine(
+        solution = LinearModel(
             coef=coef,
             intercept=intercept,
             dual=dual[:, 0],
-            primal_value=0.5 * float(coef @ coef) + exact.loss_of(scores[:, None]),
-            dual_value=exact.objective(dual, potential),
+            primal_value=0.5 * float(coef @ coef) + exact.total_loss(scores[:, None]),
+            dual_value=exact.stats(dual).objective(potential),
             curvature=curvature,
         )
         if best is None or not best.gap <= solution.gap:
@@ -136,11 +135,11 @@ def solve_machine(features: Array, player: Player, tol: float) -> LinearMachine:
             break
     assert best is not None
     if not best.gap <= tol and precision != np.float64:
-        return solve_machine(features.astype(np.float64), exact, tol)
+        return solve_task(features.astype(np.float64), exact, tol)
     return best
 
 
-def corners(loss: Loss) -> list[float]:
+def smoothing_schedule(loss: Loss) -> list[float]:
     """Curvatures to go through, from one that Newton's method solves from afar to the loss's own.
 
     Those of a loss with none of its own are as many as it takes.
@@ -274,15 +273,20 @@ def solve_positive(matrix: Array, right: Array, precision: Any) -> Array:
 
 
 def line_search(
-    player: Player, curvature: float, coef: Array, direction: Array, residuals: Array, change: Array
+    problem: DualProblem,
+    curvature: float,
+    coef: Array,
+    direction: Array,
+    residuals: Array,
+    change: Array,
 ) -> float:
     """Where the objective along the direction is lowest, between 0 and 1."""
     linear, square = coef @ direction, direction @ direction
-    low, high = (side[:, 0] for side in player.box)
-    pull = change if player.weights is None else change * player.weights[:, 0]
+    low, high = (side[:, 0] for side in problem.box)
+    pull = change if problem.weights is None else change * problem.weights[:, 0]
 
     def slope(step: float) -> float:
-        dual = player.loss.answer(residuals + step * change, low, high, curvature)
+        dual = problem.loss.best_dual(residuals + step * change, low, high, curvature)
         return float(linear + step * square + dual @ pull)
 
     if slope(1.0) <= 0:
@@ -294,11 +298,11 @@ def line_search(
     return last
 
 
-def solve_machines(
+def solve_tasks(
     features: Array,
-    player: Player,
+    problem: DualProblem,
     tol: float,
-    watch: Callable[[int], Any] | None = None,
+    callback: Callable[[int], Any] | None = None,
 ) -> tuple[Array, Array, float]:
     """Solve one machine a task.
 
@@ -310,18 +314,10 @@ def solve_machines(
         The largest of the relative duality gaps.
     """
     machines = []
-    for task in range(player.n_tasks):
-        machines.append(solve_machine(features, player.task(task), tol))
-        if watch is not None:
-            watch(task + 1)
+    for task in range(problem.n_tasks):
+        machines.append(solve_task(features, problem.task(task), tol))
+        if callback is not None:
+            callback(task + 1)
     coef = np.stack([machine.coef for machine in machines])
     intercept = np.array([machine.intercept for machine in machines])
     return coef, intercept, float(np.max([machine.gap for machine in machines]))  # NaN is told
-
-
-@np.errstate(invalid="ignore")
-def decide(features: Any, coef: Array, intercept: Array) -> Any:
-    """Decision values of shape (n_samples, n_tasks), in the features' kind and type."""
-    if is_device_array(features):
-        return features @ like(coef, features).T + like(intercept, features)
-    return features @ coef.T.astype(features.dtype) + intercept.astype(features.dtype)

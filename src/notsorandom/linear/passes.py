@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.data.array_api import in_type, on_host
+from notsorandom.data.array_api import cast, to_host
 from notsorandom.data.rows import Array
 from notsorandom.game import Loss
 from notsorandom.linear.newton import corner_sums, solve_by_features
@@ -77,10 +77,10 @@ class Pass:
 
     @np.errstate(invalid="ignore")
     def __call__(self, X: Any, targets: Array, weights: Array | None = None) -> tuple[Array, ...]:
-        """Sums for each point: numbers, vectors and a matrix, in the order of :class:`Stand`."""
-        features = on_host(self.make(in_type(X, self.dtype)))
-        targets = on_host(targets)[:, self.tasks].astype(np.float64)
-        weights = on_host(weights)
+        """Sums for each point: numbers, vectors and a matrix, in the order of :class:`PassResult`."""
+        features = to_host(self.make(cast(X, self.dtype)))
+        targets = to_host(targets)[:, self.tasks].astype(np.float64)
+        weights = to_host(weights)
         mass = np.ones((len(targets), 1)) if weights is None else weights.astype(np.float64)
         low, high = self.loss.box(targets)
         models = np.stack([point.columns for point in self.points], axis=1)
@@ -90,7 +90,7 @@ class Pass:
             for model in models
         )
         residuals = targets - scores
-        dual = self.loss.answer(residuals, low, high, curvatures)
+        dual = self.loss.best_dual(residuals, low, high, curvatures)
         positive, negative = np.maximum(dual, 0), np.minimum(dual, 0)
         thick = self.loss.epsilon * np.abs(dual)
         gains, squares = targets * dual - thick, np.square(dual)
@@ -117,7 +117,7 @@ class Pass:
             sums[:, column] = (mass * number).sum(axis=0)
         if changes.any():
             on_the_way = residuals + (1 - SHARES)[:, None, None] * changes  # (n_shares, n_rows, ..)
-            answers = self.loss.answer(on_the_way, low, high, curvatures)
+            answers = self.loss.best_dual(on_the_way, low, high, curvatures)
             sums[:, N_NUMBERS:] = (answers * (mass * changes)).sum(axis=1).T
         return (
             sums,
@@ -137,7 +137,7 @@ def of_corner(
 
 
 @dataclass(frozen=True, eq=False)
-class Stand:
+class PassResult:
     r"""What a pass tells of one point.
 
     The dual variables that answer the point's residuals may all be played but for their balance,

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.data.rows import Array, Rows
-from notsorandom.game import Loss, Player
-from notsorandom.kernel import LearnedKernel
-from notsorandom.linear.newton import corners, solve_machine, solve_machines
-from notsorandom.linear.passes import SHARES, Pass, Point, Stand
+from notsorandom.data.rows import Array
+from notsorandom.game import DualProblem, Loss
+from notsorandom.linear.newton import smoothing_schedule, solve_task, solve_tasks
+from notsorandom.linear.passes import SHARES, Pass, PassResult, Point
 
 Maker = Callable[[Any], Callable[[Any], Array]]
 
@@ -65,7 +64,7 @@ class Bracket:
         """Whether it is narrow enough, or took too long."""
         return self.gap <= self.tol or self.n_passes >= MAX_PASSES
 
-    def see(self, stand: Stand) -> None:
+    def see(self, stand: PassResult) -> None:
         """Narrow it by what a pass tells."""
         if stand.primal < self.primal:
             self.best, self.primal = stand.point, stand.primal
@@ -75,10 +74,10 @@ class Bracket:
 
 def origin(n_features: int, loss: Loss) -> Point:
     """Where one starts who knows nothing: with corners so round that every sample is inside."""
-    return Point(np.zeros(n_features), 0.0, corners(loss)[0])
+    return Point(np.zeros(n_features), 0.0, smoothing_schedule(loss)[0])
 
 
-Course = Generator[Point, Stand, None]
+Course = Generator[Point, PassResult, None]
 
 
 def descend(bracket: Bracket, total_weight: float, precision: Any) -> Course:
@@ -93,10 +92,10 @@ def descend(bracket: Bracket, total_weight: float, precision: Any) -> Course:
         Of the features.
     """
     point, loss = bracket.best, bracket.loss
-    rounded = corners(loss)
+    rounded = smoothing_schedule(loss)
     width = rounded.index(point.curvature)
     trusting = width > 0
-    before: Stand | None = None
+    before: PassResult | None = None
     while width < len(rounded):
         stand = yield replace(point, curvature=rounded[width], step=None)
         if before is not None and not stand.primal <= before.primal:
@@ -126,14 +125,14 @@ def descend(bracket: Bracket, total_weight: float, precision: Any) -> Course:
 
 
 def search(
-    stand: Stand, step: Array, rounding: float
-) -> Generator[Point, Stand, tuple[float, Stand]]:
+    stand: PassResult, step: Array, rounding: float
+) -> Generator[Point, PassResult, tuple[float, PassResult]]:
     """Go Newton's step, or the share of it at which the objective is lowest.
 
     Returns
     -------
     share : float
-    stand : Stand
+    stand : PassResult
     """
     slope = float(stand.gradient @ step)
     trial = yield stand.point.moved(step, asking=True)
@@ -154,12 +153,11 @@ def search(
 # As in solve_machine, flags are raised by numbers that nobody uses.
 @np.errstate(invalid="ignore")
 def solve_streaming(
-    rows: Rows,
+    problem: DualProblem,
     maker: Maker,
     n_features: int,
-    player: Player,
     tol: float,
-    watch: Callable[[int], Any] | None = None,
+    callback: Callable[[int], Any] | None = None,
     width: int = 0,
 ) -> tuple[Array, Array, float]:
     r"""Solve one machine a task, without holding anything as long as the samples.
@@ -171,16 +169,14 @@ def solve_streaming(
 
     Parameters
     ----------
-    rows : Rows
+    problem : DualProblem
     maker : callable
-        Gives, for a type, the function that makes features of a block.
+        Returns, for a floating point type, the function that computes the features of a block.
     n_features : int
-        How many it makes.
-    player : Player
     tol : float
         Largest relative duality gap.
-    watch : callable, optional
-        Told how many tasks are done whenever one is.
+    callback : callable, optional
+        Called with the number of tasks that are done whenever one is.
     width : int, default=0
         Numbers that are held for each row on the way to its features, if more than these.
 
@@ -192,31 +188,31 @@ def solve_streaming(
         The largest of the relative duality gaps. Where the precision of the rows doesn't allow
         `tol`, features are made in float64.
     """
-    n_tasks = player.n_tasks
+    rows, n_tasks = problem.rows, problem.n_tasks
     n_rows = sample_size(n_features, rows.dtype)
     if n_rows >= len(rows):
-        everything = np.arange(len(rows))
-        features = rows.take(everything).map(maker(rows.dtype), width=width)
-        return solve_machines(features, player.take(everything), tol, watch)
+        local = problem.take(np.arange(len(rows)))
+        features = local.rows.map(maker(rows.dtype), width=width)
+        return solve_tasks(features, local, tol, callback)
     brackets = [
-        Bracket(start, player.loss, tol)
-        for start in first_points(rows, maker, n_features, player, tol, n_rows, width)
+        Bracket(start, problem.loss, tol)
+        for start in first_points(problem, maker, n_features, tol, n_rows, width)
     ]
     most = max(1, MOST_GRAM_BYTES // (8 * n_features**2))
     width = max(width, n_features + HELD_A_TASK * (min(most, n_tasks) - 1))
     for precision in dict.fromkeys([rows.dtype, np.dtype(np.float64)]):
         # Anew: values in a lower precision are no bounds on what a higher one finds.
         wide = {
-            task: Bracket(bracket.best, player.loss, tol)
+            task: Bracket(bracket.best, problem.loss, tol)
             for task, bracket in enumerate(brackets)
             if not bracket.gap <= tol
         }
-        for task in narrow(wide, rows, maker(precision), precision, player, most, width):
+        for task in narrow(wide, problem, maker(precision), precision, most, width):
             brackets[task] = wide[task]
-            if watch is not None:
-                watch(sum(bracket.gap <= tol for bracket in brackets))
-    if watch is not None:
-        watch(n_tasks)
+            if callback is not None:
+                callback(sum(bracket.gap <= tol for bracket in brackets))
+    if callback is not None:
+        callback(n_tasks)
     coef = np.stack([bracket.best.coef for bracket in brackets])
     intercept = np.array([bracket.best.intercept for bracket in brackets])
     return coef, intercept, float(np.max([bracket.gap for bracket in brackets]))  # NaN is told
@@ -224,10 +220,9 @@ def solve_streaming(
 
 def narrow(
     brackets: dict[int, Bracket],
-    rows: Rows,
+    problem: DualProblem,
     make: Callable[[Any], Array],
     precision: np.dtype[Any],
-    player: Player,
     most: int,
     width: int,
 ) -> Iterator[int]:
@@ -237,31 +232,30 @@ def narrow(
     ----------
     brackets : dict
         By the task.
-    rows : Rows
+    problem : DualProblem
     make : callable
         Makes the features of a block.
     precision : dtype
         Of the features.
-    player : Player
     most : int
         Tasks that may take part in a pass.
     width : int
         Numbers that are held for each row in a pass.
     """
-    columns = [player.targets] if player.weights is None else [player.targets, player.weights]
+    columns = [problem.targets] if problem.weights is None else [problem.targets, problem.weights]
     waiting = list(brackets)
     courses: dict[int, Course] = {}
     points: dict[int, Point] = {}
     while waiting or courses:
         while waiting and len(courses) < most:
             task = waiting.pop(0)
-            courses[task] = descend(brackets[task], player.total_weight, precision)
+            courses[task] = descend(brackets[task], problem.total_weight, precision)
             points[task] = next(courses[task])
-        asked = tuple(points.values())
-        look = Pass(make, precision, player.loss, np.array(list(points)), asked)
-        sums = rows.add(look, *columns, width=width, dtype=np.float64)
-        for task, *parts in zip(list(points), asked, *sums, strict=True):
-            stand = Stand(*parts)
+        queries = tuple(points.values())
+        look = Pass(make, precision, problem.loss, np.array(list(points)), queries)
+        sums = problem.rows.sum_blocks(look, *columns, width=width, dtype=np.float64)
+        for task, *parts in zip(list(points), queries, *sums, strict=True):
+            stand = PassResult(*parts)
             brackets[task].see(stand)
             try:
                 points[task] = courses[task].send(stand)
@@ -277,10 +271,9 @@ def sample_size(n_features: int, dtype: np.dtype[Any]) -> int:
 
 
 def first_points(
-    rows: Rows,
+    problem: DualProblem,
     maker: Maker,
     n_features: int,
-    player: Player,
     tol: float,
     n_rows: int,
     width: int,
@@ -288,54 +281,22 @@ def first_points(
     """Where each task starts: at the solution of a sample, with the corners that it took."""
     # Always the same sample: a fit has a seed for what is random in the model alone.
     rng = np.random.default_rng(0)
+    rows = problem.rows
     indices = np.sort(rng.choice(len(rows), size=n_rows, replace=False, shuffle=False))
-    sample = player.take(indices)
-    scale = player.total_weight / sample.total_weight
-    sample = replace(sample, weights=sample.multiplicities[:, None] * scale)
-    features = rows.take(indices).map(maker(rows.dtype), width=width)
+    sample = problem.take(indices)
+    scale = problem.total_weight / sample.total_weight
+    features = sample.rows.map(maker(rows.dtype), width=width)
+    weights = sample.counts[:, None] * scale
+    sample = replace(sample, rows=replace(sample.rows, weights=weights))
     for task in range(sample.n_tasks):
         n_positive = int((sample.targets[:, task] > 0).sum())
         # Of a rare class too few may be there to learn from, or none.
         rare = FEWEST * n_features >= min(n_positive, n_rows - n_positive)
-        if player.loss.one_sided and rare:
-            yield origin(n_features, player.loss)
+        if problem.loss.one_sided and rare:
+            yield origin(n_features, problem.loss)
             continue
-        machine = solve_machine(features, sample.task(task), tol)
+        machine = solve_task(features, sample.task(task), tol)
         if np.isfinite(machine.coef).all() and np.isfinite(machine.intercept):
             yield Point(machine.coef, float(machine.intercept), machine.curvature)
         else:
-            yield origin(n_features, player.loss)
-
-
-def fit_machines(
-    kernel: LearnedKernel,
-    rows: Rows,
-    player: Player,
-    tol: float,
-    watch: Callable[[int], Any] | None = None,
-) -> tuple[Array, Array, float]:
-    """Solve one machine a task on a kernel's features, held if there is room for them.
-
-    Returns
-    -------
-    coef : ndarray of shape (n_tasks, n_features)
-    intercept : ndarray of shape (n_tasks,)
-    gap : float
-        The largest of the relative duality gaps.
-    """
-    n_features = kernel.n_components
-    if not rows.is_near or len(rows) * n_features * rows.dtype.itemsize > MOST_BYTES:
-        return solve_streaming(
-            rows, kernel.feature_map, n_features, player, tol, watch, kernel.width
-        )
-    features = kernel.features_of(rows)
-    if rows.workers is None or len(rows) <= sample_size(n_features, rows.dtype):
-        return solve_machines(features, player, tol, watch)
-    # Made once, but multiplied by the block.
-    held = Rows(features, workers=rows.workers)
-    return solve_streaming(held, as_they_are, n_features, player, tol, watch)
-
-
-def as_they_are(dtype: Any) -> Callable[[Any], Array]:
-    """Makes features of rows that are features."""
-    return lambda block: block
+            yield origin(n_features, problem.loss)

@@ -1,19 +1,17 @@
-"""How a peak of the potential is found in a space."""
-
-from typing import Any
+"""How a peak of the potential is found."""
 
 from notsorandom.search.ascent import Ascent
-from notsorandom.search.auto import Auto
+from notsorandom.search.base import Search
 from notsorandom.search.chain import Chain
 from notsorandom.search.enumerate import Enumerate
 from notsorandom.search.langevin import Langevin
 
-SEARCHES: dict[str, Any] = {
-    "auto": Auto,
+# Searches by the name that users give.
+SEARCHES: dict[str, type[Search]] = {
     "ascent": Ascent,
     "langevin": Langevin,
     "enumerate": Enumerate,
     "chain": Chain,
 }
 
-__all__ = ["SEARCHES", "Ascent", "Auto", "Chain", "Enumerate", "Langevin"]
+__all__ = ["SEARCHES", "Ascent", "Chain", "Enumerate", "Langevin", "Search"]

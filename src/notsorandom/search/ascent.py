@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from notsorandom._utils.parameters import check_number
 from notsorandom.data.rows import Array
-from notsorandom.spaces import Landscape, Points
+from notsorandom.search.base import Search
+from notsorandom.spaces.landscape import Landscape, Points
 
 # Fewer rows than this cost no time worth saving.
 LEAST_ROWS = 512
 
 
-class Ascent(BaseEstimator):
+class Ascent(Search):
     """Climb the log of the smoothed potential from random starts; keep the distinct peaks.
 
     The logarithm makes the climb scale-free, so one step rule serves all data. Starts are fresh
@@ -64,26 +64,26 @@ class Ascent(BaseEstimator):
 
     def find(self, landscape: Landscape, n_peaks: int, rng: np.random.Generator) -> Points:
         """Return at most `n_peaks` distinct peaks of the landscape, highest first."""
-        landscape.require("continuous", self, "search='enumerate' or 'chain'")
+        landscape.require_kind("continuous", self, "search='enumerate' or 'chain'")
         whole = landscape
         if len(whole.rows) > self.max_rows:
-            landscape = whole.coarse(self.max_rows, rng)
+            landscape = whole.subsample(self.max_rows, rng)
         frequencies = landscape.draw(self.n_particles, rng)
-        steps = np.full(len(frequencies), landscape.space.first_step(), dtype=frequencies.dtype)
+        steps = np.full(len(frequencies), landscape.first_step(), dtype=frequencies.dtype)
         n_fine = self.n_steps
         n_rows = max(int(self.subsample * len(landscape.rows)), LEAST_ROWS)
         if n_rows < len(landscape.rows):
             n_fine = self.n_steps // 2
-            coarse = landscape.coarse(n_rows, rng)
-            points, steps = climb(coarse, coarse.at(frequencies), steps, self.n_steps - n_fine)
+            coarse = landscape.subsample(n_rows, rng)
+            points, steps = climb(coarse, coarse.evaluate_with_slope(frequencies), steps, self.n_steps - n_fine)
             met = coarse.distinct(points, self.similarity, rng)
             frequencies, steps = points.frequencies[met], steps[met]
-        points, _ = climb(landscape, landscape.at(frequencies), steps, n_fine)
+        points, _ = climb(landscape, landscape.evaluate_with_slope(frequencies), steps, n_fine)
         best = landscape.distinct(points, self.similarity, rng)
         peaks = points.take(best[: min(n_peaks, self.n_peaks)])
         if landscape is whole:
             return peaks
-        peaks = whole.seen(peaks.frequencies)
+        peaks = whole.evaluate(peaks.frequencies)
         return peaks.take(np.argsort(-peaks.height, kind="stable"))
 
 
@@ -102,14 +102,14 @@ def climb(landscape: Landscape, points: Points, steps: Array, n_steps: int) -> t
     """
     directions = points.slope
     for _ in range(n_steps):
-        trial = landscape.moved(points, steps[:, None] * directions)
+        trial = landscape.move(points, steps[:, None] * directions)
         rose = trial.height > points.height
         turn = trial.slope - points.slope
         curvature = ratio(np.abs(dot(directions, turn)), steps * dot(directions, directions))
         # Polak and Ribiere's rule, restarted where it is negative or the step was refused.
         keep = ratio(dot(trial.slope, turn), dot(points.slope, points.slope))
         keep = np.where(rose, np.maximum(keep, 0), 0)
-        points = points.replaced(rose, trial)
+        points = points.where(rose, trial)
         directions = points.slope + keep[:, None] * directions
         ascends = dot(directions, points.slope) > 0
         directions = np.where(ascends[:, None], directions, points.slope)

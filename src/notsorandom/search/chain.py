@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from notsorandom._utils.parameters import check_number
 from notsorandom.data.rows import Array
-from notsorandom.spaces import Landscape, Points
+from notsorandom.search.base import Search
+from notsorandom.spaces.landscape import Landscape, Points
 
 # With beta="auto", the inverse temperature in units of one over the potential that a frequency has
 # by luck. That luck is the square of a Gaussian, whose exponential has no mean beyond a half.
 AUTO_BETA = 0.25
 
 
-class Chain(BaseEstimator):
+class Chain(Search):
     r"""Walk at random over the frequencies, mostly among the high ones; the best places seen.
 
     This is Metropolis' rule: from each frequency a neighbour is proposed, and taken with
@@ -56,7 +56,7 @@ class Chain(BaseEstimator):
 
         There may be more than `n_peaks`, the number that is new to the game: some may be known.
         """
-        landscape.require("finite", self, "search='langevin', its continuous counterpart")
+        landscape.require_kind("finite", self, "search='langevin', its continuous counterpart")
         beta = inverse_luck(landscape) if self.beta == "auto" else float(self.beta)
         places = landscape.draw(self.n_particles, rng)
         heights = kernel_heights(landscape, places)
@@ -66,12 +66,12 @@ class Chain(BaseEstimator):
             better = heights > best_heights
             best = np.where(better[:, None], places, best)
             best_heights = np.where(better, heights, best_heights)
-        standing = landscape.space.representatives(best, landscape.phase)
+        representatives = landscape.space.representatives(best, landscape.phase)
         order = np.argsort(-best_heights, kind="stable")
-        _, first = np.unique(standing[order], axis=0, return_index=True)
-        highest = standing[order[np.sort(first)[: self.n_peaks]]]  # each kernel once
+        _, first = np.unique(representatives[order], axis=0, return_index=True)
+        highest = representatives[order[np.sort(first)[: self.n_peaks]]]  # each kernel once
         members = [landscape.space.members(one, landscape.phase) for one in highest]
-        return landscape.seen(np.concatenate(members))
+        return landscape.evaluate(np.concatenate(members))
 
 
 def step(
@@ -88,16 +88,16 @@ def step(
 def kernel_heights(landscape: Landscape, places: Array) -> Array:
     """Height of the kernel that each frequency belongs to, in float64."""
     space, phase = landscape.space, landscape.phase
-    standing, codes = np.unique(
+    representatives, codes = np.unique(
         space.representatives(places, phase), axis=0, return_inverse=True
     )  # every kernel is looked at once, however many chains are at it
-    members = [space.members(one, phase) for one in standing]
+    members = [space.members(one, phase) for one in representatives]
     first = np.cumsum([0] + [len(kernel) for kernel in members[:-1]])
-    heights = landscape.seen(np.concatenate(members)).height[first]
+    heights = landscape.evaluate(np.concatenate(members)).height[first]
     return heights[codes.ravel()].astype(np.float64)
 
 
 def inverse_luck(landscape: Landscape) -> float:
     """The inverse temperature that suits a measure, from the potential it has by luck."""
-    luck = landscape.rows.square_of(landscape.measure)
+    luck = landscape.rows.squared_norm(landscape.measure)
     return AUTO_BETA / max(luck, np.finfo(float).tiny)

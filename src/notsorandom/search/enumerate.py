@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from notsorandom._utils.parameters import check_number
-from notsorandom.spaces import Landscape, Points
+from notsorandom.search.base import Search
+from notsorandom.spaces.landscape import Landscape, Points
 
 
-class Enumerate(BaseEstimator):
+class Enumerate(Search):
     """Find the highest of all frequencies of a finite space.
 
     Parameters
@@ -31,8 +31,8 @@ class Enumerate(BaseEstimator):
 
         There may be more than `n_peaks`, the number that is new to the game: some may be known.
         """
-        landscape.require("finite", self, "search='ascent' or 'langevin'")
-        points = landscape.everywhere()
+        landscape.require_kind("finite", self, "search='ascent' or 'langevin'")
+        points = landscape.evaluate_all()
         groups = landscape.space.groups(points.frequencies, landscape.phase)
         order = np.argsort(-points.height, kind="stable")
         _, first = np.unique(groups[order], return_index=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from notsorandom._utils.parameters import check_choice, check_number
 from notsorandom.data.rows import Array
 from notsorandom.search.ascent import climb, dot
-from notsorandom.spaces import Landscape, Points
+from notsorandom.search.base import Search
+from notsorandom.spaces.landscape import Landscape, Points
 
 # The paper starts from a Gaussian of 1.5 times the variance of the RBF spectrum (Appendix A.1).
 START_VARIANCE = 1.5
@@ -18,7 +18,7 @@ START_VARIANCE = 1.5
 FIRST_MOVE = 0.1
 
 
-class Langevin(BaseEstimator):
+class Langevin(Search):
     r"""Noisy gradient ascent on the potential from many starts; the best places seen.
 
     Each particle moves by
@@ -93,17 +93,17 @@ class Langevin(BaseEstimator):
 
     def find(self, landscape: Landscape, n_peaks: int, rng: np.random.Generator) -> Points:
         """Return at most `n_peaks` distinct peaks of the landscape, highest first."""
-        landscape.require("continuous", self, "search='chain', its discrete counterpart")
+        landscape.require_kind("continuous", self, "search='chain', its discrete counterpart")
         starts = landscape.draw(self.n_particles, rng, START_VARIANCE)
-        points = landscape.at(starts)
+        points = landscape.evaluate_with_slope(starts)
         rate, spread = self._settings(points)
         best = points
         for _ in range(self.n_steps):
             noise = rng.standard_normal(starts.shape, dtype=starts.dtype)
-            points = landscape.moved(points, rate * gradient(points) + spread * noise)
-            best = best.replaced(points.height > best.height, points)
+            points = landscape.move(points, rate * gradient(points) + spread * noise)
+            best = best.where(points.height > best.height, points)
         if self.n_refine:
-            steps = np.full(len(best), landscape.space.first_step(), dtype=starts.dtype)
+            steps = np.full(len(best), landscape.first_step(), dtype=starts.dtype)
             best, _ = climb(landscape, best, steps, self.n_refine)
         peaks = landscape.distinct(best, self.similarity, rng)
         return best.take(peaks[: min(n_peaks, self.n_peaks)])

@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from notsorandom._utils.parameters import check_choice, check_number
-from notsorandom.data.array_api import like, namespace, on_host
-from notsorandom.data.rows import Array, Rows, dense, lengths
-from notsorandom.spaces.landscape import Landscape, kernel_potentials, potential_of
+from notsorandom.data.array_api import cast_like, namespace, to_host
+from notsorandom.data.rows import Array, Rows, dense, row_norms
+from notsorandom.spaces.base import ContinuousSpace
+from notsorandom.spaces.landscape import Landscape, feature_potentials
 from notsorandom.spaces.supremum import Supremum, concentration_sample_size, largest_in_ball
 
 # Pairs of rows whose distances give the median: its standard error is then a few percent, and
@@ -23,7 +23,7 @@ WAVE_BYTES = 2**26
 MOST_BOUNDED_FEATURES = 3
 
 
-class Euclidean(BaseEstimator):
+class Euclidean(ContinuousSpace):
     r"""Frequencies in R^d, with the waves :math:`e^{i \langle\omega, x\rangle}`.
 
     By Bochner's theorem every translation-invariant kernel is an average of these waves' products
@@ -39,8 +39,7 @@ class Euclidean(BaseEstimator):
         The point that angles are measured from.
     """
 
-    kind = "continuous"
-    is_flat = True
+    is_vector_space = True
 
     def __init__(self, scale: Any = "median", center: Any = "mean") -> None:
         self.scale = scale
@@ -117,8 +116,8 @@ class Euclidean(BaseEstimator):
     def _angles(self, X: Array, frequencies: Array) -> Array:
         # Centring costs nothing here: (n_frequencies,) numbers instead of a copy of the data.
         # It also leaves sparse rows sparse.
-        angles: Array = X @ like(frequencies, X).T  # (n_rows, n_frequencies)
-        angles -= like(frequencies @ self.center, X)
+        angles: Array = X @ cast_like(frequencies, X).T  # (n_rows, n_frequencies)
+        angles -= cast_like(frequencies @ self.center, X)
         return angles
 
     def _waves(self, X: Array, frequencies: Array) -> Array:
@@ -149,11 +148,7 @@ class Euclidean(BaseEstimator):
             angles, xp = self._angles(X, frequencies), namespace(X)
             return a.T @ xp.cos(angles), a.T @ xp.sin(angles)
 
-        return np.stack(rows.add(sums, measure))
-
-    def potential(self, rows: Rows, measure: Array, frequencies: Array) -> Array:
-        r"""Fourier potential :math:`v(\omega) = \sum_k |\sum_i a_{ik} \phi_{x_i}(\omega)|^2`."""
-        return potential_of(self.amplitudes(rows, measure, frequencies))
+        return np.stack(rows.sum_blocks(sums, measure))
 
     def amplitudes_and_gradient(
         self, rows: Rows, measure: Array, frequencies: Array
@@ -182,12 +177,12 @@ class Euclidean(BaseEstimator):
             return sums, waves.T @ X
 
         def weighted_sums(X: Array, a: Array, waves: Array) -> tuple[Array, ...]:
-            pull = waves[:, :n_frequencies] * (a @ like(sine, X))  # (n_rows, n_frequencies)
-            pull -= waves[:, n_frequencies:] * (a @ like(cosine, X))
+            pull = waves[:, :n_frequencies] * (a @ cast_like(sine, X))  # (n_rows, n_frequencies)
+            pull -= waves[:, n_frequencies:] * (a @ cast_like(cosine, X))
             return (pull.T @ X,)
 
         if measure.shape[1] == 1:
-            sums, moments = rows.add(four_sums, measure)
+            sums, moments = rows.sum_blocks(four_sums, measure)
             cosine, sine = np.split(sums, 2)
             by_cosine, by_sine = np.split(moments, 2)  # (n_frequencies, n_features) each
             amplitudes = np.stack([cosine, sine])[:, None, :]
@@ -199,10 +194,10 @@ class Euclidean(BaseEstimator):
             ]
             amplitudes = np.concatenate([part[0] for part in parts], axis=2)
             return amplitudes, np.concatenate([part[1] for part in parts])
-        waves = rows.image(lambda X: self._waves(X, frequencies))
-        (sums,) = rows.add(lambda X, a, waves: (a.T @ waves,), measure, waves)
+        waves = rows.map_in_place(lambda X: self._waves(X, frequencies))
+        (sums,) = rows.sum_blocks(lambda X, a, waves: (a.T @ waves,), measure, waves)
         cosine, sine = np.split(sums, 2, axis=1)  # (n_tasks, n_frequencies) each
-        (half,) = rows.add(weighted_sums, measure, waves)
+        (half,) = rows.sum_blocks(weighted_sums, measure, waves)
         return np.stack([cosine, sine]), 2 * half
 
     def phases(self, amplitudes: Array) -> Array:
@@ -227,7 +222,7 @@ class Euclidean(BaseEstimator):
         """
         angles, xp = self._angles(X, frequencies), namespace(X)
         if phase == "aligned":
-            angles -= like(phases, X)
+            angles -= cast_like(phases, X)
             if xp is not np:
                 waves = xp.cos(angles)
                 waves *= math.sqrt(2)
@@ -246,15 +241,15 @@ class Euclidean(BaseEstimator):
 
     def bandwidth(self, frequencies: Array) -> float:
         """Length of the longest frequency."""
-        return float(self.sizes(frequencies).max())
+        return float(self.norms(frequencies).max())
 
-    def sizes(self, frequencies: Array) -> Array:
+    def norms(self, frequencies: Array) -> Array:
         """Lengths of the frequencies: how fast their waves are."""
-        return lengths(frequencies)
+        return row_norms(frequencies)
 
-    def within(self, frequencies: Array, bandwidth: float) -> Array:
+    def clip_to_bandwidth(self, frequencies: Array, bandwidth: float) -> Array:
         """The frequencies, those beyond the bandwidth shortened to it."""
-        excess = np.maximum(lengths(frequencies) / bandwidth, 1)[:, None]
+        excess = np.maximum(row_norms(frequencies) / bandwidth, 1)[:, None]
         return frequencies / excess.astype(frequencies.dtype)
 
     def supremum(
@@ -283,17 +278,17 @@ class Euclidean(BaseEstimator):
 
         def amplitude(frequencies: Array) -> Array:
             transform = space.amplitudes(exact, measure, frequencies)
-            return np.sqrt(kernel_potentials(space, transform, phase))
+            return np.sqrt(feature_potentials(space, transform, phase))
 
-        factor = math.sqrt(self.bound(rows.n_features, phase))
+        factor = math.sqrt(self.kernel_bound(rows.n_features, phase))
         return largest_in_ball(amplitude, factor * drift, bandwidth, reached, tol, max_evaluations)
 
-    def complexity(self, rows: Rows, bandwidth: float, phase: str) -> float:
+    def rademacher_complexity(self, rows: Rows, bandwidth: float, phase: str) -> float:
         r"""Rademacher complexity: :math:`3 R_\omega R_x \sqrt{R_\lambda / n}` (Appendix D)."""
         reach = bandwidth * self.radius(rows)
-        return 3 * reach * math.sqrt(self.bound(rows.n_features, phase) / rows.total_weight)
+        return 3 * reach * math.sqrt(self.kernel_bound(rows.n_features, phase) / rows.total_weight)
 
-    def sample_size(self, rows: Rows, bandwidth: float) -> float:
+    def required_sample_size(self, rows: Rows, bandwidth: float) -> float:
         """Samples that the concentration of the potential asks for."""
         return concentration_sample_size(rows.n_features, bandwidth * self.radius(rows))
 
@@ -302,23 +297,23 @@ class Euclidean(BaseEstimator):
         center = np.asarray(self.center, dtype=np.float64)
 
         def farthest(X: Any) -> float:
-            X = on_host(X)
-            squares = np.square(lengths(X), dtype=np.float64) - 2 * (X @ center)
+            X = to_host(X)
+            squares = np.square(row_norms(X), dtype=np.float64) - 2 * (X @ center)
             return float((squares + center @ center).max())
 
-        return math.sqrt(max(0.0, *rows.each(farthest)))
+        return math.sqrt(max(0.0, *rows.map_blocks(farthest)))
 
     def n_features(self, frequencies: Array) -> int:
         """Number of columns of the samples that the frequencies are for."""
         return int(frequencies.shape[1])
 
-    def bound(self, n_features: int, phase: str) -> float:
+    def kernel_bound(self, n_features: int, phase: str) -> float:
         """Largest value of the kernel of a single frequency: 1 if paired, 2 if aligned."""
         return 2.0 / self.n_columns(phase)
 
-    def largest_potential(self, landscape: Landscape) -> float:
+    def max_potential(self, landscape: Landscape) -> float:
         """Potential of samples that are all at the crests and troughs of one wave."""
-        return self.bound(0, landscape.phase) * float(landscape.mass @ landscape.mass)
+        return self.kernel_bound(0, landscape.phase) * float(landscape.mass @ landscape.mass)
 
     def alignment(self, amplitudes: Array, phases: Array, phase: str) -> Array:
         """Inner product of each feature with the measure, read off the transform.
@@ -340,12 +335,12 @@ def median_distance(rows: Rows, rng: np.random.Generator) -> float:
     Pairs that coincide don't count, so that many copies of a point leave a usable length. If all
     points are equal, any length will do, and it is 1.
     """
-    left, right = (on_host(rows.drawn(N_PAIRS, rng).array) for _ in range(2))
-    distances = lengths(left - right.astype(np.float64))
+    left, right = (to_host(rows.draw_by_weight(N_PAIRS, rng).array) for _ in range(2))
+    distances = row_norms(left - right.astype(np.float64))
     if not distances.any():  # almost all points are equal: look for those that are not
-        origin = on_host(rows.take(np.array([0])).array).astype(np.float64)
-        distances = rows.fetch(
-            rows.map(lambda X: lengths(on_host(X) - origin[np.zeros(X.shape[0], dtype=int)]))
+        origin = to_host(rows.take(np.array([0])).array).astype(np.float64)
+        distances = rows.to_host(
+            rows.map(lambda X: row_norms(to_host(X) - origin[np.zeros(X.shape[0], dtype=int)]))
         )
     apart = distances[distances > 0]
     return float(np.median(apart)) if len(apart) else 1.0

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from notsorandom.data.array_api import beside, like, namespace
+from notsorandom.data.array_api import asarray_like, cast_like, namespace
 from notsorandom.data.rows import Array
 
 
@@ -36,8 +36,8 @@ def n_harmonics(n_features: int, degree: int) -> int:
     """
     if degree < 2:
         return n_features if degree else 1
-    everything = math.comb(n_features + degree - 1, degree)
-    return everything - math.comb(n_features + degree - 3, degree - 2)
+    all_frequencies = math.comb(n_features + degree - 1, degree)
+    return all_frequencies - math.comb(n_features + degree - 3, degree - 2)
 
 
 def zonal(cosines: Array, degrees: Array, n_features: int) -> Array:
@@ -69,7 +69,7 @@ def zonal(cosines: Array, degrees: Array, n_features: int) -> Array:
         if xp is np:
             values[:, here] = current[:, here]
         else:
-            values = xp.where(beside(here, cosines), current, values)
+            values = xp.where(asarray_like(here, cosines), current, values)
     return values
 
 
@@ -84,7 +84,7 @@ def zonal_slopes(cosines: Array, degrees: Array, n_features: int) -> Array:
     values = zonal(cosines, degrees - 1, n_features + 2)
     if namespace(cosines) is np:
         factors = factors.astype(cosines.dtype)
-    return values * like(factors, cosines)
+    return values * cast_like(factors, cosines)
 
 
 def climb_degrees(
@@ -119,13 +119,13 @@ def climb_degrees(
         if j:
             left = int(np.searchsorted(orders, max_degree - j, side="right"))
             b = recurrence(j, orders[:left] + (level - 1) / 2)
-            following = values[:left] * (1 / b)[:, None].astype(dtype)
-            following *= height
+            step = values[:left] * (1 / b)[:, None].astype(dtype)
+            step *= height
             if j > 1:
                 drop = before[:left] * (last[:left] / b)[:, None].astype(dtype)
                 drop *= squared_radius
-                following -= drop
-            before, values, last = values, following, b
+                step -= drop
+            before, values, last = values, step, b
         yield values
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from notsorandom._utils.parameters import check_flag
-from notsorandom.data.array_api import like
+from notsorandom.data.array_api import cast_like
 from notsorandom.data.rows import Array, Rows, dense
+from notsorandom.spaces.base import FiniteSpace
 from notsorandom.spaces.gegenbauer import n_harmonics
 from notsorandom.spaces.harmonics import (
     HarmonicSums,
@@ -19,12 +20,12 @@ from notsorandom.spaces.harmonics import (
     harmonic_indices,
     harmonics,
 )
-from notsorandom.spaces.landscape import kernel_potentials, mean_in_groups
+from notsorandom.spaces.landscape import average_groups, feature_potentials
 from notsorandom.spaces.spherical import Spherical
 from notsorandom.spaces.supremum import Supremum
 
 
-class HarmonicSphere(Spherical):
+class HarmonicSphere(Spherical, FiniteSpace):
     r"""Spherical harmonics up to a degree, on the sphere of any dimension.
 
     A non-negative measure over the harmonics is a kernel; if it is the same on all harmonics of a
@@ -47,8 +48,7 @@ class HarmonicSphere(Spherical):
         :math:`\langle x, z\rangle` alone (Schoenberg).
     """
 
-    kind = "finite"
-    is_flat = False
+    is_vector_space = False
 
     def __init__(
         self,
@@ -90,28 +90,28 @@ class HarmonicSphere(Spherical):
             self.whole_degrees,
         )
 
-    def everything(self, n_features: int) -> Array:
+    def all_frequencies(self, n_features: int) -> Array:
         """Indices of all harmonics considered."""
         return harmonic_indices(n_features, self.max_degree)
 
     def representatives(self, frequencies: Array, phase: str) -> Array:
         """The index that stands for the kernel of each: equal for those that come together."""
         if self.whole_degrees:
-            standing = np.zeros_like(frequencies)
-            standing[:, -1] = np.abs(frequencies[:, -1])
-            return standing
+            stats = np.zeros_like(frequencies)
+            stats[:, -1] = np.abs(frequencies[:, -1])
+            return stats
         return frequencies if phase == "aligned" else np.abs(frequencies)
 
     def groups(self, frequencies: Array, phase: str) -> Array:
         """Labels of the harmonics that make up one kernel."""
-        standing = self.representatives(frequencies, phase)
-        return np.unique(standing, axis=0, return_inverse=True)[1].ravel()
+        stats = self.representatives(frequencies, phase)
+        return np.unique(stats, axis=0, return_inverse=True)[1].ravel()
 
     def members(self, representative: Array, phase: str) -> Array:
         """All harmonics of a kernel."""
         if self.whole_degrees:
-            everything = self.everything(len(representative) + 1)
-            return everything[np.abs(everything[:, -1]) == representative[-1]]
+            all_frequencies = self.all_frequencies(len(representative) + 1)
+            return all_frequencies[np.abs(all_frequencies[:, -1]) == representative[-1]]
         if phase == "aligned" or representative[0] == 0:
             return representative[None]
         mirror = np.ones_like(representative)
@@ -173,18 +173,18 @@ class HarmonicSphere(Spherical):
         -------
         ndarray of shape (1, n_tasks, n_frequencies)
         """
-        (sums,) = rows.add(
+        (sums,) = rows.sum_blocks(
             lambda X, a: (dense(a).T @ harmonics(dense(X), frequencies),),
             measure,
             width=3 * len(frequencies),
         )
         return sums[None]
 
-    def amplitudes_of_everything(self, rows: Rows, measure: Array) -> Array:
+    def all_amplitudes(self, rows: Rows, measure: Array) -> Array:
         """Sums of the measure against all harmonics considered, at once."""
         sums = all_sums(rows.n_features, self.max_degree)
         width = sums.width(measure.shape[1])
-        moments = rows.add(lambda X, a: sums.moments(dense(X), dense(a)), measure, width=width)
+        moments = rows.sum_blocks(lambda X, a: sums.moments(dense(X), dense(a)), measure, width=width)
         return sums.arranged(moments)[None]
 
     def scales(self, rows: Rows, frequencies: Array) -> Array:
@@ -198,13 +198,13 @@ class HarmonicSphere(Spherical):
         -------
         ndarray of shape (n_rows, n_frequencies)
         """
-        return like(harmonics(dense(X), frequencies.astype(int)), X)
+        return cast_like(harmonics(dense(X), frequencies.astype(int)), X)
 
     def bandwidth(self, frequencies: Array) -> float:
         """The largest degree considered."""
         return float(self.max_degree)
 
-    def sizes(self, frequencies: Array) -> Array:
+    def norms(self, frequencies: Array) -> Array:
         """Degrees of the harmonics."""
         return np.abs(frequencies[:, -1])
 
@@ -219,16 +219,16 @@ class HarmonicSphere(Spherical):
         max_evaluations: int,
     ) -> Supremum:
         """The largest potential of any kernel of harmonics: exact, all are looked at."""
-        amplitudes = self.amplitudes_of_everything(rows, measure)
-        groups = self.groups(self.everything(rows.n_features), phase)
-        potentials = mean_in_groups(kernel_potentials(self, amplitudes, phase), groups)
+        amplitudes = self.all_amplitudes(rows, measure)
+        groups = self.groups(self.all_frequencies(rows.n_features), phase)
+        potentials = average_groups(feature_potentials(self, amplitudes, phase), groups)
         largest = float(potentials.max())
         return Supremum(largest, largest)
 
-    def complexity(self, rows: Rows, bandwidth: float, phase: str) -> float:
+    def rademacher_complexity(self, rows: Rows, bandwidth: float, phase: str) -> float:
         r"""Rademacher complexity, by Massart's lemma for so many harmonics and their signs."""
         count = count_harmonics(rows.n_features, self.max_degree)
-        bound = self.bound(rows.n_features, phase)
+        bound = self.kernel_bound(rows.n_features, phase)
         return math.sqrt(2 * bound * math.log(2 * count) / rows.total_weight)
 
     def n_columns(self, phase: str) -> int:
@@ -239,7 +239,7 @@ class HarmonicSphere(Spherical):
         """Number of columns of the samples that the frequencies are for."""
         return int(frequencies.shape[1]) + 1
 
-    def bound(self, n_features: int, phase: str) -> float:
+    def kernel_bound(self, n_features: int, phase: str) -> float:
         """Largest value of the kernel of a single frequency, or of a whole degree."""
         return 1.0 if self.whole_degrees else float(n_harmonics(n_features, self.max_degree))
 

@@ -1,72 +1,76 @@
-"""What a search walks on: the log of the smoothed potential over a space."""
+"""What a search climbs: the log of the smoothed potential over a space."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from notsorandom.data.array_api import on_host
+from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array, Rows
+from notsorandom.spaces.base import ContinuousSpace, FiniteSpace, ResolvedSpace
 
-# Two features are compared on this many rows: a correlation is then known to about 0.03.
+# Rows on which two features are compared: a correlation is then known to about 0.03.
 PROBE_ROWS = 1024
-# Numbers that single precision holds as well as it holds any.
-SINGLE_REACH = (1e-37, 1e37)
+# Range of numbers that float32 holds with its full precision.
+FLOAT32_RANGE = (1e-37, 1e37)
+
+# Sum over a block of the samples' masses; per task, the mass and the sum of the measure.
+MeasureStats = tuple[float, Array, Array]
 
 
 def potential_of(amplitudes: Array) -> Array:
-    """Potential of each frequency from the transform: the sum of squares over the tasks."""
+    """Return the potential of each frequency: the sum of squared amplitudes over parts and tasks."""
     return (amplitudes * amplitudes).sum(axis=(0, 1))
 
 
-def masses(measure: Array) -> Array:
-    """Of each sample, the sum of a measure's absolute values over the tasks; never zero."""
+def sample_masses(measure: Array) -> Array:
+    """Return the sum of each sample's absolute measure over the tasks; never zero."""
     return np.abs(measure).sum(axis=1, dtype=np.float64) + np.finfo(float).tiny
 
 
-def sums_of_block(measure: Array) -> tuple[float, Array, Array]:
-    """See :attr:`Landscape._sums`."""
+def measure_stats(measure: Array) -> MeasureStats:
+    """Return the total of the masses; per task, the mass and the sum of the measure."""
     return (
-        float(masses(measure).sum()),
+        float(sample_masses(measure).sum()),
         np.abs(measure).sum(axis=0, dtype=np.float64),
         measure.sum(axis=0, dtype=np.float64),
     )
 
 
-def kernel_potentials(space: Any, amplitudes: Array, phase: str) -> Array:
-    """Potential of each frequency's own features, in float64: what the kernel player is paid."""
+def feature_potentials(space: ResolvedSpace, amplitudes: Array, phase: str) -> Array:
+    """Return the potential of each frequency's own features, in float64."""
     phases = space.phases(amplitudes)
     alignment = space.alignment(amplitudes, phases, phase)
     return np.square(alignment, dtype=np.float64).sum(axis=(1, 2))
 
 
-def mean_in_groups(values: Array, groups: Array) -> Array:
-    """The values, each replaced by the mean of its group."""
+def average_groups(values: Array, groups: Array) -> Array:
+    """Replace each value by the mean of its group."""
     _, codes = np.unique(groups, return_inverse=True)
     means = np.bincount(codes, weights=values) / np.bincount(codes)
     return means[codes].astype(values.dtype)
 
 
-def in_single(frequencies: Array) -> Array:
-    """Frequencies rounded to what single precision holds, in the type they are in.
+def round_to_float32(frequencies: Array) -> Array:
+    """Round frequencies to float32 precision, keeping their type.
 
-    No sample tells two waves that close apart, and a model is stored in half the room, exactly.
-    Frequencies so long or short that single precision doesn't reach them are left as they are.
+    No sample distinguishes two waves that close, and a model file takes half the space. Frequencies
+    outside the range of float32 are returned unchanged.
     """
     if frequencies.dtype != np.float64:
         return frequencies
     sizes = np.abs(frequencies[frequencies != 0])
-    if sizes.size and not (SINGLE_REACH[0] < sizes.min() and sizes.max() < SINGLE_REACH[1]):
+    if sizes.size and not (FLOAT32_RANGE[0] < sizes.min() and sizes.max() < FLOAT32_RANGE[1]):
         return frequencies
     return frequencies.astype(np.float32).astype(np.float64)
 
 
 @dataclass(frozen=True)
 class Points:
-    """Places in the landscape and what is known of them.
+    """Points of a landscape.
 
     Parameters
     ----------
@@ -74,9 +78,9 @@ class Points:
     height : ndarray of shape (n_points,)
         Log of the smoothed potential.
     slope : ndarray of shape (n_points, n_features)
-        Gradient of the height; no columns where there is none.
+        Gradient of the height; without columns on a finite space.
     amplitudes : ndarray of shape (n_parts, n_tasks, n_points)
-        Fourier transform of the measure: real and imaginary part, or what the space has for them.
+        Fourier transform of the measure: real and imaginary part on R^d.
     """
 
     frequencies: Array
@@ -87,17 +91,17 @@ class Points:
     def __len__(self) -> int:
         return len(self.height)
 
-    def replaced(self, where: Array, by: Points) -> Points:
-        """Take `by` where the mask is true, and these points elsewhere."""
+    def where(self, mask: Array, other: Points) -> Points:
+        """Return the points of `other` where the mask is true, and these elsewhere."""
         return Points(
-            np.where(where[:, None], by.frequencies, self.frequencies),
-            np.where(where, by.height, self.height),
-            np.where(where[:, None], by.slope, self.slope),
-            np.where(where, by.amplitudes, self.amplitudes),
+            np.where(mask[:, None], other.frequencies, self.frequencies),
+            np.where(mask, other.height, self.height),
+            np.where(mask[:, None], other.slope, self.slope),
+            np.where(mask, other.amplitudes, self.amplitudes),
         )
 
     def take(self, indices: Any) -> Points:
-        """The points at `indices`, in that order."""
+        """Return the points at `indices`, in that order."""
         return Points(
             self.frequencies[indices],
             self.height[indices],
@@ -108,94 +112,104 @@ class Points:
 
 @dataclass(frozen=True)
 class Landscape:
-    r"""The function :math:`\log v(\omega) - r(\omega)` for one state of the game.
+    r"""The function :math:`\log v(\omega) - r(\omega)` for the measure of one round.
 
-    `v` is the Fourier potential of the measure, `r` the space's penalty on rough frequencies for
-    the smoothing asked for. On R^d this is the log potential of the samples blurred by Gaussian
-    noise of standard deviation ``smoothing * scale``.
+    `v` is the Fourier potential of the measure, `r` the space's penalty for the smoothing. On R^d
+    this is the log potential of the samples blurred by Gaussian noise of standard deviation
+    ``smoothing * scale``.
 
     Parameters
     ----------
-    space : a space, resolved
+    space : ResolvedSpace
     rows : Rows
     measure : column of shape (n_samples, n_tasks)
     smoothing : float
-        As a fraction of the space's scale.
+        In units of the space's scale.
     phase : {"aligned", "paired"}
-    known : list, optional
-        What :func:`sums_of_block` says of the measure's blocks, if that is known already.
+    block_stats : list, optional
+        :func:`measure_stats` of the measure's blocks, if known.
     """
 
-    space: Any
+    space: ResolvedSpace
     rows: Rows
     measure: Any
     smoothing: float
     phase: str = "aligned"
-    known: list[tuple[float, Array, Array]] | None = None
+    block_stats: list[MeasureStats] | None = None
 
     @cached_property
-    def _sums(self) -> list[tuple[float, Array, Array]]:
-        """Of each block, its masses' sum, and by task the mass and the sum of the measure."""
-        sums = self.known
-        if sums is None:
-            sums = list(self.rows.bare.each(lambda _, a: sums_of_block(a), self.measure))
-        if not np.isfinite([mass for mass, *_ in sums]).all():
+    def _stats(self) -> list[MeasureStats]:
+        stats = self.block_stats
+        if stats is None:
+            columns = self.rows.columns_only
+            stats = list(columns.map_blocks(lambda _, a: measure_stats(a), self.measure))
+        if not np.isfinite([mass for mass, *_ in stats]).all():
             raise ValueError(
-                f"Numbers became too large for {self.rows.dtype}: scale X and y down, or take a "
+                f"Numbers became too large for {self.rows.dtype}: scale X and y down, or use a "
                 "smaller C."
             )
-        return sums
+        return stats
 
     @cached_property
     def mass(self) -> Array:
-        """Of each task, the sum of the measure's absolute values, in float64."""
-        return np.sum([mass for _, mass, _ in self._sums], axis=0)
+        """Sum of the absolute measure of each task, in float64."""
+        return np.sum([mass for _, mass, _ in self._stats], axis=0)
 
-    def at(self, frequencies: Array) -> Points:
-        """Height, slope and transform at the frequencies of a continuous space."""
-        amplitudes, gradient = self.space.amplitudes_and_gradient(
+    # Heights.
+
+    def evaluate_with_slope(self, frequencies: Array) -> Points:
+        """Compute heights, slopes and amplitudes on a continuous space."""
+        amplitudes, gradient = self._continuous.amplitudes_and_gradient(
             self.rows, self.measure, frequencies
         )
         potential = potential_of(amplitudes) + self._floor
-        penalty, rough_slope = self.space.penalty(self.rows, frequencies, self.smoothing)
+        penalty, penalty_slope = self.space.penalty(self.rows, frequencies, self.smoothing)
         return Points(
             frequencies,
             np.log(potential) - penalty,
-            gradient / potential[:, None] - rough_slope,
+            gradient / potential[:, None] - penalty_slope,
             amplitudes,
         )
 
-    def moved(self, points: Points, shift: Array) -> Points:
-        """What is found at a shift from the points."""
-        return self.at(self.space.move(points.frequencies, shift))
+    def move(self, points: Points, shift: Array) -> Points:
+        """Evaluate the points displaced by a shift, with slopes."""
+        return self.evaluate_with_slope(self._continuous.move(points.frequencies, shift))
 
-    def everywhere(self) -> Points:
-        """Height and transform at all frequencies of a finite space."""
-        frequencies = self.space.everything(self.rows.n_features)
+    def evaluate_all(self) -> Points:
+        """Compute heights and amplitudes at all frequencies of a finite space."""
+        assert isinstance(self.space, FiniteSpace)
+        frequencies = self.space.all_frequencies(self.rows.n_features)
         return self._without_slope(
-            frequencies, self.space.amplitudes_of_everything(self.rows, self.measure)
+            frequencies, self.space.all_amplitudes(self.rows, self.measure)
         )
 
-    def seen(self, frequencies: Array) -> Points:
-        """Height and transform at some frequencies, without a slope where it would cost."""
+    def evaluate(self, frequencies: Array) -> Points:
+        """Compute heights and amplitudes; the slopes are those of the penalty alone."""
         return self._without_slope(
             frequencies, self.space.amplitudes(self.rows, self.measure, frequencies)
         )
 
     def _without_slope(self, frequencies: Array, amplitudes: Array) -> Points:
-        # Frequencies that stand for one kernel together are as high as their mean.
+        # The height of frequencies that form one kernel is that of their mean potential.
         groups = self.space.groups(frequencies, self.phase)
-        potential = mean_in_groups(potential_of(amplitudes), groups) + self._floor
+        potential = average_groups(potential_of(amplitudes), groups) + self._floor
         penalty, slope = self.space.penalty(self.rows, frequencies, self.smoothing)
         return Points(frequencies, np.log(potential) - penalty, slope, amplitudes)
 
     @property
     def _floor(self) -> Any:
-        """Potential below which rounding alone leaves nothing to see."""
+        """Potential below which there is only rounding error."""
         dtype = self.rows.dtype.type
         return dtype((np.finfo(dtype).eps * self.mass.sum()) ** 2) + np.finfo(dtype).tiny
 
-    def require(self, kind: str, search: Any, instead: str) -> None:
+    @property
+    def _continuous(self) -> ContinuousSpace:
+        assert isinstance(self.space, ContinuousSpace)
+        return self.space
+
+    # For searches.
+
+    def require_kind(self, kind: str, search: Any, instead: str) -> None:
         """Raise ValueError unless the space is of the kind that the search needs."""
         if self.space.kind != kind:
             raise ValueError(
@@ -205,28 +219,32 @@ class Landscape:
             )
 
     def draw(self, n_points: int, rng: np.random.Generator, variance: float = 1.0) -> Array:
-        """Frequencies to start from, of so many times the usual variance."""
+        """Draw frequencies to start from; `variance` multiplies the usual one."""
         return self.space.draw(n_points, self.rows.n_features, self.rows.dtype, rng, variance)
 
-    def in_single(self, points: Points) -> Points:
-        """The points, their frequencies rounded to single precision, and what is seen there."""
-        frequencies = in_single(points.frequencies)
+    def first_step(self) -> float:
+        """Return the first step size of an ascent on a continuous space."""
+        return self._continuous.first_step()
+
+    def round_to_float32(self, points: Points) -> Points:
+        """Round the frequencies to float32 precision and compute the amplitudes there."""
+        frequencies = round_to_float32(points.frequencies)
         if frequencies is points.frequencies:
             return points
         amplitudes = self.space.amplitudes(self.rows, self.measure, frequencies)
         return replace(points, frequencies=frequencies, amplitudes=amplitudes)
 
-    def coarse(self, n_rows: int, rng: np.random.Generator) -> Landscape:
-        """The same landscape as `n_rows` random samples show it.
+    def subsample(self, n_rows: int, rng: np.random.Generator) -> Landscape:
+        """Return an unbiased estimate of the landscape from `n_rows` random samples.
 
-        Samples are drawn by their share of the measure and weighted by its inverse, so that few of
-        them stand for it well; what then is left of each task's total mass is taken away again.
+        Samples are drawn in proportion to their mass and weighted by its inverse. The sum of each
+        task's measure is then restored.
         """
-        block_masses = [mass for mass, *_ in self._sums]
+        block_masses = [mass for mass, *_ in self._stats]
         marks = np.sort(rng.random(n_rows))
-        rows, seen = self.rows.picked(masses, self.measure, block_masses, marks)
-        measure = seen * (sum(block_masses) / (n_rows * masses(seen)))[:, None]
-        total = np.sum([total for *_, total in self._sums], axis=0)
+        rows, values = self.rows.pick_by_mass(sample_masses, self.measure, block_masses, marks)
+        measure = values * (sum(block_masses) / (n_rows * sample_masses(values)))[:, None]
+        total = np.sum([total for *_, total in self._stats], axis=0)
         measure += (total - measure.sum(axis=0)) / n_rows
         return Landscape(
             self.space,
@@ -237,23 +255,30 @@ class Landscape:
         )
 
     def distinct(self, points: Points, similarity: float, rng: np.random.Generator) -> list[int]:
-        """Indices of points that are not alike, highest first.
+        """Return the indices of distinct points, highest first.
 
-        Two points are alike if their features correlate by more than `similarity`, on a sample of
-        the rows; of such points the highest stands for all.
+        Two points are similar if their features correlate by more than `similarity` on a sample of
+        the rows. Of similar points the highest is kept.
         """
         phases = self.space.phases(points.amplitudes)
         probe = self.rows.take(self.rows.sample(PROBE_ROWS, rng))
-        features = on_host(self.space.features(probe.array, points.frequencies, phases, "aligned"))
+        features = to_host(self.space.features(probe.array, points.frequencies, phases, "aligned"))
         weights = None if probe.weights is None else probe.weights[:, 0]
         features = features - np.average(features, axis=0, weights=weights)
         if probe.weights is not None:
             features *= np.sqrt(probe.weights)
         norms = np.sqrt((features * features).sum(axis=0))
         features /= np.maximum(norms, np.finfo(features.dtype).tiny)
-        alike = np.abs(features.T @ features) > similarity  # (n_points, n_points)
+        similar = np.abs(features.T @ features) > similarity  # (n_points, n_points)
         chosen: list[int] = []
         for candidate in np.argsort(-points.height, kind="stable"):
-            if not alike[candidate, chosen].any():
+            if not similar[candidate, chosen].any():
                 chosen.append(int(candidate))
         return chosen
+
+
+class PeakFinder(Protocol):
+    """What the game needs of a search; see :class:`notsorandom.search.base.Search`."""
+
+    def find(self, landscape: Landscape, n_peaks: int, rng: np.random.Generator) -> Points:
+        """Return at most `n_peaks` distinct peaks, highest first."""

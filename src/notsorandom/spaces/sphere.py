@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from notsorandom._utils.parameters import check_choice, check_flag, check_number
 from notsorandom.data.rows import Array, Rows
+from notsorandom.spaces.base import ResolvedSpace, Space
 from notsorandom.spaces.harmonic_sphere import HarmonicSphere
 from notsorandom.spaces.spherical import unit_rows
 from notsorandom.spaces.zonal_sphere import ZonalSphere
@@ -18,7 +18,7 @@ from notsorandom.spaces.zonal_sphere import ZonalSphere
 MOST_HARMONIC_FEATURES = 4
 
 
-class Sphere(BaseEstimator):
+class Sphere(Space):
     r"""The unit sphere of R^d, for directions, embeddings and whatever else has length one.
 
     Parameters
@@ -62,7 +62,7 @@ class Sphere(BaseEstimator):
         """Return the samples, normalised or checked to be of norm one."""
         return unit_rows(X, self.normalize)
 
-    def resolve(self, rows: Rows, rng: np.random.Generator) -> Any:
+    def resolve(self, rows: Rows, rng: np.random.Generator) -> ResolvedSpace:
         """Return the space of the basis chosen, measured on the data."""
         basis = self.basis
         if basis == "auto":

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
 
 from notsorandom._utils.parameters import check_flag, check_number
 from notsorandom.data.array_api import namespace
-from notsorandom.data.rows import Array, Rows, lengths
+from notsorandom.data.rows import Array, Rows, row_norms
+from notsorandom.spaces.base import ResolvedSpace
 from notsorandom.spaces.euclidean import median_distance
-from notsorandom.spaces.landscape import Landscape, potential_of
+from notsorandom.spaces.landscape import Landscape
 
 # How far from 1 a norm may be. Numbers stored in half precision are off by less.
 NORM_TOLERANCE = 1e-3
@@ -21,7 +21,7 @@ NORM_TOLERANCE = 1e-3
 ROUNDINGS = 8
 
 
-class Spherical(BaseEstimator):
+class Spherical(ResolvedSpace):
     """A space on the sphere with one real feature a frequency.
 
     Parameters
@@ -61,10 +61,6 @@ class Spherical(BaseEstimator):
         """Return the scale, measured on the data if it isn't given."""
         return median_distance(rows, rng) if isinstance(self.scale, str) else float(self.scale)
 
-    def potential(self, rows: Rows, measure: Array, frequencies: Array) -> Array:
-        r"""Fourier potential :math:`v(\omega) = \sum_k (\sum_i a_{ik} \phi_\omega(x_i))^2`."""
-        return potential_of(self.amplitudes(rows, measure, frequencies))
-
     def phases(self, amplitudes: Array) -> Array:
         """Phases of the features: there are none, features are real."""
         return np.zeros(amplitudes.shape[-1], dtype=amplitudes.dtype)
@@ -78,14 +74,14 @@ class Spherical(BaseEstimator):
         """
         return amplitudes.transpose(2, 0, 1)
 
-    def sample_size(self, rows: Rows, bandwidth: float) -> float:
+    def required_sample_size(self, rows: Rows, bandwidth: float) -> float:
         """Samples that the concentration of the potential asks for: there is no theorem here."""
         return math.nan
 
-    def largest_potential(self, landscape: Landscape) -> float:
+    def max_potential(self, landscape: Landscape) -> float:
         """Potential of a feature of mean square one that is the measure itself, up to scale."""
         rows = landscape.rows
-        return rows.total_weight * rows.square_of(landscape.measure)
+        return rows.total_weight * rows.squared_norm(landscape.measure)
 
 
 def unit_rows(X: Any, normalize: bool) -> Any:
@@ -98,7 +94,7 @@ def unit_rows(X: Any, normalize: bool) -> Any:
     rows = Rows(X)
     if len(rows) == 0:
         return X
-    norms = rows.map(lengths)
+    norms = rows.map(row_norms)
     zero = np.flatnonzero(~(norms > 0))
     if len(zero):
         what = "of sparse X has no entries" if sparse.issparse(X) else "of X is zero"
@@ -117,14 +113,14 @@ def unit_rows(X: Any, normalize: bool) -> Any:
             )
         if distance.max() <= ROUNDINGS * np.finfo(rows.dtype).eps:
             return X
-    return X.prepared(directions) if hasattr(X, "prepared") else rows.image(directions)
+    return X.prepared(directions) if hasattr(X, "prepared") else rows.map_in_place(directions)
 
 
 def directions(vectors: Any) -> Any:
     """Rows over their norms, whose squares never overflow."""
     if sparse.issparse(vectors):
         scaled = vectors.copy()
-        scaled.data /= np.repeat(lengths(vectors), np.diff(vectors.indptr)).astype(scaled.dtype)
+        scaled.data /= np.repeat(row_norms(vectors), np.diff(vectors.indptr)).astype(scaled.dtype)
         return scaled
     xp = namespace(vectors)
     scaled = vectors / xp.max(xp.abs(vectors), axis=1, keepdims=True)

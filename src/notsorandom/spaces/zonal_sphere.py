@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.data.array_api import like, namespace
+from notsorandom.data.array_api import cast_like, namespace
 from notsorandom.data.rows import Array, Rows
+from notsorandom.spaces.base import ContinuousSpace
 from notsorandom.spaces.gegenbauer import n_harmonics, zonal, zonal_slopes
 from notsorandom.spaces.harmonic_sphere import largest_degree
 from notsorandom.spaces.spherical import Spherical, directions
@@ -22,7 +23,7 @@ MOST_DEGREE = {np.dtype(np.float32): 64, np.dtype(np.float64): 1000}
 SUM_ROUNDINGS = 8
 
 
-class ZonalSphere(Spherical):
+class ZonalSphere(Spherical, ContinuousSpace):
     r"""Zonal harmonics: polynomials in the cosine :math:`\langle x, \xi\rangle` to a pole.
 
     The zonal harmonics of a degree span all harmonics of that degree, so nothing is lost against
@@ -45,8 +46,7 @@ class ZonalSphere(Spherical):
         The length that smoothing is a fraction of.
     """
 
-    kind = "continuous"
-    is_flat = False
+    is_vector_space = False
 
     def resolve(self, rows: Rows, rng: np.random.Generator) -> ZonalSphere:
         """Return the same space with its degree settled and its scale measured."""
@@ -106,7 +106,7 @@ class ZonalSphere(Spherical):
         poles, degrees = poles_and_degrees(frequencies)
 
         def moments(X: Array, weights: Any = None) -> tuple[Array, ...]:
-            cosines = X @ like(poles, X).T
+            cosines = X @ cast_like(poles, X).T
             values = zonal(cosines, degrees, X.shape[1])
             slopes = zonal_slopes(cosines, degrees, X.shape[1])
             if weights is not None:
@@ -116,7 +116,7 @@ class ZonalSphere(Spherical):
             return *weighted_moments(values, weights), pull, slopes.T @ X
 
         count = rows.total_weight
-        total, squares, pull, half = rows.add(moments, *rows.weighing, width=4 * len(frequencies))
+        total, squares, pull, half = rows.sum_blocks(moments, *rows.weight_columns, width=4 * len(frequencies))
         mean = total / rows.dtype.type(count)
         noise = (smoothing * self.scale) ** 2 * degrees * (degrees + rows.n_features - 2)
         variance = variance_of(total, squares, count) + noise.astype(rows.dtype)
@@ -138,9 +138,9 @@ class ZonalSphere(Spherical):
         poles, degrees = poles_and_degrees(frequencies)
 
         def sums(X: Array, a: Array) -> tuple[Array, ...]:
-            return (a.T @ zonal(X @ like(poles, X).T, degrees, X.shape[1]),)
+            return (a.T @ zonal(X @ cast_like(poles, X).T, degrees, X.shape[1]),)
 
-        return np.stack(rows.add(sums, measure, width=4 * len(frequencies)))
+        return np.stack(rows.sum_blocks(sums, measure, width=4 * len(frequencies)))
 
     def amplitudes_and_gradient(
         self, rows: Rows, measure: Array, frequencies: Array
@@ -155,23 +155,23 @@ class ZonalSphere(Spherical):
         poles, degrees = poles_and_degrees(frequencies)
 
         def both_sums(X: Array, a: Array) -> tuple[Array, ...]:
-            cosines = X @ like(poles, X).T
+            cosines = X @ cast_like(poles, X).T
             slopes = zonal_slopes(cosines, degrees, X.shape[1])
             slopes *= a
             return a.T @ zonal(cosines, degrees, X.shape[1]), slopes.T @ X
 
         def weighted_sums(X: Array, a: Array) -> tuple[Array, ...]:
-            slopes = zonal_slopes(X @ like(poles, X).T, degrees, X.shape[1])
-            slopes *= a @ like(sums, X)
+            slopes = zonal_slopes(X @ cast_like(poles, X).T, degrees, X.shape[1])
+            slopes *= a @ cast_like(sums, X)
             return (slopes.T @ X,)
 
         width = 4 * len(frequencies)
         if measure.shape[1] == 1:
-            sums, moments = rows.add(both_sums, measure, width=width)
+            sums, moments = rows.sum_blocks(both_sums, measure, width=width)
             half = sums[0, :, None] * moments
         else:  # a second sweep carries the features of every sample once for all tasks
             (sums,) = self.amplitudes(rows, measure, frequencies)
-            (half,) = rows.add(weighted_sums, measure, width=width)
+            (half,) = rows.sum_blocks(weighted_sums, measure, width=width)
         slope = tangent(half, poles) * (2 / degrees).astype(half.dtype)[:, None]
         return sums[None], slope
 
@@ -180,9 +180,9 @@ class ZonalSphere(Spherical):
         poles, degrees = poles_and_degrees(frequencies)
 
         def moments(X: Array, weights: Any = None) -> tuple[Array, ...]:
-            return weighted_moments(zonal(X @ like(poles, X).T, degrees, X.shape[1]), weights)
+            return weighted_moments(zonal(X @ cast_like(poles, X).T, degrees, X.shape[1]), weights)
 
-        total, squares = rows.add(moments, *rows.weighing, width=3 * len(frequencies))
+        total, squares = rows.sum_blocks(moments, *rows.weight_columns, width=3 * len(frequencies))
         return 1 / np.sqrt(variance_of(total, squares, rows.total_weight))
 
     def features(self, X: Array, frequencies: Array, phases: Array, phase: str) -> Array:
@@ -193,17 +193,17 @@ class ZonalSphere(Spherical):
         ndarray of shape (n_rows, n_frequencies)
         """
         poles, degrees = poles_and_degrees(frequencies)
-        return zonal(X @ like(poles, X).T, degrees, X.shape[1])
+        return zonal(X @ cast_like(poles, X).T, degrees, X.shape[1])
 
     def bandwidth(self, frequencies: Array) -> float:
         """The largest degree considered."""
         return float(self.max_degree)
 
-    def sizes(self, frequencies: Array) -> Array:
+    def norms(self, frequencies: Array) -> Array:
         """Degrees of the zonal harmonics."""
         return poles_and_degrees(frequencies)[1]
 
-    def within(self, frequencies: Array, bandwidth: float) -> Array:
+    def clip_to_bandwidth(self, frequencies: Array, bandwidth: float) -> Array:
         """The frequencies: no degree is beyond the largest considered."""
         return frequencies
 
@@ -220,7 +220,7 @@ class ZonalSphere(Spherical):
         """The largest potential that was seen: there is no bound."""
         return Supremum(reached, math.inf)
 
-    def complexity(self, rows: Rows, bandwidth: float, phase: str) -> float:
+    def rademacher_complexity(self, rows: Rows, bandwidth: float, phase: str) -> float:
         """Rademacher complexity: unknown, since features are scaled to the samples."""
         return math.nan
 
@@ -237,7 +237,7 @@ class ZonalSphere(Spherical):
         """Number of columns of the samples that the frequencies are for."""
         return int(frequencies.shape[1])
 
-    def bound(self, n_features: int, phase: str) -> float:
+    def kernel_bound(self, n_features: int, phase: str) -> float:
         """Largest value of the kernel of a single frequency: infinite, features are scaled."""
         return math.inf
 

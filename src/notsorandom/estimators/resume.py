@@ -1,0 +1,333 @@
+"""Continuing a game: warm starts from the last fit, checkpoints after a crash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import warnings
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, fields
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from scipy import sparse
+
+import notsorandom
+from notsorandom._utils.files import FileFormatError, remove_parts, whole_file
+from notsorandom.data.array_api import to_host
+from notsorandom.data.rows import Array
+from notsorandom.estimators.config import Checkpoint
+from notsorandom.game.dual import DualProblem
+from notsorandom.game.result import ActiveSet, GameState, Round, history_arrays
+from notsorandom.spaces.base import ResolvedSpace
+
+# Names of the data in messages.
+DATA = ("X", "y", "sample weights")
+# Parameters in which a longer game may differ from the one that it continues.
+FREE_IN_WARM_START = (
+    "n_components",
+    "max_components",
+    "solver__n_rounds",
+    "validation_fraction",
+    "warm_start",
+    "checkpoint",
+    "random_state",
+    "verbose",
+)
+# Parameters in which a fit may differ from the one whose checkpoint it continues. An integer
+# random_state is compared; the draws of a generator are in the checkpoint. A client may be of
+# another cluster.
+FREE_IN_CHECKPOINT = ("warm_start", "checkpoint", "random_state", "verbose", "client")
+CHECKPOINT_FORMAT = 2
+
+
+def fingerprint(problem: DualProblem) -> dict[str, str]:
+    """Return digests of samples, targets and weights, equal for equal data."""
+
+    def block_digests(X: Any, *parts: Any) -> tuple[str, ...]:
+        X, *columns = map(to_host, (X, *parts))
+        samples: tuple[Any, ...] = (X,)
+        if sparse.issparse(X):
+            samples = (np.array(X.shape), X.data, X.indices, X.indptr)
+        return digest(*samples), digest(columns[0]), digest(*columns[1:])
+
+    rows = problem.rows
+    blocks = rows.map_blocks(block_digests, problem.targets, *rows.weight_columns)
+    return {
+        name: digest(np.frombuffer("".join(parts).encode(), dtype=np.uint8))
+        for name, parts in zip(DATA, zip(*blocks, strict=True), strict=True)
+    }
+
+
+def digest(*arrays: Any) -> str:
+    """Return a cryptographic digest of some arrays, their types and shapes."""
+    content = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        content.update(f"{array.dtype.str}{array.shape}".encode())
+        for start in range(0, len(array), 4096):  # copies only a few rows at a time
+            content.update(np.ascontiguousarray(array[start : start + 4096]).data)
+    return content.hexdigest()
+
+
+def describe_fit(estimator: Any, problem: DualProblem, free: Collection[str]) -> dict[str, str]:
+    """Return an estimator's parameters, except the free ones, and its data, as text."""
+    parameters = {
+        name: parameter_text(value)
+        for name, value in estimator.get_params().items()
+        if name not in free
+    }
+    # Results are the same for any number of threads, but not without them.
+    parameters["n_jobs"] = "None" if estimator.n_jobs is None else "a number"
+    return {"class": type(estimator).__name__} | parameters | fingerprint(problem)
+
+
+def parameter_text(value: Any) -> str:
+    """Return the value of a parameter as text, the same in every process."""
+    if hasattr(value, "get_params"):  # its own parameters are listed separately
+        return type(value).__qualname__
+    if isinstance(value, np.ndarray):
+        return f"array {digest(value)}"
+    value = value.item() if isinstance(value, np.generic) else value
+    return repr(float(value) if type(value) is int else value)  # 1 equals 1.0
+
+
+def describe_differences(before: dict[str, str], now: dict[str, str]) -> str:
+    """Return what differs between two fits, as text; empty if nothing does."""
+    names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    return ", ".join(
+        f"{name} has changed"
+        if name in DATA
+        else f"{name} was {before.get(name, 'absent')} and is {now.get(name, 'absent')}"
+        for name in names
+    )
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """The state of a fit's game, for a longer game to continue from.
+
+    Parameters
+    ----------
+    state : GameState
+    fit : dict of str to str
+        Parameters and data that must be the same; see :func:`describe_fit`.
+    n_components, n_rounds : int
+        Features and rounds that the game had.
+    """
+
+    state: GameState
+    fit: dict[str, str]
+    n_components: int
+    n_rounds: int
+
+    @classmethod
+    def after(cls, estimator: Any, problem: DualProblem, state: GameState) -> WarmStart:
+        """Return the warm start after a fit."""
+        return cls(
+            state,
+            describe_fit(estimator, problem, FREE_IN_WARM_START),
+            n_components=estimator.average_kernel_.n_components,
+            n_rounds=len(estimator.history_["seconds"]),
+        )
+
+    def resume(self, estimator: Any, problem: DualProblem) -> GameState:
+        """Return the state to continue from; raise ValueError if the game is another one."""
+        now = describe_fit(estimator, problem, FREE_IN_WARM_START)
+        differences = describe_differences(self.fit, now)
+        if differences:
+            raise ValueError(
+                f"warm_start=True continues the game of the last fit, but {differences}: use the "
+                "same data and parameters, or set warm_start=False to begin a new game."
+            )
+        n_rounds: Any = getattr(estimator.solver, "n_rounds", "auto")
+        for name, value, before in (
+            ("n_components", estimator.n_components, self.n_components),
+            ("n_rounds", n_rounds, self.n_rounds),
+        ):
+            if value != "auto" and value < before:
+                raise ValueError(
+                    f"{name}={value} is less than the {before} of the last fit, which "
+                    "warm_start=True continues: give at least as many, use features_.head(), or "
+                    "set warm_start=False."
+                )
+        return self.state
+
+
+@dataclass(frozen=True)
+class SavedFit:
+    """Contents of a checkpoint file.
+
+    Parameters
+    ----------
+    seed : int
+        Of the whole fit.
+    smoothing : float
+    state : GameState
+        At the start of the next round; its space is None until :meth:`CheckpointFile.restore`.
+    early_stopping : dict or None
+        State of early stopping.
+    """
+
+    seed: int
+    smoothing: float
+    state: GameState
+    early_stopping: dict[str, Any] | None
+
+
+class CheckpointFile:
+    """A file that the state of a fit is written to from time to time.
+
+    The file is a NumPy archive (`.npz`) without pickled objects.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+    estimator : estimator
+    problem : DualProblem
+    """
+
+    def __init__(self, checkpoint: Checkpoint, estimator: Any, problem: DualProblem) -> None:
+        self.path, self.every = Path(checkpoint.path), checkpoint.every
+        random_state = estimator.random_state
+        self.fit = describe_fit(estimator, problem, FREE_IN_CHECKPOINT) | {
+            "notsorandom": f"{notsorandom.__version__} (format {CHECKPOINT_FORMAT})",
+            "random_state": (
+                parameter_text(random_state) if isinstance(random_state, Integral) else "any"
+            ),
+        }
+        self._last_write = time.monotonic()
+
+    def read(self) -> SavedFit | None:
+        """Return what the file holds, or None; raise ValueError if it is of another fit."""
+        if not self.path.exists():
+            return None
+        try:
+            with np.load(self.path, allow_pickle=False) as archive:
+                header = json.loads(bytes(archive["header"]))
+                differences = describe_differences(dict(header["fit"]), self.fit)
+                if not differences:
+                    return self._unpack(header, {name: archive[name] for name in archive.files})
+        # Whatever is missing or of the wrong type.
+        except (LookupError, TypeError, AttributeError, ValueError, OSError, EOFError) as error:
+            raise self._format_error() from error
+        except (BadZipFile, RecursionError, NotImplementedError, MemoryError) as error:
+            raise self._format_error() from error
+        raise ValueError(
+            f"checkpoint={str(self.path)!r} is of another fit: {differences}. Use the same data "
+            "and parameters to continue it, or delete the file, or give another path."
+        )
+
+    def _format_error(self) -> FileFormatError:
+        return FileFormatError(f"{self.path} is not a checkpoint: delete it, or give another path.")
+
+    def _unpack(self, header: dict[str, Any], arrays: dict[str, Array]) -> SavedFit:
+        def group(prefix: str) -> dict[str, Array]:
+            start = f"{prefix}."
+            return {
+                name.removeprefix(start): array
+                for name, array in arrays.items()
+                if name.startswith(start) and "." not in name.removeprefix(start)
+            }
+
+        columns = {name: column.tolist() for name, column in group("history").items()}
+        state = GameState(
+            space=None,  # type: ignore[arg-type]
+            random_state=header["random_state"],
+            active_set=ActiveSet.from_arrays(bool(header["merging"]), group("active_set")),
+            history=[
+                dict(zip(columns, record, strict=True))
+                for record in zip(*columns.values(), strict=True)
+            ],
+            dual=arrays["dual"],
+            dual_total=arrays["dual_total"],
+            n_plays=int(header["n_plays"]),
+            flat=bool(header["flat"]),
+        )
+        early_stopping = header["early_stopping"]
+        if early_stopping is not None and early_stopping["best"] is not None:
+            early_stopping["best"] |= group("best") | {"history": group("best.history")}
+        return SavedFit(int(header["seed"]), float(header["smoothing"]), state, early_stopping)
+
+    def restore(self, saved: SavedFit, space: ResolvedSpace, problem: DualProblem) -> GameState:
+        """Return the state to continue from, with its columns where the rows are."""
+        state, shape = saved.state, tuple(problem.targets.shape)
+        n_frequencies = len(state.active_set)
+        valid = (
+            state.dual.shape == state.dual_total.shape == shape
+            and state.dual.dtype == state.dual_total.dtype == problem.dtype
+            and n_frequencies > 0
+            and all(len(array) == n_frequencies for array in state.active_set.to_arrays().values())
+            and state.active_set.merging == (space.kind == "finite")
+            and set(state.history[-1]) == {field.name for field in fields(Round)}
+        )
+        if not valid:
+            raise self._format_error()
+        if saved.early_stopping is not None and saved.early_stopping["best"] is not None:
+            saved.early_stopping["best"] |= {"space": space}
+        state = GameState(**(vars(state) | {"space": space}))
+        return state.from_host(problem.rows)
+
+    def write_if_due(self, get_saved: Callable[[], SavedFit]) -> None:
+        """Write the file if the last write was long enough ago; a failure only warns."""
+        if time.monotonic() - self._last_write < self.every:
+            return
+        try:
+            self._write(get_saved())
+        except (OSError, TypeError, ValueError) as error:
+            warnings.warn(
+                f"The checkpoint could not be written ({error}). The fit continues, and will try "
+                f"again in {self.every:g} seconds.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        self._last_write = time.monotonic()
+
+    def _write(self, saved: SavedFit) -> None:
+        state = saved.state
+        arrays = {"dual": state.dual, "dual_total": state.dual_total}
+        arrays |= with_prefix("active_set", state.active_set.to_arrays())
+        arrays |= with_prefix("history", history_arrays(state.history))
+        early_stopping = saved.early_stopping
+        if early_stopping is not None and early_stopping["best"] is not None:
+            best = dict(early_stopping["best"])
+            arrays |= with_prefix("best.history", best.pop("history"))
+            arrays |= with_prefix(
+                "best", {name: best[name] for name in best if isinstance(best[name], np.ndarray)}
+            )
+            texts = {name: best[name] for name in ("phase", "status")} | {"state": None}
+            early_stopping = early_stopping | {"best": texts}
+        header = {
+            "fit": self.fit,
+            "seed": saved.seed,
+            "smoothing": saved.smoothing,
+            "random_state": state.random_state,
+            "merging": state.active_set.merging,
+            "n_plays": state.n_plays,
+            "flat": state.flat,
+            "early_stopping": early_stopping,
+        }
+        arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+        with whole_file(self.path) as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+
+    def remove(self) -> None:
+        """Remove the file after the fit."""
+        try:
+            self.path.unlink(missing_ok=True)
+            remove_parts(self.path)
+        except OSError as error:
+            warnings.warn(
+                f"The checkpoint could not be removed ({error}): delete it, or the next fit will "
+                "continue from it.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+
+def with_prefix(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:
+    """Prefix the names of some arrays."""
+    return {f"{prefix}.{name}": array for name, array in arrays.items()}

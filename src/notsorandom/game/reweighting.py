@@ -1,0 +1,151 @@
+"""The best weights of known frequencies: the game over their kernels, solved to a small gap."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from notsorandom.data.rows import Array
+from notsorandom.game.dual import DualProblem
+from notsorandom.game.equilibrium import Equilibrium, find_equilibrium
+from notsorandom.game.result import GameResult
+from notsorandom.kernel import LearnedKernel, normalized
+from notsorandom.spaces.base import FiniteSpace, ResolvedSpace
+
+# Weights below this share of the largest are set to zero: they change the value by less than the
+# gap.
+LEAST_SHARE = 1e-6
+# Relative gap to which weights are found.
+GAP = 1e-3
+
+
+def reweight(
+    kernel: LearnedKernel,
+    problem: DualProblem,
+    callback: Callable[[float], Any] | None = None,
+) -> tuple[LearnedKernel, Equilibrium]:
+    """Return the kernel of the same frequencies with the largest margin, and its equilibrium.
+
+    Most frequencies end with zero weight and are dropped. All features of all samples are held in
+    memory. `callback` is called with the current relative gap.
+    """
+    labels = kernel.space.groups(kernel.frequencies, kernel.phase)
+    _, groups, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    shares = 1 / sizes[groups]  # the kernel of a group is the mean of its members' kernels
+    features = replace(kernel, weights=shares).features_of(problem.rows)
+    columns = np.repeat(groups, kernel.space.n_columns(kernel.phase))
+    equilibrium = find_equilibrium(features, columns, problem, GAP, callback=callback)
+    if equilibrium.relative_gap > GAP:
+        warnings.warn(
+            f"The weights of the kernel were found to a relative gap of "
+            f"{equilibrium.relative_gap:.1e}, not to {GAP:.0e}: try a smaller C or fewer features.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    weights = equilibrium.weights[groups] * shares
+    kept = weights > LEAST_SHARE * weights.max()
+    return select(kernel, weights, kept), equilibrium
+
+
+def select(kernel: LearnedKernel, weights: Array, kept: Array) -> LearnedKernel:
+    """Return the kernel of some of the frequencies, with new weights."""
+    return replace(
+        kernel,
+        frequencies=kernel.frequencies[kept],
+        phases=kernel.phases[kept],
+        scales=kernel.scales[kept],
+        weights=normalized(weights[kept]),
+    )
+
+
+def solve_equilibrium(
+    problem: DualProblem,
+    *,
+    space: ResolvedSpace,
+    n_frequencies: int,
+    phase: str,
+    smoothing: float,
+    callback: Callable[[float], Any] | None = None,
+) -> GameResult:
+    """Compute the equilibrium of a finite space directly, without playing.
+
+    Smoothing shrinks the kernels of high frequencies. If more than `n_frequencies` have weight,
+    the heaviest are kept and weighted again.
+    """
+    start = time.perf_counter()
+    rows = problem.rows
+    if not isinstance(space, FiniteSpace):
+        raise ValueError(
+            "solver='equilibrium' needs a finite space, but the frequencies of "
+            f"{type(space).__name__} are {space.kind}: use solver='gradient', or "
+            "Sphere(basis='harmonic')."
+        )
+    frequencies = space.all_frequencies(rows.n_features)
+    penalty, _ = space.penalty(rows, frequencies, smoothing)
+    kernel = LearnedKernel(
+        space=space,
+        frequencies=frequencies,
+        phases=np.zeros(len(frequencies), dtype=rows.dtype),
+        scales=np.exp(-penalty / 2),
+        weights=np.full(len(frequencies), 1 / len(frequencies)),
+        phase=phase,
+    )
+    kernel, equilibrium = reweight(kernel, problem, callback)
+    if len(kernel.weights) > n_frequencies:
+        heaviest = select(kernel, kernel.weights, select_heaviest(kernel, n_frequencies))
+        kernel, equilibrium = reweight(heaviest, problem)
+    # The scales that smoothing gave are moved into the weights.
+    weights = kernel.weights * kernel.scales**2
+    kernel = replace(kernel, scales=np.ones_like(kernel.scales))
+    order = np.argsort(-weights, kind="stable")
+    kernel = select(kernel, weights, order)
+    stats = problem.stats(equilibrium.dual)
+    dual = equilibrium.dual.astype(rows.dtype)
+    # The bound is over all kernels, unsmoothed, not only over those that were kept.
+    highest = space.supremum(rows, problem.measure(dual), phase, math.inf, 0.0, 0.0, 0).bound
+    record = {
+        "n_frequencies": len(order),
+        "potential": np.nan,
+        "objective": equilibrium.lower,
+        "lower": problem.stats(dual).best_scaled_objective(highest),
+        "share_at_zero": stats.share_at_zero,
+        "share_at_upper": stats.share_at_upper,
+        "seconds": time.perf_counter() - start,
+    }
+    return GameResult(
+        space=space,
+        phase=phase,
+        frequencies=kernel.frequencies,
+        phases=kernel.phases,
+        scales=kernel.scales,
+        strengths=kernel.weights,
+        weights=kernel.weights,
+        dual=dual,
+        average_dual=dual,
+        history={name: np.array([value]) for name, value in record.items()},
+        status="complete",
+    )
+
+
+def select_heaviest(kernel: LearnedKernel, n_frequencies: int) -> Array:
+    """Return a mask of the frequencies of the heaviest groups that fit into `n_frequencies`."""
+    groups = kernel.space.groups(kernel.frequencies, kernel.phase)
+    kept = np.zeros(len(groups), dtype=bool)
+    totals = np.bincount(groups, weights=kernel.weights)
+    for group in np.argsort(-totals, kind="stable"):
+        members = groups == group
+        if kept.sum() + members.sum() <= n_frequencies:
+            kept |= members
+    if not kept.any():
+        raise ValueError(
+            f"n_components={n_frequencies} is too small: the features of each kernel can't be "
+            "separated, and are more. Give a larger n_components, or a smaller max_degree."
+        )
+    return kept
