@@ -1,9 +1,20 @@
 import numpy as np
 import pytest
 
+from notsorandom import AutoSmoothing
 from notsorandom.datasets import make_windmill
-from notsorandom.estimators import certify
-from notsorandom.estimators import training
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--fail-on-skip", action="store_true", help="fail if a test was skipped, as CI does"
+    )
+
+
+def pytest_sessionfinish(session, exitstatus):
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if session.config.getoption("--fail-on-skip") and reporter.stats.get("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture
@@ -21,19 +32,6 @@ def windmill():
 
 
 @pytest.fixture
-def short_trials(monkeypatch):
-    """Games that choose the smoothing, of two rounds instead of thirty-two.
-
-    For tests in which a smoothing must be chosen, but needn't be chosen well: a small fit at
-    defaults spends nearly all its time on that.
-    """
-    monkeypatch.setattr(training, "TRIAL_SIZE", 2)
-
-
-@pytest.fixture
-def rough_suprema(monkeypatch):
-    """Certificates that give up on their lower bound early, for tests of everything else in them.
-
-    On the plane, with many samples, that bound is what takes long.
-    """
-    monkeypatch.setattr(certify, "MAX_EVALUATIONS", 1000)
+def quick_smoothing():
+    """A choice of the smoothing by games of two rounds, where one must be made but not well."""
+    return AutoSmoothing(n_components=2)
