@@ -1,75 +1,69 @@
-"""Certificates measured: the sphere's equilibrium, and what a certificate and new weights cost.
+"""Certificates: the equilibrium on the sphere, and the cost of certificates and of reweighting.
 
-    python benchmarks/certificate.py [sphere] [truck]
+    python -m benchmarks.certificate [sphere] [truck]
 
-sphere  checkerboard, 2000 samples, 961 harmonics: the certified gap of the equilibrium
-        (dynamics="primal_dual", no smoothing) and of the default game
-truck   automobiles against trucks of CIFAR-10: time of a certificate against that of the fit at
-        m = 100; accuracy and features kept with reweight=True after 200 rounds of one frequency
+sphere  checkerboard, 2000 samples, 961 harmonics: the certified gap of solver="equilibrium" without
+        smoothing, and of the default solver
+truck   automobiles against trucks of CIFAR-10: time of a certificate relative to the fit at
+        m = 100; accuracy and number of features of solver="reweight" after 200 rounds of one
+        frequency
 """
 
 from __future__ import annotations
 
-import argparse
-import time
-from typing import Any
-
 import numpy as np
 
+from benchmarks.common import run_parts, timed
+from experiments.tasks import load_task
 from notsorandom import Ascent, FourierClassifier
 from notsorandom.datasets import make_checkerboard
-from notsorandom.experiments.tasks import load_task
 
 
-def timed(function: Any, *args: Any) -> tuple[Any, float]:
-    """Return the result of a call, and its seconds."""
-    began = time.perf_counter()
-    result = function(*args)
-    return result, time.perf_counter() - began
-
-
-def run_sphere() -> None:
+def run_sphere(data_home: str | None) -> None:
     """Print the gaps on the sphere."""
     X, y = make_checkerboard(2000, random_state=0)
     test = make_checkerboard(50_000, random_state=1)
     for C in (1.0, 100.0):
         models = {
-            "primal_dual": FourierClassifier(
-                1000, space="sphere", dynamics="primal_dual", smoothing=0, C=C
+            "equilibrium": FourierClassifier(
+                1000, space="sphere", solver="equilibrium", smoothing=0, C=C
             ),
             "default": FourierClassifier(space="sphere", C=C, random_state=0),
         }
         for name, model in models.items():
             _, seconds = timed(model.fit, X, y)
-            certificate, more = timed(model.certificate, X, y)
+            certificate, certificate_seconds = timed(model.certificate, X, y)
             print(
                 f"sphere, C = {C:g}, {name}: relative gap {certificate.relative_gap:.2e} "
                 f"({'certified' if certificate.certified else 'estimated'}), fit {seconds:.1f} s, "
-                f"certificate {more:.1f} s, {model.coef_.shape[1]} harmonics, test accuracy "
-                f"{model.score(*test):.2%}",
+                f"certificate {certificate_seconds:.1f} s, {model.coef_.shape[1]} harmonics, "
+                f"test accuracy {model.score(*test):.2%}",
                 flush=True,
             )
 
 
-def run_truck() -> None:
-    """Print what certificates and new weights cost and give."""
-    X, y, X_test, y_test = load_task("auto-truck", None)
+def run_truck(data_home: str | None) -> None:
+    """Print time, accuracy and size."""
+    X, y, X_test, y_test = load_task("auto-truck", data_home)
     model = FourierClassifier(100, random_state=0)
     _, seconds = timed(model.fit, X, y)
-    certificate, more = timed(model.certificate, X, y)
-    print(f"truck, m = 100: fit {seconds:.1f} s, certificate {more:.1f} s: {more / seconds:.2f} x")
+    certificate, certificate_seconds = timed(model.certificate, X, y)
+    print(
+        f"truck, m = 100: fit {seconds:.1f} s, certificate {certificate_seconds:.1f} s, ratio "
+        f"{certificate_seconds / seconds:.2f}"
+    )
     print(certificate, flush=True)
-    for reweight in (False, True):
+    for solver in ("gradient", "reweight"):
         scores, sizes, times = [], [], []
         for seed in range(3):
             model = FourierClassifier(
-                200, search=Ascent(n_peaks=1), reweight=reweight, random_state=seed
+                200, search=Ascent(n_peaks=1), solver=solver, random_state=seed
             )
             times.append(timed(model.fit, X, y)[1])
             scores.append(100 * model.score(X_test, y_test))
             sizes.append(model.coef_.shape[1])
         print(
-            f"truck, 200 rounds, reweight={reweight}: {np.mean(scores):.2f} +- "
+            f"truck, 200 rounds, solver={solver!r}: {np.mean(scores):.2f} +- "
             f"{np.std(scores):.2f} % with {np.mean(sizes):.0f} features, {np.mean(times):.1f} s",
             flush=True,
         )
@@ -78,19 +72,5 @@ def run_truck() -> None:
 PARTS = {"sphere": run_sphere, "truck": run_truck}
 
 
-def main() -> None:
-    """Run the parts asked for, all by default."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(PARTS))
-    chosen = parser.parse_args().parts or list(PARTS)
-    unknown = [part for part in chosen if part not in PARTS]
-    if unknown:
-        parser.error(f"no part {unknown[0]!r}: choose from {', '.join(PARTS)}")
-    for part in chosen:
-        PARTS[part]()
-
-
 if __name__ == "__main__":
-    main()
+    run_parts(__doc__, PARTS)

@@ -1,55 +1,51 @@
-"""Model files: how large, how long to load; and how long the library takes to import.
+"""Size and loading time of model files, and import time of the library.
 
-    python benchmarks/files.py
+    python -m benchmarks.files
 
-A model of 100 features of 512 columns, in double precision, is saved, and loaded again and again in
-this process. Importing is timed in fresh processes, in turn with ``import sklearn.svm``.
+A model of 100 features of 512 columns, in double precision, is saved, and loaded repeatedly in this
+process. Imports are timed in new processes, alternating with ``import sklearn.svm``.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 
 import notsorandom
+from benchmarks.common import make_parser, timed
 from notsorandom import FourierClassifier
 
-REPEATS = 15
 
-
-def seconds_of(code: str) -> float:
-    """Seconds that a fresh process takes to run some code."""
-    began = time.perf_counter()
+def run_code(code: str) -> None:
+    """Run code in a new process."""
     subprocess.run([sys.executable, "-c", code], check=True)
-    return time.perf_counter() - began
 
 
 def main() -> None:
     """Run from the command line."""
+    parser = make_parser(__doc__)
+    parser.add_argument("--repeats", type=int, default=15)
+    repeats = range(parser.parse_args().repeats)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 512))
     y = np.where(np.cos(X[:, :20].sum(axis=1) / 4) > 0, "yes", "no")
     model = FourierClassifier(100, random_state=0, smoothing=0.06).fit(X, y)
     with TemporaryDirectory() as folder:
-        path = model.save(Path(folder) / "model.safetensors")
+        path = notsorandom.save(model, Path(folder) / "model.safetensors")
         print(f"100 features of 512 columns: {path.stat().st_size:,} bytes")
-        loads = []
-        for _ in range(REPEATS):
-            began = time.perf_counter()
-            loaded = notsorandom.load(path)
-            loads.append(time.perf_counter() - began)
-        same = np.array_equal(loaded.decision_function(X), model.decision_function(X))
-        print(f"loading: {1e3 * loads[0]:.1f} ms at first, {1e3 * np.median(loads):.1f} ms later")
-        print(f"the same decisions, bit for bit: {same}")
+        loads = [timed(notsorandom.load, path)[1] for _ in repeats]
+        loaded = notsorandom.load(path)
+    equal = np.array_equal(loaded.decision_function(X), model.decision_function(X))
+    print(f"loading: {1e3 * loads[0]:.1f} ms at first, {1e3 * np.median(loads):.1f} ms later")
+    print(f"equal decision values: {equal}")
     imports: dict[str, list[float]] = {"import sklearn.svm": [], "import notsorandom": []}
-    for _ in range(REPEATS):
+    for _ in repeats:
         for code, seconds in imports.items():
-            seconds.append(seconds_of(code))
+            seconds.append(timed(run_code, code)[1])
     theirs, ours = (np.median(seconds) for seconds in imports.values())
     print(f"import sklearn.svm: {theirs:.2f} s; import notsorandom: {ours:.2f} s")
     print(f"ratio of the medians: {ours / theirs:.2f}")

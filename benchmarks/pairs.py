@@ -1,17 +1,15 @@
 """Learned against random features on eight pairs of classes of MNIST and CIFAR-10.
 
-    python benchmarks/pairs.py --tasks auto-truck,mnist-4-9 --features 100 --seeds 3
+    python -m benchmarks.pairs --tasks auto-truck,mnist-4-9 --features 100 --seeds 3
 
-All training images of the two classes, the official test images; MNIST as pixels / 255, CIFAR-10 by
-its 512 HoG descriptors. Ours runs at its defaults; the other is scikit-learn's RBFSampler (median
-bandwidth) with LinearSVC(loss="hinge"), at the same number of features and at 5000. Everything is
-timed in this one run, one fit at a time.
+All training images of the two classes, and the official test images; MNIST as pixels / 255,
+CIFAR-10 as 512 HoG descriptors. Ours has its defaults; the baseline is scikit-learn's RBFSampler
+(median bandwidth) with LinearSVC(loss="hinge"), at the same number of features and at 5000. All
+times are from one run, one fit at a time.
 """
 
 from __future__ import annotations
 
-import argparse
-import time
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -24,36 +22,31 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
+from benchmarks.common import make_parser, timed
+from experiments.tasks import TASKS, Task, load_task
 from notsorandom import FourierClassifier
 from notsorandom.baselines import median_gamma
-from notsorandom.experiments.tasks import TASKS, load_task
 
 LARGE = 5000
+N_TIMINGS = 5  # of predictions, which take milliseconds; the fastest counts
 
 
-def measure(model: Any, data: Any) -> tuple[float, float, float]:
-    """Test accuracy in percent, seconds to fit, seconds to predict."""
-    X, y, X_test, y_test = data
-    began = time.perf_counter()
+def measure(model: Any, task: Task) -> tuple[float, float, float]:
+    """Return test accuracy in percent, seconds to fit, seconds to predict."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # liblinear's, on hard random features
-        model.fit(X, y)
-    fit = time.perf_counter() - began
-    predict = []
-    for _ in range(5):  # the fastest counts: a call takes milliseconds, and so does a hiccup
-        began = time.perf_counter()
-        predictions = model.predict(X_test)
-        predict.append(time.perf_counter() - began)
-    return 100 * float(np.mean(predictions == y_test)), fit, min(predict)
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of liblinear, on random features
+        _, fit_seconds = timed(model.fit, task.X, task.y)
+    predict_seconds = min(timed(model.predict, task.X_test)[1] for _ in range(N_TIMINGS))
+    return 100 * float(model.score(task.X_test, task.y_test)), fit_seconds, predict_seconds
 
 
-def ours(n_features: int, seed: int) -> FourierClassifier:
-    """The learned features, at their defaults."""
+def learned_model(n_features: int, seed: int) -> FourierClassifier:
+    """Return our model with its defaults."""
     return FourierClassifier(n_features, random_state=seed)
 
 
 def random_model(n_features: int, X: Any, seed: int) -> Any:
-    """Median-bandwidth random features and a linear SVM, on centred data."""
+    """Return median-bandwidth random features and a linear SVM, on centred data."""
     sampler = RBFSampler(gamma=median_gamma(X), n_components=n_features, random_state=seed)
     return make_pipeline(
         StandardScaler(with_std=False), sampler, LinearSVC(loss="hinge", random_state=seed)
@@ -62,46 +55,44 @@ def random_model(n_features: int, X: Any, seed: int) -> Any:
 
 def main() -> None:
     """Run the tasks and print a block for each."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--tasks", default=",".join(TASKS), help="comma-separated (default: all)")
     parser.add_argument("--features", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--data-home", default=None)
-    parser.add_argument("--skip-large", action="store_true", help="leave out random at 5000")
+    parser.add_argument("--data", help="folder of MNIST and CIFAR-10")
+    parser.add_argument("--skip-large", action="store_true", help="omit 5000 random features")
     options = parser.parse_args()
     tasks = options.tasks.split(",")
     unknown = [task for task in tasks if task not in TASKS]
     if unknown:
         parser.error(f"unknown tasks {', '.join(unknown)}: choose from {', '.join(TASKS)}")
     sizes = [options.features] if options.skip_large else [options.features, LARGE]
-    for task in tasks:
-        data = load_task(task, options.data_home)
-        print(f"{task}: {len(data[0])} training and {len(data[2])} test samples", flush=True)
+    for name in tasks:
+        task = load_task(name, options.data)
+        print(f"{name}: {len(task.X)} training and {len(task.X_test)} test samples", flush=True)
         makers: dict[str, Callable[[int], Any]] = {
-            f"ours, m = {options.features}": partial(ours, options.features),
-            **{f"random, m = {size}": partial(random_model, size, data[0]) for size in sizes},
+            f"ours, m = {options.features}": partial(learned_model, options.features),
+            **{f"random, m = {size}": partial(random_model, size, task.X) for size in sizes},
         }
-        # One after the other within a seed, so that a slow minute of the machine hits all alike.
+        # All models of a seed in turn, so that disturbances affect all of them.
         runs = np.array(
             [
-                [measure(make(seed), data) for make in makers.values()]
+                [measure(make(seed), task) for make in makers.values()]
                 for seed in range(options.seeds)
             ]
         )  # (n_seeds, n_models, 3)
         means = runs.mean(axis=0)
-        for name, (accuracy, fit, predict), spread in zip(
+        for title, (accuracy, fit, predict), spread in zip(
             makers, means, runs[:, :, 0].std(axis=0), strict=True
         ):
             print(
-                f"  {name:<18} {accuracy:6.2f} +- {spread:.2f} %   "
+                f"  {title:<18} {accuracy:6.2f} +- {spread:.2f} %   "
                 f"fit {fit:7.3f} s   predict {predict:8.4f} s"
             )
-        for name, other in list(zip(makers, means, strict=True))[1:]:
+        for title, other in list(zip(makers, means, strict=True))[1:]:
             gain, (fit, predict) = means[0, 0] - other[0], means[0, 1:] / other[1:]
             print(
-                f"  ours / {name}: {gain:+.2f} points, fit x {fit:.2f}, predict x {predict:.3f}",
+                f"  ours / {title}: {gain:+.2f} points, fit x {fit:.2f}, predict x {predict:.3f}",
                 flush=True,
             )
 

@@ -1,74 +1,74 @@
-"""What a frequency costs: the default search against the paper's Langevin dynamics.
+"""Cost of one frequency: the default search against the paper's Langevin dynamics.
 
-    python benchmarks/search.py
+    python -m benchmarks.search
 
-On the pair auto-truck (n = 10,000, d = 512). Both searches look at the same
-landscapes, of the first round of a game and of the one after 40 frequencies, at the default
-smoothing and without; a height is the square root of the potential's share of its largest value.
-`Ascent` is also shown with more steps, all of them on all rows.
+On the pair auto-truck (n = 10,000, d = 512). Both searches get the same landscapes, of the first
+round of a game and of the round after 40 frequencies, with the default smoothing and without. A
+height is the square root of the potential, relative to its largest possible value. `Ascent` is also
+shown with more steps, all of them on all rows.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 from typing import Any
 
 import numpy as np
 
+from benchmarks.common import make_parser
+from experiments.tasks import TASKS, load_task
 from notsorandom import Ascent, Euclidean, Langevin
 from notsorandom.data.rows import Rows
-from notsorandom.experiments.tasks import TASKS, load_task
-from notsorandom.game import LOSSES, Player, play
+from notsorandom.game import LOSSES, DualProblem, play
+from notsorandom.game.dual import signs_from_codes
 from notsorandom.spaces import Landscape
 
 
 def main() -> None:
-    """Time both searches, and compare what they find."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Time both searches and compare the peaks they find."""
+    parser = make_parser(__doc__)
     parser.add_argument("--task", default="auto-truck", choices=TASKS)
-    parser.add_argument("--data-home", default=None)
+    parser.add_argument("--data", help="folder of MNIST and CIFAR-10")
+    parser.add_argument("--rounds", type=int, default=10, help="searches by Ascent")
+    parser.add_argument("--particles", type=int, default=500, help="of Langevin dynamics")
     options = parser.parse_args()
-    X, y, _, _ = load_task(options.task, options.data_home)
-    labels = np.where(y == 1, 1, -1)[:, None].astype(np.float32)
-    rows, player = Rows(X), Player(LOSSES["hinge"](1.0), labels)
+    X, y, _, _ = load_task(options.task, options.data)
+    problem = DualProblem(LOSSES["hinge"](1.0), signs_from_codes(y, 2, np.float32), Rows(X))
     result = play(
-        rows,
-        player,
+        problem,
         space=Euclidean(),
         search=Ascent(),
         n_frequencies=40,
         rng=np.random.default_rng(0),
     )
-    states = {"first round": player.first(), "after 40": result.dual}
+    duals = {"first round": problem.first_dual(), "after 40 frequencies": result.dual}
     for smoothing in (0.06, 0.0):
-        for name, dual in states.items():
-            landscape = Landscape(result.space, rows, dual, smoothing)
+        for name, dual in duals.items():
+            landscape = Landscape(result.space, problem.rows, problem.measure(dual), smoothing)
             print(f"{name}, smoothing {smoothing}")
-            slow, slow_height = cost(Langevin(n_steps=100, n_particles=500), landscape, 1)
+            langevin = Langevin(n_steps=100, n_particles=options.particles)
+            slow, slow_height = measure(langevin, landscape, 1)
             for search in (Ascent(), Ascent(n_steps=24, subsample=1.0)):
-                seconds, height = cost(search, landscape, 10)
+                seconds, height = measure(search, landscape, options.rounds)
                 print(
                     f"    1 / {slow / seconds:.0f} of Langevin's time, "
                     f"{height / slow_height:.3f} of its height"
                 )
 
 
-def cost(search: Any, landscape: Landscape, repeats: int) -> tuple[float, float]:
-    """Seconds a frequency, and the mean height of the best peak of a search."""
+def measure(search: Any, landscape: Landscape, repeats: int) -> tuple[float, float]:
+    """Return seconds per frequency, and the mean height of the best peak."""
     rng = np.random.default_rng(1)
     mass = np.abs(landscape.measure).sum()
-    began, found, heights = time.perf_counter(), 0, []
+    start, n_found, heights = time.perf_counter(), 0, []
     for _ in range(repeats):
         peaks = search.find(landscape, search.n_peaks, rng)
-        found += len(peaks)
+        n_found += len(peaks)
         heights.append(np.exp(peaks.height[0] / 2) / mass)
-    seconds = (time.perf_counter() - began) / found
+    seconds = (time.perf_counter() - start) / n_found
     print(
-        f"  {type(search).__name__:<9} {seconds:8.4f} s a frequency, "
-        f"{found / repeats:.1f} a search, best height {np.mean(heights):.4f}",
+        f"  {type(search).__name__:<9} {seconds:8.4f} s per frequency, "
+        f"{n_found / repeats:.1f} per search, best height {np.mean(heights):.4f}",
         flush=True,
     )
     return seconds, float(np.mean(heights))

@@ -1,36 +1,33 @@
-"""How far the chosen smoothing is from the best fixed one, on the paper's eight pairs of classes.
+"""Accuracy of the automatic smoothing relative to the best fixed one, on the paper's eight pairs.
 
-    python benchmarks/smoothing.py --seeds 3
+    python -m benchmarks.smoothing --seeds 3
 
-The best fixed value is found with the test samples, which no user can do; it is the bar, not a
-choice.
+The best fixed value is chosen on the test samples, which isn't possible in practice: it is an upper
+bound, not a method.
 """
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
 
+from benchmarks.common import make_parser
+from experiments.tasks import TASKS, load_task
 from notsorandom import FourierClassifier
-from notsorandom.experiments.tasks import TASKS, load_task
 
 FIXED = (0.0, 0.02, 0.04, 0.06, 0.09, 0.13)
 
 
 def main() -> None:
-    """Print test accuracies in percent, a task a line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Print test accuracies in percent, one line per task."""
+    parser = make_parser(__doc__)
     parser.add_argument("--tasks", default=",".join(TASKS), help="comma-separated (default: all)")
     parser.add_argument("--features", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--data-home", default=None)
+    parser.add_argument("--data", help="folder of MNIST and CIFAR-10")
     options = parser.parse_args()
     print(f"{'':<12}" + "".join(f"{value:>8}" for value in (*FIXED, "auto", "- best")))
     for task in options.tasks.split(","):
-        X, y, X_test, y_test = load_task(task, options.data_home)
+        X, y, X_test, y_test = load_task(task, options.data)
         scores = []
         for smoothing in (*FIXED, "auto"):
             runs = [

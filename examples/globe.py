@@ -1,9 +1,10 @@
-"""The checkerboard on the globe, the harmonics that were found in it, and what they add up to.
+"""The checkerboard on the sphere: the learned harmonics and the decision function.
 
     python examples/globe.py [picture.png]
 
-The classes alternate between sixteen fields of the sphere, like the sign of sin(2 longitude) times
-sin(4 colatitude). Of the 961 harmonics up to degree 30 the game keeps a handful.
+The classes alternate between sixteen fields of the sphere, by the sign of
+sin(2 longitude) * sin(4 colatitude). The game keeps only a few of the 961 harmonics up to degree
+30.
 """
 
 import sys
@@ -11,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from notsorandom import Enumerate, FourierClassifier
+from notsorandom import Enumerate, FourierClassifier, GradientSolver
 from notsorandom.datasets import make_checkerboard
 from notsorandom.display import GlobeDisplay
 from notsorandom.spaces.harmonics import harmonics
@@ -19,7 +20,11 @@ from notsorandom.spaces.harmonics import harmonics
 X, y = make_checkerboard(2000, random_state=0)
 X_test, y_test = make_checkerboard(50_000, random_state=1)
 model = FourierClassifier(
-    n_rounds=100, space="sphere", search=Enumerate(n_peaks=1), C=100, random_state=0
+    space="sphere",
+    search=Enumerate(n_peaks=1),
+    solver=GradientSolver(n_rounds=100),
+    C=100,
+    random_state=0,
 ).fit(X, y)
 indices, weights = model.kernel_.frequencies, model.kernel_.weights
 print(f"test accuracy {model.score(X_test, y_test):.2%} on {len(indices)} harmonics")
@@ -37,5 +42,5 @@ for place in np.argsort(-weights)[:3]:
     )
 panels.append(("decision function", model.decision_function))
 picture = sys.argv[1] if len(sys.argv) > 1 else "globe.png"
-GlobeDisplay(panels, samples=(X, y)).plot().savefig(picture, dpi=120)
-print(f"the globe: {picture}")
+GlobeDisplay(panels, samples=(X, y)).plot().figure_.savefig(picture, dpi=120)
+print(f"picture of the globes: {picture}")

@@ -1,9 +1,9 @@
-"""What a learned frequency looks like.
+"""Learned frequencies as images.
 
     python examples/images.py [picture.png]
 
-A frequency is a vector with one number a pixel, so it can be looked at: it says in which way an
-image must change for its wave to rise and fall. Random ones are noise; learned ones are strokes.
+A frequency has one number per pixel, so it can be drawn as an image: it shows the change of an
+image along which the wave rises and falls. Random frequencies are noise; learned ones show strokes.
 """
 
 import sys
@@ -20,7 +20,7 @@ threes_and_eights = np.isin(y, (3, 8))
 X, y = X[threes_and_eights], y[threes_and_eights]
 features = FourierFeatures(n_components=24, random_state=0).fit(X, y)
 
-# How much of the classes' difference each wave alone carries.
+# Correlation of each feature alone with the label.
 waves = features.transform(X)
 correlations = np.abs([np.corrcoef(wave, y)[0, 1] for wave in waves.T])
 print(f"correlation of single features with the label: up to {correlations.max():.2f}")
@@ -29,7 +29,7 @@ figure, axes = pyplot.subplots(1, 2, figsize=(9, 4), layout="constrained")
 difference = X[y == 3].mean(axis=0) - X[y == 8].mean(axis=0)
 limit = np.abs(difference).max()
 axes[0].imshow(difference.reshape(8, 8), cmap="RdBu_r", vmin=-limit, vmax=limit)
-axes[0].set(title="Mean three less mean eight", xticks=[], yticks=[])
+axes[0].set(title="Mean three minus mean eight", xticks=[], yticks=[])
 SpectrumDisplay.from_estimator(features, image_shape=(8, 8), ax=axes[1])
 axes[1].set_title("The heaviest frequencies")
 picture = sys.argv[1] if len(sys.argv) > 1 else "images.png"

@@ -1,10 +1,10 @@
-"""Samples that are not in memory: written by the block, learned from by the block.
+"""Learning from samples that are not in memory.
 
     python examples/large.py [picture.png] [millions of rows]
 
-A sensor's readings come in blocks, as from a log or a database, and are never all in memory: the
-fit lays them aside in a temporary file and goes over that. The picture shows what it holds at a
-time, beside the size of the samples.
+The readings of a sensor come in blocks, as from a log or a database. The fit writes them to a
+temporary file and reads that in passes, so they are never all in memory. The picture shows the
+memory of the fit over time, and the size of the samples.
 """
 
 import sys
@@ -21,7 +21,7 @@ N_COLUMNS = 20
 
 
 def readings(n_rows, rng, block_rows=50_000):
-    """Blocks of samples and their labels, one after the other."""
+    """Yield blocks of samples and their labels."""
     for start in range(0, n_rows, block_rows):
         X = rng.standard_normal((min(block_rows, n_rows - start), N_COLUMNS), dtype=np.float32)
         beats = np.cos(2 * X[:, 0] + X[:, 1]) + 0.3 * rng.standard_normal(len(X))
@@ -29,7 +29,7 @@ def readings(n_rows, rng, block_rows=50_000):
 
 
 def main():
-    """Fit, and draw how much memory that took."""
+    """Fit, and draw the memory that it takes."""
     picture = sys.argv[1] if len(sys.argv) > 1 else "large.png"
     n_rows = int(1e6 * float(sys.argv[2])) if len(sys.argv) > 2 else 1_000_000
     rng = np.random.default_rng(0)
@@ -37,10 +37,10 @@ def main():
     trace, done = [], threading.Event()
 
     def watch():
-        began = time.perf_counter()
+        start = time.perf_counter()
         while not done.wait(0.05):
             held, _ = tracemalloc.get_traced_memory()
-            trace.append((time.perf_counter() - began, held / 1e6))
+            trace.append((time.perf_counter() - start, held / 1e6))
 
     tracemalloc.start()
     watcher = threading.Thread(target=watch)
@@ -51,20 +51,20 @@ def main():
         done.set()
         watcher.join()
     megabytes = n_rows * N_COLUMNS * 4 / 1e6
-    print(f"{n_rows:,} samples, {megabytes:.0f} MB of them")
-    print(f"memory of the fit: {max(held for _, held in trace):.0f} MB at most")
+    print(f"{n_rows:,} samples, {megabytes:.0f} MB")
+    print(f"peak memory of the fit: {max(held for _, held in trace):.0f} MB")
     print(
         f"test accuracy: {model.score(X_test, y_test):.3f}; duality gap: {model.duality_gap_:.0e}"
     )
 
     figure, axes = pyplot.subplots(figsize=(7, 3.5))
-    axes.plot(*zip(*trace, strict=True), label="held by the fit")
-    axes.axhline(megabytes, color="grey", linestyle="--", label="the samples")
+    axes.plot(*zip(*trace, strict=True), label="memory of the fit")
+    axes.axhline(megabytes, color="grey", linestyle="--", label="size of the samples")
     axes.set(xlabel="seconds", ylabel="MB", ylim=(0, None))
     axes.legend()
     figure.tight_layout()
     figure.savefig(picture)
-    print(f"wrote {picture}")
+    print(f"memory over time: {picture}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""A surface from 600 noisy samples of it, by 60 waves.
+"""Regression: a surface from 600 noisy samples, with 60 waves.
 
     python examples/regression.py [picture.png]
 
-Ridges at an angle, which no column alone shows. The same linear regression on as many random
-waves doesn't find them; the learned spectrum says where they are.
+The surface has two oblique waves, which no single column shows. Linear regression on as many random
+waves doesn't find them; the learned frequencies are close to them.
 """
 
 import sys
@@ -18,7 +18,7 @@ from notsorandom.baselines import RandomFourierFeatures
 
 
 def surface(X):
-    """Two ridges across each other, one of them half as high."""
+    """Return the sum of two oblique waves."""
     return np.sin(9 * X[:, 0] + 6 * X[:, 1]) + 0.5 * np.sin(4 * X[:, 0] - 11 * X[:, 1])
 
 
@@ -31,8 +31,8 @@ grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
 model = FourierRegressor(n_components=60, random_state=0).fit(X, y)
 random = RandomFourierFeatures(n_components=60, random_state=0)
 other = make_pipeline(random, RidgeCV(np.logspace(-6, 2, 9))).fit(X, y)
-print(f"R^2 on the surface itself, 60 learned waves: {model.score(grid, surface(grid)):.3f}")
-print(f"R^2 on the surface itself, 60 random waves:  {other.score(grid, surface(grid)):.3f}")
+print(f"R^2 on the noise-free surface, 60 learned waves: {model.score(grid, surface(grid)):.3f}")
+print(f"R^2 on the noise-free surface, 60 random waves:  {other.score(grid, surface(grid)):.3f}")
 
 figure, axes = pyplot.subplots(1, 4, figsize=(13, 3.4), layout="constrained")
 shown = {
@@ -52,4 +52,4 @@ axes[3].plot([9, 4, -9, -4], [6, -11, -6, 11], "k+", markersize=12)
 axes[3].set(title="frequencies, and the two waves (+)", aspect="equal")
 picture = sys.argv[1] if len(sys.argv) > 1 else "regression.png"
 figure.savefig(picture, dpi=120)
-print(f"the surface, and what was learned of it: {picture}")
+print(f"the surface and the predictions: {picture}")

@@ -1,9 +1,9 @@
-"""The learned kernel in somebody else's machine: scikit-learn's ``SVC``.
+"""The learned kernel in scikit-learn's ``SVC``.
 
     python examples/svc.py [picture.png]
 
-``kernel_`` is a callable that any kernel machine takes. Here it is beside the RBF kernel at the
-median bandwidth, both with C = 1, on the windmill of the paper.
+``kernel_`` is a callable for any kernel method. Here it is compared with the RBF kernel at the
+median bandwidth, both with C = 1, on the paper's windmill data.
 """
 
 import sys
@@ -20,7 +20,7 @@ X, y = make_windmill(2000, random_state=0)
 X_test, y_test = make_windmill(20_000, random_state=1)
 
 kernel = FourierFeatures(n_components=100, random_state=0).fit(X, y).kernel_
-machines = {
+models = {
     "RBF kernel": SVC(kernel="rbf", gamma=median_gamma(X)).fit(X, y),
     "learned kernel": SVC(kernel=kernel).fit(X, y),
 }
@@ -28,13 +28,13 @@ machines = {
 side = np.linspace(-1.1, 1.1, 200)
 grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
 figure, axes = pyplot.subplots(1, 2, figsize=(8, 4), layout="constrained")
-for axis, (name, machine) in zip(axes, machines.items(), strict=True):
-    accuracy = machine.score(X_test, y_test)
-    print(f"{name}: {accuracy:.1%}, {machine.n_support_.sum()} support vectors")
-    values = machine.decision_function(grid).reshape(200, 200)
+for axis, (name, model) in zip(axes, models.items(), strict=True):
+    accuracy = model.score(X_test, y_test)
+    print(f"{name}: {accuracy:.1%}, {model.n_support_.sum()} support vectors")
+    values = model.decision_function(grid).reshape(200, 200)
     axis.contourf(side, side, values, levels=[-np.inf, 0, np.inf], colors=["#9ec5e8", "#f3b08c"])
     axis.scatter(*X[:500].T, c=y[:500], s=3, cmap="coolwarm")
     axis.set(title=f"{name}: {accuracy:.1%}", aspect="equal", xticks=[], yticks=[])
 picture = sys.argv[1] if len(sys.argv) > 1 else "svc.png"
 figure.savefig(picture, dpi=120)
-print(f"the two borders: {picture}")
+print(f"decision boundaries: {picture}")

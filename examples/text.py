@@ -1,10 +1,10 @@
-"""Which library is a docstring from? Sparse text, never made dense.
+"""Sparse text: the library that a docstring is from.
 
     python examples/text.py [picture.png]
 
-The corpus is on your machine already: the docstrings of NumPy, SciPy and scikit-learn, with their
-own names taken out. Each is a sparse row of word frequencies; a learned frequency is a number for
-each word, of which the largest say what its wave is about.
+The corpus is installed already: the docstrings of NumPy, SciPy and scikit-learn, without the names
+of the libraries. Each is a sparse row of tf-idf values, which is never made dense. A learned
+frequency has one number per word; the largest show which words matter to its wave.
 """
 
 import importlib
@@ -27,7 +27,7 @@ OWN_NAMES = re.compile(r"\b(numpy|scipy|sklearn|scikit|learn|np|sp|estimators?)\
 
 
 def docstrings(library):
-    """Docstrings of a library's public functions and classes, each once."""
+    """Return the distinct docstrings of a library's public functions and classes."""
     found = set()
     package = importlib.import_module(library)
     for module in pkgutil.iter_modules(package.__path__, library + "."):
@@ -35,7 +35,7 @@ def docstrings(library):
             continue
         try:
             members = vars(importlib.import_module(module.name)).values()
-        except Exception:  # parts that need what isn't installed
+        except Exception:  # an optional dependency isn't installed
             continue
         for member in members:
             if callable(member) and str(getattr(member, "__module__", "")).startswith(library):
@@ -44,7 +44,7 @@ def docstrings(library):
 
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of modules that are going to be removed
+    warnings.simplefilter("ignore")  # about deprecated modules
     corpus = {library: docstrings(library) for library in LIBRARIES}
 texts = [text for library in LIBRARIES for text in corpus[library]]
 labels = np.repeat(LIBRARIES, [len(corpus[library]) for library in LIBRARIES])
@@ -71,4 +71,4 @@ for number, (axis, frequency) in enumerate(zip(axes, classifier.frequencies_, st
     axis.set(title=f"frequency {number + 1}", xticks=[])
 picture = sys.argv[1] if len(sys.argv) > 1 else "text.png"
 figure.savefig(picture, dpi=120)
-print(f"the words of the first frequencies: {picture}")
+print(f"largest words of the first frequencies: {picture}")

@@ -1,122 +1,158 @@
-"""``notsorandom demo`` and ``notsorandom reproduce``."""
+"""The command ``python -m experiments``."""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-from notsorandom.cli.arguments import Commands, check_file, names, numbers
+from experiments.registry import EXPERIMENTS, Experiment, Options, run_experiment
+from experiments.report import write_run_report
+from experiments.tasks import TASKS, TaskLoader, load_task
 
-EXPERIMENTS_HELP = """\
-experiments:
-  table1        eight pairs of classes of MNIST and CIFAR-10, by method and number of features
-  figure1       the windmill's game, its potential at the start and at round 300, the sphere
-  figure2       accuracy by number of features, with standard deviations over 10 trials
-  windmill      the toy problem on the plane, against exact SVMs
-  checkerboard  the toy problem on the sphere, against exact SVMs
-  peers         other ways to a classifier: accuracy, seconds, bytes
-
-example: notsorandom reproduce table1 --tasks auto-truck --features 100 --seeds 1"""
-# Kinds of picture that every installation of matplotlib can write.
-PICTURES = (".png", ".pdf", ".svg")
+DESCRIPTION = """\
+Run an experiment and show it beside the paper's results. Every fit is recorded as soon as it ends.
+An interrupted run continues where it stopped, and a complete one is only shown again."""
+EXAMPLES = """\
+examples:
+  python -m experiments table1 --tasks auto-truck --features 100 --seeds 1
+  python -m experiments report notsorandom-runs -o report.html"""
+DEFAULT_FOLDER = Path("notsorandom-runs")
 
 
-def add_demo(commands: Commands) -> None:
-    """Describe ``notsorandom demo``."""
-    demo = commands.add_parser(
-        "demo",
-        help="learn the windmill: a table against random features, and a picture of the game",
-        description="Learn the windmill data, print learned against random features at 20, 100 "
-        "and 500 of them, and draw the game. Takes less than a minute.",
-    )
-    demo.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        default=Path("notsorandom-demo.png"),
-        help="where the picture goes (default: %(default)s)",
-    )
-    demo.add_argument("--seed", type=int, default=0, help="random seed (default: %(default)s)")
-    demo.set_defaults(run=run_demo)
+def main(
+    arguments: Sequence[str] | None = None,
+    *,
+    experiments: Mapping[str, Experiment] = EXPERIMENTS,
+    load: TaskLoader | None = None,
+) -> int:
+    """Run a command and return the exit code: 0 done, 1 failed, 2 wrong arguments, 130 interrupted.
 
-
-def run_demo(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Check the arguments, then run the demo."""
-    check_file(parser, options.output, PICTURES)
-    if not 0 <= options.seed < 2**31:
-        parser.error(f"--seed {options.seed}: it must be from 0 to {2**31 - 1}")
-
-    from notsorandom.experiments import demo
-
-    demo.run_demo(options.output, print, options.seed)
-    return 0
-
-
-def add_reproduce(commands: Commands) -> None:
-    """Describe ``notsorandom reproduce``."""
-    reproduce = commands.add_parser(
-        "reproduce",
-        help="run the paper's experiments: tables and figures, ours and the paper's",
-        description="Run an experiment of the paper and show it beside the paper's figures. Every\n"
-        "fit is recorded as soon as it ends; a run that was interrupted goes on where it\n"
-        "stopped, and one that is complete is only shown.",
-        epilog=EXPERIMENTS_HELP,
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        By default those of the process.
+    experiments : dict of str to Experiment
+    load : callable, optional
+        Loads a task by its name, by default from the folder of the option ``--data``.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    reproduce.add_argument("what", metavar="experiment", help="one of those below")
-    reproduce.add_argument(
+    commands = parser.add_subparsers(dest="command", metavar="command", required=True)
+    for name, experiment in experiments.items():
+        add_options(commands.add_parser(name, help=experiment.description), experiment)
+    report = commands.add_parser("report", help="write one HTML page about the records of a folder")
+    report.add_argument("folder", type=Path, help="folder of records")
+    report.add_argument(
         "-o",
         "--output",
         type=Path,
-        default=Path("notsorandom-runs"),
-        help="folder of records, tables and pictures (default: %(default)s)",
+        default=Path("report.html"),
+        help="file of the page (default: %(default)s)",
     )
-    reproduce.add_argument("--tasks", help="comma-separated, such as mnist-4-9,auto-truck")
-    reproduce.add_argument(
-        "--methods", help="comma-separated, of rbf, lkrf, lkrf-strong, ours and paper; or peers"
-    )
-    reproduce.add_argument("--features", help="comma-separated numbers, such as 100,500")
-    reproduce.add_argument("--seeds", type=int, help="trials, with seeds 0, 1, ...")
-    reproduce.add_argument(
-        "--jobs", type=int, default=1, help="fits at a time (default: %(default)s)"
-    )
-    reproduce.add_argument(
-        "--data",
-        help="folder of MNIST and CIFAR-10 (default: $NOTSORANDOM_DATA, else a cache folder)",
-    )
-    reproduce.set_defaults(run=run_reproduce)
-
-
-def run_reproduce(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Check the arguments, then run the experiment."""
-    from notsorandom.experiments.pairs import METHODS
-    from notsorandom.experiments.peers import PEERS
-    from notsorandom.experiments.reproduce import EXPERIMENTS, Options, reproduce
-    from notsorandom.experiments.tasks import TASKS
-
-    if options.what not in EXPERIMENTS:
-        parser.error(f"unknown experiment {options.what!r}: choose from {', '.join(EXPERIMENTS)}")
-    takes = EXPERIMENTS[options.what].takes
-    for name in ("tasks", "methods", "features", "seeds", "data"):
-        if getattr(options, name) is not None and name not in takes:
-            allowed = ", ".join(f"--{each}" for each in sorted(takes)) or "none of these"
-            parser.error(f"--{name} doesn't narrow {options.what}, which takes {allowed}")
-    known = PEERS if options.what == "peers" else METHODS
-    narrowed = Options(
-        tasks=names(parser, "--tasks", options.tasks, TASKS),
-        methods=names(parser, "--methods", options.methods, known),
-        features=numbers(parser, "--features", options.features),
-        seeds=options.seeds,
-    )
-    for flag, value in (("--seeds", options.seeds), ("--jobs", options.jobs)):
-        if value is not None and value < 1:
-            parser.error(f"{flag} {value}: it must be at least 1")
-    if options.output.exists() and not options.output.is_dir():
-        parser.error(f"--output {options.output}: it must be a folder, but is a file")
-    if not EXPERIMENTS[options.what].configs(narrowed):
-        parser.error(
-            f"--methods {options.methods} has nothing to run at --features {options.features}: the "
-            "paper's own setting takes hours beyond 500; give fewer"
+    options = parser.parse_args(arguments)
+    try:
+        if options.command == "report":
+            print(write_run_report(options.folder, options.output).resolve())
+            return 0
+        experiment, command = experiments[options.command], commands.choices[options.command]
+        narrowed = Options(
+            **{
+                name: getattr(options, name)
+                for name in ("tasks", "methods", "features", "seeds")
+                if name in experiment.options
+            }
         )
-    reproduce(options.what, options.output, narrowed, print, options.jobs, options.data)
-    return 0
+        if options.output.exists() and not options.output.is_dir():
+            command.error(f"--output {options.output}: it is a file; give a folder")
+        if not experiment.configs(narrowed):
+            command.error(
+                f"there is nothing to run: {', '.join(narrowed.methods or ())} is limited to fewer "
+                "features; give smaller --features or other --methods"
+            )
+        if load is None:
+            load = partial(load_task, data_home=getattr(options, "data", None))
+        run_experiment(options.command, experiment, options.output, narrowed, load, options.jobs)
+        return 0
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except (OSError, ImportError, ValueError) as error:
+        message = " ".join(str(error).split())
+        print(f"python -m experiments {options.command}: {message}", file=sys.stderr)
+        return 1
+
+
+def add_options(parser: argparse.ArgumentParser, experiment: Experiment) -> None:
+    """Add the options of an experiment to its parser."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=DEFAULT_FOLDER,
+        help="folder of records, tables and figures (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--jobs", type=positive_int, default=1, help="concurrent fits (default: %(default)s)"
+    )
+    if "tasks" in experiment.options:
+        parser.add_argument(
+            "--tasks",
+            type=names_of(TASKS),
+            help=f"comma-separated, of {', '.join(TASKS)}",
+        )
+    if "methods" in experiment.options:
+        parser.add_argument(
+            "--methods",
+            type=names_of(experiment.methods),
+            help=f"comma-separated, of {', '.join(experiment.methods)}",
+        )
+    if "features" in experiment.options:
+        parser.add_argument(
+            "--features", type=even_ints, help="comma-separated even numbers, such as 100,500"
+        )
+    if "seeds" in experiment.options:
+        parser.add_argument("--seeds", type=positive_int, help="number of trials, with seeds 0, 1")
+    if "data" in experiment.options:
+        parser.add_argument(
+            "--data",
+            help="folder of MNIST and CIFAR-10 (default: $NOTSORANDOM_DATA, else a cache folder)",
+        )
+
+
+def names_of(known: Collection[str]) -> Callable[[str], tuple[str, ...]]:
+    """Return a parser of comma-separated names, each of which must be known."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise argparse.ArgumentTypeError(
+                f"unknown {', '.join(map(repr, unknown))}; choose from {', '.join(known)}"
+            )
+        return names
+
+    return parse
+
+
+def even_ints(text: str) -> tuple[int, ...]:
+    """Parse comma-separated positive even numbers."""
+    numbers = [int(part) if part.strip().isdecimal() else 0 for part in text.split(",")]
+    if any(number <= 0 or number % 2 for number in numbers):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not allowed: give positive even numbers, such as 100,500"
+        )
+    return tuple(dict.fromkeys(numbers))
+
+
+def positive_int(text: str) -> int:
+    """Parse a number that is at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed: give a number from 1")
+    return int(text)

@@ -1,4 +1,4 @@
-"""Figure 1 of the paper: the windmill's game, its potential, and the sphere."""
+"""Figure 1 of the paper: the game on the windmill, its potential, and the sphere."""
 
 from __future__ import annotations
 
@@ -8,92 +8,108 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.data.rows import Array, Rows
+from experiments.records import Config, Record
+from experiments.synthetic import N_TEST, N_TRAIN, single_harmonics
+from experiments.tables import Table
+from experiments.tasks import TaskLoader
+from notsorandom import Ascent, Euclidean, FourierClassifier, LearnedKernel
+from notsorandom.data.rows import Array
 from notsorandom.datasets import make_checkerboard, make_windmill
 from notsorandom.display import GameDisplay, GlobeDisplay, import_pyplot
-from notsorandom.display.game import draw_potential, reach_of
-from notsorandom.display.inspection import Moment, moments, spread_out
-from notsorandom.estimators import FourierClassifier
-from notsorandom.experiments.records import Config, Record
-from notsorandom.experiments.synthetic import N_TEST, N_TRAIN, single_harmonics
-from notsorandom.experiments.tables import Table
-from notsorandom.kernel import LearnedKernel
-from notsorandom.search import Ascent
-from notsorandom.spaces import Euclidean
+from notsorandom.display.game import draw_potential, frequency_limit
+from notsorandom.display.inspection import GameSnapshot, geometric_subset, take_snapshots
 from notsorandom.spaces.harmonics import harmonics
 
-# The paper looks at its landscape after so many rounds of one frequency.
-LAST_ROUND = 300
-# Moments that are recorded; the picture of the evolution shows every third.
-N_MOMENTS = 13
-# Digits of what is only looked at.
+# The paper draws its potential after so many rounds of one frequency.
+N_ROUNDS = 300
+# Snapshots in a record; the figure of the evolution shows every third.
+N_SNAPSHOTS = 13
+# Significant digits of recorded numbers; enough for pictures.
 DIGITS = 5
-# At C = 1 the sphere's final SVM is too soft for its sharp borders.
+# At C = 1 the final SVM on the sphere is too soft for the sharp borders.
 SPHERE_C = 100.0
 
-
-def figure1_configs() -> list[Config]:
-    """One game on the plane, one on the sphere."""
-    return [{"kind": "evolution", "seed": 0}, {"kind": "globe", "seed": 0}]
+Function = Callable[[Array], Array]
 
 
-def perform_evolution(config: Config, data_home: str | None = None) -> dict[str, Any]:
-    """Play on the windmill, and keep what pictures of it need."""
-    X, y = make_windmill(N_TRAIN, random_state=config["seed"])
+def figure1_configs(
+    n_train: int = N_TRAIN, n_test: int = N_TEST, n_rounds: int = N_ROUNDS
+) -> list[Config]:
+    """Return one game on the plane and one on the sphere."""
+    sizes = {"seed": 0, "n_train": n_train, "n_test": n_test}
+    return [
+        {"kind": "evolution", **sizes, "n_rounds": n_rounds},
+        {"kind": "globe", **sizes},
+    ]
+
+
+def run_figure1(config: Config, load: TaskLoader) -> dict[str, Any]:
+    """Play one of the two games."""
+    return run_evolution(config) if config["kind"] == "evolution" else run_globe(config)
+
+
+def run_evolution(config: Config) -> dict[str, Any]:
+    """Play on the windmill; return the kernel and snapshots of the game."""
+    X, y = make_windmill(config["n_train"], random_state=config["seed"])
     model = FourierClassifier(
-        LAST_ROUND, search=Ascent(n_peaks=1), random_state=config["seed"]
+        config["n_rounds"], search=Ascent(n_peaks=1), random_state=config["seed"]
     ).fit(X, y)
     kernel = model.kernel_
-    rounds = spread_out(np.arange(1, LAST_ROUND + 1), N_MOMENTS).tolist()
-    test = make_windmill(N_TEST, random_state=1000 + config["seed"])
+    rounds = geometric_subset(np.arange(1, config["n_rounds"] + 1), N_SNAPSHOTS).tolist()
+    test = make_windmill(config["n_test"], random_state=1000 + config["seed"])
     return {
         "test_accuracy": model.score(*test),
         "kernel": {
             "scale": float(kernel.space.scale),
-            "center": listed(kernel.space.center),
+            "center": to_list(kernel.space.center),
             "phase": kernel.phase,
             **{
-                name: listed(getattr(kernel, name))
+                name: to_list(getattr(kernel, name))
                 for name in ("frequencies", "phases", "scales", "weights")
             },
         },
-        "moments": [
+        "snapshots": [
             {
-                "round": moment.round,
-                "size": moment.kernel.n_components,
-                "measure": listed(moment.measure[:, 0]),
-                "coef": listed(moment.coef[0]),
-                "intercept": float(moment.intercept[0]),
+                "round": snapshot.round,
+                "size": snapshot.kernel.n_components,
+                "measure": to_list(snapshot.measure[:, 0]),
+                "coef": to_list(snapshot.coef[0]),
+                "intercept": float(snapshot.intercept[0]),
             }
-            for moment in moments(model, X, y, rounds)
+            for snapshot in take_snapshots(model, X, y, rounds)
         ],
     }
 
 
-def perform_globe(config: Config, data_home: str | None = None) -> dict[str, Any]:
-    """Play on the checkerboard, and keep the harmonics found."""
-    X, y = make_checkerboard(N_TRAIN, random_state=config["seed"])
+def run_globe(config: Config) -> dict[str, Any]:
+    """Play on the checkerboard; return the harmonics and the decision function."""
+    X, y = make_checkerboard(config["n_train"], random_state=config["seed"])
     model = single_harmonics(config["seed"]).set_params(C=SPHERE_C).fit(X, y)
     kernel = model.kernel_
     return {
-        "test_accuracy": model.score(*make_checkerboard(N_TEST, random_state=1000)),
+        "test_accuracy": model.score(*make_checkerboard(config["n_test"], random_state=1000)),
         "indices": kernel.frequencies.tolist(),
-        "weights": listed(kernel.weights),
-        # Of the harmonics themselves, without the kernel's scaling.
-        "coef": listed(model.coef_[0] * kernel.scales * np.sqrt(kernel.weights)),
+        "weights": to_list(kernel.weights),
+        "coef": to_list(harmonic_coefficients(model)),
         "intercept": float(model.intercept_[0]),
     }
 
 
-def listed(array: Array) -> Any:
-    """An array as lists of numbers of a few digits."""
+def harmonic_coefficients(model: FourierClassifier) -> Array:
+    """Return the decision function's coefficients of the unscaled harmonics."""
+    return model.coef_[0] * model.kernel_.scales * np.sqrt(model.kernel_.weights)
+
+
+def to_list(array: Array) -> Any:
+    """Return an array as lists of rounded numbers."""
     return np.char.mod(f"%.{DIGITS}g", np.asarray(array, dtype=float)).astype(float).tolist()
 
 
-def recorded_moments(record: Record) -> tuple[Array, Array, list[Moment]]:
-    """The windmill of a record, and the moments of its game."""
-    X, y = make_windmill(N_TRAIN, random_state=record["config"]["seed"])
-    stored = record["outcome"]["kernel"]
+def recorded_game(record: Record) -> tuple[Array, Array, list[GameSnapshot]]:
+    """Return the samples, labels and snapshots of a recorded game."""
+    config, outcome = record["config"], record["outcome"]
+    X, y = make_windmill(config["n_train"], random_state=config["seed"])
+    stored = outcome["kernel"]
     kernel = LearnedKernel(
         space=Euclidean(scale=stored["scale"], center=np.array(stored["center"])),
         frequencies=np.array(stored["frequencies"]),
@@ -102,30 +118,29 @@ def recorded_moments(record: Record) -> tuple[Array, Array, list[Moment]]:
         weights=np.array(stored["weights"]),
         phase=stored["phase"],
     )
-    return (
-        X,
-        y,
-        [
-            Moment(
-                round=moment["round"],
-                measure=np.array(moment["measure"])[:, None],
-                kernel=kernel.head(moment["size"]),
-                coef=np.array(moment["coef"])[None],
-                intercept=np.array([moment["intercept"]]),
-            )
-            for moment in record["outcome"]["moments"]
-        ],
-    )
+    snapshots = [
+        GameSnapshot(
+            round=snapshot["round"],
+            measure=np.array(snapshot["measure"])[:, None],
+            kernel=kernel.head(snapshot["size"]),
+            coef=np.array(snapshot["coef"])[None],
+            intercept=np.array([snapshot["intercept"]]),
+        )
+        for snapshot in outcome["snapshots"]
+    ]
+    return X, y, snapshots
 
 
 def figure1_tables(records: Sequence[Record]) -> list[Table]:
-    """What the pictures show, in a line each."""
+    """Return one note per figure."""
     notes = []
     for record in records:
-        outcome = record["outcome"]
-        accuracy = f"{100 * outcome['test_accuracy']:.2f} % of {N_TEST:,} test samples"
-        if record["config"]["kind"] == "evolution":
-            notes.append(f"Windmill, {LAST_ROUND} rounds of one frequency, C = 1: {accuracy}.")
+        config, outcome = record["config"], record["outcome"]
+        accuracy = f"{100 * outcome['test_accuracy']:.2f} % of {config['n_test']:,} test samples"
+        if config["kind"] == "evolution":
+            notes.append(
+                f"Windmill, {config['n_rounds']} rounds of one frequency, C = 1: {accuracy}."
+            )
         else:
             heaviest = ", ".join(
                 f"degree {degree} order {order} ({weight:.0%})"
@@ -135,53 +150,50 @@ def figure1_tables(records: Sequence[Record]) -> list[Table]:
                 f"Checkerboard, C = {SPHERE_C:.0f}: {accuracy} on {len(outcome['indices'])} "
                 f"harmonics; the heaviest: {heaviest}."
             )
-    return [Table("The toy problems, seen", notes=tuple(notes))]
+    return [Table("Figure 1: the synthetic problems", notes=tuple(notes))]
 
 
 def heaviest_harmonics(outcome: dict[str, Any]) -> list[tuple[float, list[int]]]:
-    """Weights and indices of the three heaviest."""
+    """Return weights and indices of the three heaviest harmonics."""
     return sorted(zip(outcome["weights"], outcome["indices"], strict=True), reverse=True)[:3]
 
 
 def draw_figure1(records: Sequence[Record]) -> dict[str, Any]:
-    """The paper's three pictures."""
+    """Draw the evolution of the game, the potential, and the sphere."""
     figures = {}
     for record in records:
         if record["config"]["kind"] == "evolution":
-            X, y, game = recorded_moments(record)
+            X, y, game = recorded_game(record)
             figures["figure1-evolution"] = GameDisplay(X, y, game[::3]).plot().figure_
-            figures["figure1-landscape"] = draw_landscapes(X, game[0], game[-1])
+            figures["figure1-landscape"] = draw_potentials(X, game[0], game[-1])
         else:
-            figures["figure1-sphere"] = draw_globe(record)
+            config = record["config"]
+            samples = make_checkerboard(config["n_train"], random_state=config["seed"])
+            display = GlobeDisplay(globe_panels(record["outcome"]), samples=samples).plot()
+            figures["figure1-sphere"] = display.figure_
     return figures
 
 
-def draw_landscapes(X: Array, first: Moment, last: Moment) -> Any:
-    """The potential at the start and at the end, side by side."""
+def draw_potentials(X: Array, first: GameSnapshot, last: GameSnapshot) -> Any:
+    """Draw the potential in the first and in the last round, side by side."""
     figure, axes = import_pyplot().subplots(1, 2, figsize=(8, 4.2), layout="constrained")
-    for axis, moment in zip(axes, (first, last), strict=True):
-        draw_potential(axis, moment, reach_of(last), Rows(X))
-        axis.set(title=f"potential at round {moment.round}", xticks=[], yticks=[], aspect="equal")
+    for axis, snapshot in zip(axes, (first, last), strict=True):
+        draw_potential(axis, snapshot, X, frequency_limit(last))
+        axis.set(title=f"potential at round {snapshot.round}", xticks=[], yticks=[], aspect="equal")
     return figure
 
 
-def draw_globe(record: Record) -> Any:
-    """The samples, the three heaviest harmonics, and the decision function."""
-    samples = make_checkerboard(N_TRAIN, random_state=record["config"]["seed"])
-    return GlobeDisplay(globe_panels(record["outcome"]), samples=samples).plot()
-
-
-def globe_panels(outcome: dict[str, Any]) -> list[tuple[str, Callable[[Array], Array]]]:
-    """Titles and functions of the three heaviest harmonics, and of the decision."""
-    panels: list[tuple[str, Callable[[Array], Array]]] = [
+def globe_panels(outcome: dict[str, Any]) -> list[tuple[str, Function]]:
+    """Return titles and functions of the heaviest harmonics and of the decision function."""
+    panels: list[tuple[str, Function]] = [
         (
             f"degree {degree}, order {order}: {weight:.0%}",
-            partial(combined, indices=[[order, degree]], coef=[1.0]),
+            partial(sum_harmonics, indices=[[order, degree]], coef=[1.0]),
         )
         for weight, (order, degree) in heaviest_harmonics(outcome)
     ]
     decision = partial(
-        combined,
+        sum_harmonics,
         indices=outcome["indices"],
         coef=outcome["coef"],
         intercept=outcome["intercept"],
@@ -189,6 +201,6 @@ def globe_panels(outcome: dict[str, Any]) -> list[tuple[str, Callable[[Array], A
     return [*panels, ("decision function", decision)]
 
 
-def combined(points: Array, indices: Any, coef: Any, intercept: float = 0.0) -> Array:
-    """A sum of harmonics."""
+def sum_harmonics(points: Array, indices: Any, coef: Any, intercept: float = 0.0) -> Array:
+    """Return a linear combination of harmonics at points."""
     return harmonics(points, np.array(indices)) @ np.array(coef) + intercept

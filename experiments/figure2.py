@@ -7,27 +7,27 @@ from typing import Any
 
 import numpy as np
 
+from experiments.pairs import METHODS
+from experiments.records import Record
 from notsorandom.data.rows import Array
-from notsorandom.display import PathDisplay
-from notsorandom.experiments.pairs import METHODS
-from notsorandom.experiments.records import Record
+from notsorandom.display import ScoreCurveDisplay
 
 DEFAULT_METHODS = ("ours", "rbf", "lkrf")
 
 
 def draw_figure2(records: Sequence[Record]) -> dict[str, Any]:
-    """One picture a task."""
+    """Draw one figure per task."""
     figures = {}
     for task in dict.fromkeys(record["config"]["task"] for record in records):
         sizes, accuracies = accuracies_by_size(records, task)
-        display = PathDisplay(sizes, accuracies).plot()
+        display = ScoreCurveDisplay(sizes, accuracies).plot()
         display.ax_.set_title(f"{task}, {len(next(iter(accuracies.values())))} trials")
         figures[f"figure2-{task}"] = display.figure_
     return figures
 
 
 def accuracies_by_size(records: Sequence[Record], task: str) -> tuple[Array, dict[str, Array]]:
-    """Test accuracies of a task by method, each (n_trials, n_sizes); NaN where not run."""
+    """Return sizes, and accuracies of shape (n_trials, n_sizes) by method; NaN if not run."""
     cells = {
         (config["method"], config["seed"], config["n_features"]): record["outcome"]["test_accuracy"]
         for record in records

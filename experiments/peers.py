@@ -1,11 +1,11 @@
-"""Other ways to a classifier: accuracy, time and size, at 100 features and at their own best."""
+"""Other classifiers: accuracy, time and size, at 100 features and at their best size."""
 
 from __future__ import annotations
 
 import pickle
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,18 +18,18 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 
+from experiments.records import Config, Record
+from experiments.tables import Table
+from experiments.tasks import TaskLoader
+from notsorandom import FourierClassifier
 from notsorandom.baselines import median_gamma
-from notsorandom.estimators import FourierClassifier
-from notsorandom.experiments.records import Config, Record
-from notsorandom.experiments.tables import Table
-from notsorandom.experiments.tasks import load_task
 
 DEFAULT_TASKS = ("auto-truck", "mnist-4-9")
 SMALLEST = "100 features"
 BEST = "best size"
 # Share of the training samples on which sizes are compared.
-HELD_OUT = 0.2
-# Predictions are timed so often, and the fastest counts.
+VALIDATION_FRACTION = 0.2
+# Predictions are timed so many times; the fastest counts.
 N_TIMINGS = 3
 
 
@@ -43,7 +43,7 @@ class Peer:
     make : callable
         From `gamma`, a size and a seed to an unfitted classifier.
     sizes : tuple
-        What "best" is chosen from; the first is of 100 features, or the nearest thing.
+        Candidates for the best size; the first has 100 features, or the closest equivalent.
     """
 
     title: str
@@ -52,7 +52,7 @@ class Peer:
 
 
 def linear(seed: int) -> LinearSVC:
-    """The linear SVM that the random features of scikit-learn get."""
+    """Return the linear SVM on scikit-learn's features."""
     return LinearSVC(loss="hinge", random_state=seed)
 
 
@@ -95,7 +95,7 @@ PEERS = {
 
 
 def peers_configs(tasks: Sequence[str], methods: Sequence[str], n_seeds: int) -> list[Config]:
-    """All fits: each peer at its smallest and at its best size."""
+    """Return all fits: each peer at its smallest and at its best size."""
     return [
         {"kind": "peer", "task": task, "method": method, "size": size, "seed": seed}
         for task in tasks
@@ -105,29 +105,30 @@ def peers_configs(tasks: Sequence[str], methods: Sequence[str], n_seeds: int) ->
     ]
 
 
-def perform_peer(config: Config, data_home: str | None) -> dict[str, Any]:
-    """Choose the size on held-out training samples if asked, fit, test and weigh."""
-    task, peer, seed = load_task(config["task"], data_home), PEERS[config["method"]], config["seed"]
+def run_peer(config: Config, load: TaskLoader, peers: Mapping[str, Peer] = PEERS) -> dict[str, Any]:
+    """Choose the size on validation samples if it is to be the best; fit, test and measure."""
+    task, peer, seed = load(config["task"]), peers[config["method"]], config["seed"]
     gamma = median_gamma(task.X)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # liblinear's, on random features
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of liblinear, on random features
         size = peer.sizes[0]
         if config["size"] == BEST:
-            X, X_held, y, y_held = train_test_split(
-                task.X, task.y, test_size=HELD_OUT, stratify=task.y, random_state=seed
+            X, X_validation, y, y_validation = train_test_split(
+                task.X, task.y, test_size=VALIDATION_FRACTION, stratify=task.y, random_state=seed
             )
             scores = [
-                peer.make(gamma, each, seed).fit(X, y).score(X_held, y_held) for each in peer.sizes
+                peer.make(gamma, candidate, seed).fit(X, y).score(X_validation, y_validation)
+                for candidate in peer.sizes
             ]
             size = peer.sizes[int(np.argmax(scores))]
-        began = time.perf_counter()
+        start = time.perf_counter()
         model = peer.make(gamma, size, seed).fit(task.X, task.y)
-        fit_seconds = time.perf_counter() - began
+        fit_seconds = time.perf_counter() - start
     timings = []
     for _ in range(N_TIMINGS):
-        began = time.perf_counter()
+        start = time.perf_counter()
         predictions = model.predict(task.X_test)
-        timings.append(time.perf_counter() - began)
+        timings.append(time.perf_counter() - start)
     return {
         "test_accuracy": float(np.mean(predictions == task.y_test)),
         "fit_seconds": round(fit_seconds, 3),
@@ -138,7 +139,7 @@ def perform_peer(config: Config, data_home: str | None) -> dict[str, Any]:
 
 
 def peers_tables(records: Sequence[Record]) -> list[Table]:
-    """A table a task."""
+    """Return one table per task."""
     by_task: dict[str, list[Record]] = {}
     for record in records:
         by_task.setdefault(record["config"]["task"], []).append(record)
@@ -146,7 +147,7 @@ def peers_tables(records: Sequence[Record]) -> list[Table]:
 
 
 def peers_table(task: str, records: Sequence[Record]) -> Table:
-    """Means over the seeds, a line a method and size."""
+    """Return means over the seeds, one row per method and size."""
     by_row: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for record in records:
         row = record["config"]["method"], record["config"]["size"]
@@ -169,8 +170,8 @@ def peers_table(task: str, records: Sequence[Record]) -> Table:
         )
     return Table(
         f"Peers on {task}",
-        "Best: the size chosen on a held-out fifth of the training samples. For the exact SVM it "
-        "is the multiple of the median bandwidth's gamma, and C.",
-        ("method", "size", "test %", "seconds to fit", "µs a row", "kilobytes pickled"),
+        "Best: the size chosen on a held-out fifth of the training samples. The size of the exact "
+        "SVM is the multiple of the median bandwidth's gamma, and C.",
+        ("method", "size", "test %", "seconds to fit", "µs per row", "kilobytes pickled"),
         tuple(rows),
     )

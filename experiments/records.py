@@ -1,4 +1,4 @@
-"""Records of runs: one JSON object a line, so that whatever was finished stays finished."""
+"""Records of runs: one JSON object per line, appended as each run ends."""
 
 from __future__ import annotations
 
@@ -19,56 +19,56 @@ import notsorandom
 
 try:
     import fcntl
-except ImportError:  # Windows: two runs in one folder aren't noticed
+except ImportError:  # Windows: concurrent runs in one folder are not detected
     fcntl = None  # type: ignore[assignment]
 
 Config = dict[str, Any]
 Record = dict[str, Any]
 
-# What makes a record of a JSON object.
-PARTS = {"config", "outcome", "seconds", "finished", "versions", "cores"}
+# Keys of every record.
+KEYS = {"config", "outcome", "seconds", "finished", "versions", "cores"}
 
 
 class RecordError(ValueError):
-    """A file of records that can't be read."""
+    """A file of records can't be read."""
 
 
 class Records:
     """The records in a folder.
 
-    A record says what was run (``config``), what came out (``outcome``), how long it took, when,
-    and with which versions. Only whole records count: the beginning of one that a killed process
-    left behind is taken away when the next is written.
+    A record has the configuration of a run (``config``), its result (``outcome``), how long it
+    took, when it ended, and the versions of the libraries. Only complete lines count: the
+    incomplete line of a process that was killed is removed when the next record is written.
 
     Parameters
     ----------
     folder : Path
-        Made if it isn't there.
+        Created with the first record.
     """
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "records.jsonl"
 
     def read(self) -> list[Record]:
-        """All records, in the order they were written."""
+        """Return all records, in the order they were written."""
         if not self.path.exists():
             return []
         *lines, tail = self.path.read_bytes().split(b"\n")
         records = []
         for number, line in enumerate(lines, start=1):
-            record = parsed(line)
+            record = parse(line)
             if record is not None:
                 records.append(record)
             elif line.strip():
                 raise RecordError(
                     f"{self.path}, line {number} is not a record: {line[:40]!r}... Delete the "
-                    "line; what it recorded will be run again."
+                    "line; its run will be repeated."
                 )
-        last = parsed(tail)
+        last = parse(tail)
         return records if last is None else [*records, last]
 
     def append(self, config: Config, outcome: dict[str, Any], seconds: float) -> Record:
-        """Write a record, so that it survives whatever happens next."""
+        """Write a record to disk and return it."""
         record = {
             "config": config,
             "outcome": outcome,
@@ -79,11 +79,11 @@ class Records:
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("ab") as file:
-            before = self.path.read_bytes()
-            whole = before.rfind(b"\n") + 1
-            if parsed(before[whole:]) is None:
-                file.truncate(whole)
-            else:
+            content = self.path.read_bytes()
+            last_line = content.rfind(b"\n") + 1
+            if parse(content[last_line:]) is None:
+                file.truncate(last_line)
+            else:  # complete, but an editor removed the newline
                 file.write(b"\n")
             file.write(json.dumps(record).encode() + b"\n")
             file.flush()
@@ -91,8 +91,8 @@ class Records:
         return record
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold the file against other runs; raise OSError if one has it, or if it can't be made."""
+    def lock(self) -> Iterator[None]:
+        """Lock the file; raise OSError if another run has locked it, or if it can't be made."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("ab") as file:
             if fcntl is not None:
@@ -100,44 +100,44 @@ class Records:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError as error:
                     raise OSError(
-                        f"{self.path.parent} is being written to by another run: wait for its "
-                        "end, or give another folder."
+                        f"{self.path.parent} is in use by another run: wait until it ends, or give "
+                        "another folder."
                     ) from error
             yield
 
     def missing(self, configs: Sequence[Config]) -> list[Config]:
-        """Those that there is no record of."""
+        """Return the configurations without a record."""
         known = {key(record["config"]) for record in self.read()}
         return [config for config in configs if key(config) not in known]
 
 
-def parsed(line: bytes) -> Record | None:
-    """The record in a line, if it is a whole one."""
+def parse(line: bytes) -> Record | None:
+    """Return the record in a line, or None if it is not a complete record."""
     try:
         record = json.loads(line)
     except ValueError:
         return None
-    return record if isinstance(record, dict) and set(record) >= PARTS else None
+    return record if isinstance(record, dict) and set(record) >= KEYS else None
 
 
 def key(config: Config) -> str:
-    """The same for equal configurations, and for no others."""
+    """Return a string that identifies a configuration."""
     return json.dumps(config, sort_keys=True)
 
 
 def latest(records: Sequence[Record]) -> list[Record]:
-    """The records without those that were run again later."""
+    """Return one record per configuration, the last one."""
     return list({key(record["config"]): record for record in records}.values())
 
 
 def matching(records: Sequence[Record], configs: Sequence[Config]) -> list[Record]:
-    """The records of some configurations, in their order."""
-    found = {key(record["config"]): record for record in records}
-    return [found[key(config)] for config in configs if key(config) in found]
+    """Return the last record of each configuration, in the order of the configurations."""
+    by_key = {key(record["config"]): record for record in records}
+    return [by_key[key(config)] for config in configs if key(config) in by_key]
 
 
 def versions() -> dict[str, str]:
-    """Of everything that figures depend on."""
+    """Return the versions of Python and of the libraries that results depend on."""
     return {
         "notsorandom": notsorandom.__version__,
         "numpy": numpy.__version__,

@@ -1,4 +1,4 @@
-"""The paper's experiments by name: what to run, and how to show what was recorded."""
+"""The experiments by name: what to run, and how to show the records."""
 
 from __future__ import annotations
 
@@ -6,32 +6,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from notsorandom._utils.files import write_whole
-from notsorandom._utils.progress import duration
-from notsorandom.display.drawing import save_figure
-from notsorandom.experiments import figure1, figure2, peers, synthetic, table1
-from notsorandom.experiments.pairs import perform_pair
-from notsorandom.experiments.records import Config, Record, Records, matching
-from notsorandom.experiments.runner import run_missing
-from notsorandom.experiments.tables import Table
-from notsorandom.experiments.tasks import load_task
+from experiments import figure1, figure2, pairs, paper, peers, synthetic, table1
+from experiments.records import Config, Record, Records, matching
+from experiments.runner import run_missing
+from experiments.tables import Table
+from experiments.tasks import TASKS, TaskLoader
+from notsorandom._utils.files import write_atomic
+from notsorandom._utils.progress import format_seconds
+from notsorandom.display.figures import save_figure
 
-# What a run computes, by the kind that its configuration names.
-KINDS: dict[str, Callable[[Config, str | None], dict[str, Any]]] = {
-    "pair": perform_pair,
-    "windmill": synthetic.perform_windmill,
-    "checkerboard": synthetic.perform_checkerboard,
-    "evolution": figure1.perform_evolution,
-    "globe": figure1.perform_globe,
-    "peer": peers.perform_peer,
-}
+
+class Run(Protocol):
+    """From a configuration and a function that loads tasks to the outcome of a run."""
+
+    def __call__(self, config: Config, load: TaskLoader) -> dict[str, Any]:
+        """Return the outcome."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What narrows an experiment; None is its own default."""
+    """Restrictions of an experiment; None is the experiment's default."""
 
     tasks: tuple[str, ...] | None = None
     methods: tuple[str, ...] | None = None
@@ -41,112 +37,134 @@ class Options:
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment of the paper, or beside it.
+    """An experiment of the paper, or related to it.
 
     Parameters
     ----------
-    takes : set of str
-        Options that it has.
+    description : str
+    options : frozenset of str
+        Names of the options that apply to it.
     configs : callable
-        From options to all runs.
+        From options to the configurations of all runs.
+    run : callable
+        Computes the outcome of a configuration. Other processes import it by name.
     tables : callable
-        From their records to tables.
+        From records to tables.
     draw : callable, optional
         From records to matplotlib figures, by name.
+    methods : tuple of str
+        Allowed values of the option ``methods``.
     """
 
-    takes: frozenset[str]
+    description: str
+    options: frozenset[str]
     configs: Callable[[Options], list[Config]]
+    run: Run
     tables: Callable[[Sequence[Record]], list[Table]]
     draw: Callable[[Sequence[Record]], dict[str, Any]] | None = None
+    methods: tuple[str, ...] = ()
 
 
 PAIR_OPTIONS = frozenset({"tasks", "methods", "features", "seeds", "data"})
 
 EXPERIMENTS: dict[str, Experiment] = {
     "table1": Experiment(
+        "eight pairs of classes of MNIST and CIFAR-10, by method and number of features",
         PAIR_OPTIONS,
         lambda options: table1.table1_configs(
-            options.tasks or table1.TASKS,
+            options.tasks or TASKS,
             options.methods or table1.DEFAULT_METHODS,
-            options.features or table1.SIZES,
+            options.features or paper.SIZES,
             options.seeds or 3,
         ),
+        pairs.run_pair,
         table1.table1_tables,
+        methods=tuple(pairs.METHODS),
     ),
     "figure1": Experiment(
+        "the game on the windmill, its potential in rounds 1 and 300, and the sphere",
         frozenset(),
         lambda options: figure1.figure1_configs(),
+        figure1.run_figure1,
         figure1.figure1_tables,
         figure1.draw_figure1,
     ),
     "figure2": Experiment(
+        "accuracy by number of features, with standard deviations over 10 trials",
         PAIR_OPTIONS,
         lambda options: table1.table1_configs(
             options.tasks or ("auto-truck",),
             options.methods or figure2.DEFAULT_METHODS,
-            options.features or table1.SIZES,
+            options.features or paper.SIZES,
             options.seeds or 10,
         ),
+        pairs.run_pair,
         table1.table1_tables,
         figure2.draw_figure2,
+        methods=tuple(pairs.METHODS),
     ),
     "windmill": Experiment(
+        "the synthetic problem on the plane, against exact SVMs",
         frozenset({"seeds"}),
-        lambda options: synthetic.windmill_configs(options.seeds or 3),
+        lambda options: synthetic.synthetic_configs("windmill", options.seeds or 3),
+        synthetic.run_synthetic,
         synthetic.windmill_tables,
     ),
     "checkerboard": Experiment(
+        "the synthetic problem on the sphere, against exact SVMs",
         frozenset({"seeds"}),
-        lambda options: synthetic.checkerboard_configs(options.seeds or 5),
+        lambda options: synthetic.synthetic_configs("checkerboard", options.seeds or 5),
+        synthetic.run_synthetic,
         synthetic.checkerboard_tables,
     ),
     "peers": Experiment(
+        "other classifiers: accuracy, seconds, bytes",
         frozenset({"tasks", "methods", "seeds", "data"}),
         lambda options: peers.peers_configs(
             options.tasks or peers.DEFAULT_TASKS,
             options.methods or tuple(peers.PEERS),
             options.seeds or 1,
         ),
+        peers.run_peer,
         peers.peers_tables,
+        methods=tuple(peers.PEERS),
     ),
 }
 
 
-def perform(config: Config, data_home: str | None = None) -> dict[str, Any]:
-    """Run one configuration."""
-    return KINDS[config["kind"]](config, data_home)
-
-
-def reproduce(
+def run_experiment(
     name: str,
+    experiment: Experiment,
     folder: Path,
     options: Options,
-    say: Callable[[str], Any],
+    load: TaskLoader,
     n_jobs: int = 1,
-    data_home: str | None = None,
+    output: Callable[[str], Any] = print,
 ) -> None:
-    """Run what is missing of an experiment, then show all of it from its records.
+    """Run what has no record yet, then show the whole experiment from its records.
 
     Parameters
     ----------
     name : str
-        Of :data:`EXPERIMENTS`.
+        The table is written to the file ``NAME.md``.
+    experiment : Experiment
     folder : Path
-        Where records are kept; also the table, ``NAME.md``, and pictures.
+        Folder of the records, the table and the figures.
     options : Options
-    say : callable
-        Takes the lines to be printed.
+    load : callable
+        Loads a task by its name.
     n_jobs : int
-    data_home : str, optional
+        Number of concurrent runs.
+    output : callable
+        Receives the text.
     """
-    experiment, records = EXPERIMENTS[name], Records(folder)
+    records = Records(folder)
     configs = list(experiment.configs(options))
-    load_early(records.missing(configs), data_home)
+    check_data(records.missing(configs), load)
     run_missing(
         configs,
         records,
-        partial(perform, data_home=data_home),
+        partial(experiment.run, load=load),
         n_jobs,
         size=lambda config: config.get("n_features", 1),
     )
@@ -154,32 +172,32 @@ def reproduce(
     text = "\n\n".join(
         [*(table.markdown() for table in experiment.tables(shown)), provenance(shown)]
     )
-    write_whole(folder / f"{name}.md", f"{text}\n".encode())
-    say(text)
+    write_atomic(folder / f"{name}.md", f"{text}\n".encode())
+    output(text)
     if experiment.draw is None:
         return
     try:
         figures = experiment.draw(shown)
     except ImportError as error:
-        say(f"\n{error}")
+        output(f"\n{error}")
         return
     for title, figure in figures.items():
         picture = folder / f"{title}.png"
         save_figure(figure, picture)
-        say(f"\n{title}: {picture.resolve()}")
+        output(f"\n{title}: {picture.resolve()}")
 
 
-def load_early(configs: Sequence[Config], data_home: str | None) -> None:
-    """Load a task of each data set, so that what is missing is missed now and not in an hour."""
+def check_data(configs: Sequence[Config], load: TaskLoader) -> None:
+    """Load one task of each data set, so that missing data raise an error before the first run."""
     tasks = {
         config["task"].startswith("mnist"): config["task"] for config in configs if "task" in config
     }
     for task in tasks.values():
-        load_task(task, data_home)
+        load(task)
 
 
 def provenance(records: Sequence[Record]) -> str:
-    """When, with what and on what the records were made, in a line."""
+    """Return one line about when the records were made, on how many cores, with which versions."""
     days = sorted({record["finished"][:10] for record in records})
     when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
     versions: dict[str, dict[str, None]] = {}
@@ -189,4 +207,4 @@ def provenance(records: Sequence[Record]) -> str:
     names = ", ".join(f"{name} {' or '.join(found)}" for name, found in versions.items())
     cores = " or ".join(str(cores) for cores in sorted({record["cores"] for record in records}))
     seconds = sum(record["seconds"] for record in records)
-    return f"{len(records)} runs, {duration(seconds)} in all, {when}; {cores} cores; {names}."
+    return f"{len(records)} runs, {format_seconds(seconds)} in all, {when}; {cores} cores; {names}."

@@ -1,35 +1,30 @@
-"""A page about a run, from its records."""
+"""One HTML page about the records of a folder."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from html import escape
 from pathlib import Path
 
-import numpy as np
-
-from notsorandom.display.globe import front_of_globe
-from notsorandom.display.report.page import Section, write_page
-from notsorandom.display.report.sections import game_section, images_section, path_section
-from notsorandom.experiments.figure1 import figure1_tables, globe_panels, recorded_moments
-from notsorandom.experiments.figure2 import accuracies_by_size
-from notsorandom.experiments.peers import peers_tables
-from notsorandom.experiments.records import Record, RecordError, Records, latest
-from notsorandom.experiments.reproduce import provenance
-from notsorandom.experiments.synthetic import checkerboard_tables, windmill_tables
-from notsorandom.experiments.table1 import table1_tables
-from notsorandom.experiments.tables import Table
-
-# Pixels across a globe.
-GLOBE_SIDE = 120
+from experiments.figure1 import figure1_tables, globe_panels, recorded_game
+from experiments.figure2 import accuracies_by_size
+from experiments.peers import peers_tables
+from experiments.records import Record, RecordError, Records, latest
+from experiments.registry import provenance
+from experiments.synthetic import checkerboard_tables, windmill_tables
+from experiments.table1 import table1_tables
+from experiments.tables import Table
+from notsorandom.display import GlobeDisplay, ScoreCurveDisplay
+from notsorandom.display.page import Section, figures_section, game_section, write_page
 
 
 def write_run_report(folder: Path, path: Path) -> Path:
-    """Write a page about all records of a folder."""
+    """Write a page about all records of a folder; return its path."""
     records = latest(Records(folder).read())
     if not records:
         raise FileNotFoundError(
-            f"{folder} has no records: it must be the folder of a run, as `notsorandom reproduce` "
-            "makes them."
+            f"{folder} has no records: give the folder of a run (--output of an experiment)."
         )
     sections: list[Section] = []
     for kind, make in SECTIONS.items():
@@ -37,70 +32,68 @@ def write_run_report(folder: Path, path: Path) -> Path:
         if chosen:
             sections += make(chosen)
     if not sections:
-        raise RecordError(
-            f"{folder} has records of no kind that is known: they are of another version."
-        )
+        raise RecordError(f"{folder} has only records of unknown kinds, of another version.")
     return write_page(path, "The paper, reproduced", provenance(records), sections)
 
 
-def as_sections(tables: Sequence[Table]) -> list[Section]:
-    """Tables as the page has them."""
-    return [
-        {
-            "kind": "table",
-            "title": table.title,
-            "note": table.caption,
-            "headers": table.headers,
-            "rows": table.rows,
-            "notes": table.notes,
-        }
-        for table in tables
-    ]
+def table_section(table: Table) -> Section:
+    """Return a table as a section of the page."""
+    parts = []
+    if table.headers:
+        lines = ["".join(f"<th>{escape(header)}</th>" for header in table.headers)]
+        lines += ["".join(map(table_cell, row)) for row in table.rows]
+        rows = "".join(f"<tr>{line}</tr>" for line in lines)
+        parts.append(f'<div class="wide"><table>{rows}</table></div>')
+    if table.notes:
+        parts.append(f"<ul>{''.join(f'<li>{escape(note)}</li>' for note in table.notes)}</ul>")
+    return Section(table.title, "".join(parts), table.caption)
+
+
+def table_cell(text: str) -> str:
+    """Return a cell: the best value is highlighted, the paper's value in brackets is faint."""
+    kind = "best" if text.startswith("**") else "words" if re.search("[A-Za-z]", text) else ""
+    content = escape(text.replace("**", ""))
+    content = re.sub(r"( \([\d.]+\))$", r'<span class="theirs">\1</span>', content)
+    return f'<td class="{kind}">{content}</td>'
+
+
+def table_sections(tables: Sequence[Table]) -> list[Section]:
+    """Return one section per table."""
+    return [table_section(table) for table in tables]
 
 
 def pair_sections(records: Sequence[Record]) -> list[Section]:
-    """The table, and a chart a task."""
-    charts = []
+    """Return Table 1, and one chart per task."""
+    figures = []
     for task in dict.fromkeys(record["config"]["task"] for record in records):
-        sizes, accuracies = accuracies_by_size(records, task)
-        charts += path_section(sizes, accuracies, task)["charts"]
-    title = "Accuracy by number of features"
+        display = ScoreCurveDisplay(*accuracies_by_size(records, task)).plot()
+        figures.append((task, display.figure_))
     return [
-        *as_sections(table1_tables(records)),
-        {"kind": "charts", "title": title, "charts": charts},
+        *table_sections(table1_tables(records)),
+        figures_section("Accuracy by number of features", figures),
     ]
 
 
-def evolution_sections(records: Sequence[Record]) -> list[Section]:
-    """The slider."""
-    return [game_section(*recorded_moments(record)) for record in records]
-
-
 def globe_sections(records: Sequence[Record]) -> list[Section]:
-    """The heaviest harmonics and the decision function, on globes."""
-    sections = []
-    for record in records:
-        outcome = record["outcome"]
-        panels = globe_panels(outcome)
-        images = np.array([front_of_globe(function, GLOBE_SIDE) for _, function in panels])
-        sections.append(
-            images_section(
-                "The checkerboard on the sphere",
-                images[:, ::-1],
-                [name for name, _ in panels],
-                figure1_tables([record])[0].notes[0],
-                smooth=True,
-                width_rem=11,
-            )
+    """Return the heaviest harmonics and the decision function, one globe each."""
+    return [
+        figures_section(
+            "The checkerboard on the sphere",
+            [
+                ("", GlobeDisplay([panel]).plot().figure_)
+                for panel in globe_panels(record["outcome"])
+            ],
+            figure1_tables([record])[0].notes[0],
         )
-    return sections
+        for record in records
+    ]
 
 
 SECTIONS: dict[str, Callable[[Sequence[Record]], list[Section]]] = {
     "pair": pair_sections,
-    "evolution": evolution_sections,
+    "evolution": lambda records: [game_section(*recorded_game(record)) for record in records],
     "globe": globe_sections,
-    "windmill": lambda records: as_sections(windmill_tables(records)),
-    "checkerboard": lambda records: as_sections(checkerboard_tables(records)),
-    "peer": lambda records: as_sections(peers_tables(records)),
+    "windmill": lambda records: table_sections(windmill_tables(records)),
+    "checkerboard": lambda records: table_sections(checkerboard_tables(records)),
+    "peer": lambda records: table_sections(peers_tables(records)),
 }

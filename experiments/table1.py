@@ -1,4 +1,4 @@
-"""Table 1 of the paper: methods by number of features on eight tasks, ours and theirs."""
+"""Table 1 of the paper: accuracy on eight tasks by method and number of features."""
 
 from __future__ import annotations
 
@@ -6,33 +6,29 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from notsorandom.experiments import paper
-from notsorandom.experiments.pairs import METHODS, pair_config
-from notsorandom.experiments.paper import SIZES
-from notsorandom.experiments.records import Config, Record
-from notsorandom.experiments.tables import Table
-from notsorandom.experiments.tasks import TASKS
-
-__all__ = ["DEFAULT_METHODS", "SIZES", "TASKS", "table1_configs", "table1_tables"]
+from experiments import paper
+from experiments.pairs import METHODS, pair_config
+from experiments.records import Config, Record
+from experiments.tables import Table
 
 DEFAULT_METHODS = ("rbf", "lkrf", "ours", "paper")
-# Points of accuracy within which a baseline counts as reproduced.
-NEAR = 2.0
-# Sizes at which ours should win every cell.
+# A baseline counts as reproduced within so many points of the paper's accuracy.
+TOLERANCE = 2.0
+# Up to this size ours should exceed the paper in every cell.
 SMALL = 500
 
 
 def table1_configs(
     tasks: Sequence[str], methods: Sequence[str], sizes: Sequence[int], n_seeds: int
 ) -> list[Config]:
-    """All fits of a table: task by task, so that data are loaded once, small ones first."""
+    """Return all fits, ordered by task, so that each task is loaded once, then by size."""
     return [
         pair_config(task, method, size, seed)
         for task in tasks
         for size in sizes
         for method in methods
         for seed in range(n_seeds)
-        if size <= (METHODS[method].most_features or size)
+        if size <= (METHODS[method].max_features or size)
     ]
 
 
@@ -53,7 +49,7 @@ class Cells:
         self.sizes = sorted({size for _, _, size in values})
 
     def best(self, task: str, size: int) -> str | None:
-        """The method with the highest mean in a column of a task."""
+        """Return the method with the highest mean, if there are several."""
         means = {
             method: self.means[task, method, size]
             for method in self.methods
@@ -62,15 +58,15 @@ class Cells:
         return max(means, key=lambda method: means[method]) if len(means) > 1 else None
 
 
-def papers(task: str, method: str, size: int) -> float | None:
-    """The paper's figure for a cell, if it has one."""
+def paper_accuracy(task: str, method: str, size: int) -> float | None:
+    """Return the paper's accuracy in a cell, if it reports one."""
     if task not in paper.TABLE1 or size not in paper.SIZES:
         return None
     return paper.TABLE1[task][METHODS[method].paper][paper.SIZES.index(size)]
 
 
 def table1_tables(records: Sequence[Record]) -> list[Table]:
-    """The table with the paper's figures in brackets, and its score."""
+    """Return the table with the paper's accuracies in brackets, and a comparison in its notes."""
     cells = Cells(records)
     rows = tuple(
         (
@@ -89,31 +85,31 @@ def table1_tables(records: Sequence[Record]) -> list[Table]:
         Table(
             "Test accuracy by number of features",
             f"In percent, mean over seeds ({cells.n_seeds}), the paper's in brackets; bold: the "
-            "best of a task at that m.",
+            "best method on a task at that m.",
             ("task", "method", *(f"m = {size}" for size in cells.sizes)),
             rows,
-            (*settings, *score(cells)),
+            (*settings, *compare_with_paper(cells)),
         )
     ]
 
 
 def cell_text(cells: Cells, task: str, method: str, size: int) -> str:
-    """One cell: our figure, bold if it wins, and the paper's."""
+    """Return our accuracy, bold if it is the best, and the paper's in brackets."""
     text = f"{cells.means[task, method, size]:.2f}"
     if cells.best(task, size) == method:
         text = f"**{text}**"
-    theirs = papers(task, method, size)
+    theirs = paper_accuracy(task, method, size)
     return text if theirs is None else f"{text} ({theirs:.2f})"
 
 
-def score(cells: Cells) -> list[str]:
-    """In how many cells baselines are near the paper's, and ours above it."""
+def compare_with_paper(cells: Cells) -> list[str]:
+    """Count the cells in which baselines reproduce the paper, and ours exceeds it."""
     lines = []
     for method in cells.methods:
         pairs = [
             (size, mean, theirs)
             for (task, name, size), mean in cells.means.items()
-            if name == method and (theirs := papers(task, name, size)) is not None
+            if name == method and (theirs := paper_accuracy(task, name, size)) is not None
         ]
         if not pairs:
             continue
@@ -126,8 +122,9 @@ def score(cells: Cells) -> list[str]:
                 f"{sum(small)} of the {len(small)} with m <= {SMALL}."
             )
         else:
-            near = sum(abs(mean - theirs) <= NEAR for _, mean, theirs in pairs)
+            near = sum(abs(mean - theirs) <= TOLERANCE for _, mean, theirs in pairs)
             lines.append(
-                f"{title}: within {NEAR:.0f} points of the paper's in {near} of {len(pairs)} cells."
+                f"{title}: within {TOLERANCE:.0f} points of the paper's in {near} of "
+                f"{len(pairs)} cells."
             )
     return lines

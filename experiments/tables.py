@@ -1,4 +1,4 @@
-"""A table of results: for the terminal, for a document, for a page."""
+"""A table of results, as Markdown or as a section of a page."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Table:
     ----------
     title, caption : str
     headers : tuple of str
-        May be empty: then there are only notes.
+        If empty, there are only notes.
     rows : tuple of tuples of str
-        What is best is in double asterisks.
+        The best value is between double asterisks.
     notes : tuple of str
     """
 
@@ -26,7 +26,7 @@ class Table:
     notes: tuple[str, ...] = ()
 
     def markdown(self) -> str:
-        """The table as a document has it, its columns aligned for who reads it as it is."""
+        """Return the table as Markdown, with aligned columns."""
         parts = [f"## {self.title}"]
         if self.caption:
             parts.append(self.caption)

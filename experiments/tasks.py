@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -24,7 +25,7 @@ TASKS = (
 
 
 class Task(NamedTuple):
-    """Training and test samples in float32, with labels of 0 and 1."""
+    """Training and test samples in float32, with labels 0 and 1."""
 
     X: Array
     y: Array
@@ -32,9 +33,13 @@ class Task(NamedTuple):
     y_test: Array
 
 
-@lru_cache(maxsize=1)  # runs come task by task
+# From the name of a task to its data.
+TaskLoader: TypeAlias = Callable[[str], Task]
+
+
+@lru_cache(maxsize=1)  # consecutive runs use the same task
 def load_task(task: str, data_home: str | None = None) -> Task:
-    """All training and test images of two classes: pixels / 255 of MNIST, HoG of CIFAR-10."""
+    """Load all images of two classes: pixels / 255 of MNIST, HoG descriptors of CIFAR-10."""
     if task.startswith("mnist-"):
         images, y, test_images, y_test = fetch_mnist(data_home)
         first, second = (int(digit) for digit in task.split("-")[1:])

@@ -192,3 +192,79 @@ def conic_game_value(potential_factors, labels, upper, curvature=0.0):
     ).solve()
     assert str(solution.status) == "Solved"
     return -solution.obj_val
+
+
+def aligned_gram(X, Z, frequencies, phases, weights):
+    """The kernel of one cosine per frequency, each at its own phase, entry by entry."""
+    gram = np.zeros((len(X), len(Z)))
+    for frequency, phase, weight in zip(frequencies, phases, weights, strict=True):
+        for i, x in enumerate(X):
+            for j, z in enumerate(Z):
+                gram[i, j] += (
+                    2 * weight * np.cos(frequency @ x - phase) * np.cos(frequency @ z - phase)
+                )
+    return gram
+
+
+def svm_dual_objective(gram, labels, alpha, curvature=0.0):
+    """The SVM's dual objective at unsigned dual variables."""
+    signed = labels * alpha
+    return alpha.sum() - 0.5 * signed @ gram @ signed - 0.5 * curvature * alpha @ alpha
+
+
+def svm_dual_step(gram, labels, alpha, size, upper, curvature=0.0):
+    """One projected gradient step on the SVM's dual: finite differences and a quadratic program."""
+    slope = gradient(lambda a: svm_dual_objective(gram, labels, a, curvature), alpha, step=1e-4)
+    return project(alpha + size * slope, labels, upper)
+
+
+class CountingArray:
+    """An array that supports slices only, as h5py's do, and records them."""
+
+    def __init__(self, values, chunks=None):
+        self.values = values
+        self.shape, self.dtype, self.chunks = values.shape, values.dtype, chunks
+        self.reads = []
+
+    def __getitem__(self, key):
+        assert isinstance(key, slice), "only slices are supported"
+        self.reads.append((key.start, key.stop))
+        return self.values[key].copy()
+
+
+def linear_model_value(features, targets, loss, C, weights=None, epsilon=0.1):
+    """Optimal primal value of a linear model with an unpenalised intercept, by a general solver.
+
+    Ridge regression has a closed form. The other losses are quadratic programs in the coefficients,
+    the intercept and one slack variable per sample.
+    """
+    features, targets = features.astype(np.float64), targets.astype(np.float64)
+    n, m = features.shape
+    weights = C * (np.ones(n) if weights is None else weights.astype(np.float64))
+    design = np.column_stack([features, np.ones(n)])
+    ridge = np.append(np.ones(m), 0.0)
+    if loss == "squared":
+        hessian = np.diag(ridge) + 2 * design.T @ (weights[:, None] * design)
+        model = np.linalg.solve(hessian, 2 * design.T @ (weights * targets))
+        return 0.5 * model[:-1] @ model[:-1] + weights @ (targets - design @ model) ** 2
+    identity = sparse.identity(n, format="csc")
+    if loss == "epsilon_insensitive":
+        sides = [(-design, epsilon - targets), (design, epsilon + targets)]
+    else:
+        sides = [(-targets[:, None] * design, -np.ones(n))]
+    rows = [sparse.hstack([side, -identity]) for side, _ in sides]
+    rows.append(sparse.hstack([sparse.csc_matrix((n, m + 1)), -identity]))
+    quadratic_slack = loss == "squared_hinge"
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_rel = settings.tol_gap_abs = settings.tol_feas = 1e-10
+    solution = clarabel.DefaultSolver(
+        sparse.diags(np.append(ridge, 2 * weights * quadratic_slack), format="csc"),
+        np.append(np.zeros(m + 1), weights * (not quadratic_slack)),
+        sparse.csc_matrix(sparse.vstack(rows)),
+        np.concatenate([right for _, right in sides] + [np.zeros(n)]),
+        [clarabel.NonnegativeConeT(n * (len(sides) + 1))],
+        settings,
+    ).solve()
+    assert "Solved" in str(solution.status)
+    return solution.obj_val

@@ -1,68 +1,172 @@
-"""Imports go one way through the house, so that every room can be understood from those before."""
+"""Layout of the package: import order, number of modules, contracts, parameters."""
 
 import ast
 import subprocess
 import sys
 from pathlib import Path
 
-import notsorandom
+import pytest
 
-# A room may import those in its own row and in the rows above.
+import notsorandom
+from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor
+from notsorandom.search import SEARCHES
+from notsorandom.search.base import Search
+from notsorandom.spaces import SPACES
+from notsorandom.spaces.base import Space
+
+# A room may import itself and the rooms of earlier rows. Rooms of one row are independent.
 ORDER = [
-    ["parallel", "progress", "parameters", "files", "devices"],
-    ["rows", "splits"],
-    ["tables", "sources", "tensors"],
+    ["_utils"],
+    ["data"],
     ["spaces"],
-    ["search", "game"],
-    ["kernel", "linear", "smoothing", "scoring", "packing"],
-    ["passes", "streaming"],
-    ["reweight", "stopping"],
-    ["learning", "certify"],
+    ["search", "kernel"],
+    ["game"],
+    ["linear"],
     ["estimators"],
-    ["models", "onnx_export"],
-    ["dask"],
-    ["datasets", "baselines"],
-    ["inspection"],
-    ["plots", "report"],
-    ["experiments"],
+    ["io", "dask", "baselines", "datasets"],
+    ["display"],
     ["cli"],
 ]
-# A model writes its own report, which is made of everything, and its own files.
-BACK = {("estimators", "report"), ("estimators", "models"), ("estimators", "onnx_export")}
-NEVER = {("game", "search"), ("search", "game")}
+NEVER = {("game", "search")}
 ROOT = Path(notsorandom.__file__).parent
 
 
-def imports():
-    for path in sorted(ROOT.rglob("*.py")):
-        room = path.relative_to(ROOT).parts[0].removesuffix(".py")
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("notsorandom."):
-                yield room, node.module.split(".")[1]
+def module_name(path):
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def test_imports_go_one_way():
-    level = {room: row for row, rooms in enumerate(ORDER) for room in rooms}
-    seen = [
-        (room, other) for room, other in imports() if room not in ("__init__", "__main__", other)
-    ]
-    seen = [pair for pair in seen if pair not in BACK]
-    assert len(seen) > 20
-    for room, other in seen:
-        assert level[other] <= level[room], f"{room} imports {other}"
-        assert (room, other) not in NEVER
+MODULES = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
+
+
+def imported_modules(nodes):
+    """Names of the package's own modules that import statements name."""
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("notsorandom"):
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                module = full if full in MODULES else node.module
+                if module == "notsorandom":  # a public name: the module that defines it
+                    module = getattr(getattr(notsorandom, alias.name), "__module__", module)
+                yield module
+        if isinstance(node, ast.Import):
+            yield from (a.name for a in node.names if a.name.split(".")[0] == "notsorandom")
+
+
+def room(module):
+    """The first part of the name; the package itself re-exports the estimators."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "estimators"
+
+
+def executed_at_import(tree):
+    """Statements that run on import: not those of functions, nor of type checking blocks."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            continue
+        yield node
+        yield from executed_at_import(node)
+
+
+def test_imports_follow_the_order():
+    """Also inside functions and for type checking."""
+    level = {name: row for row, rooms in enumerate(ORDER) for name in rooms}
+    pairs = {
+        (room(module), room(other), module)
+        for module, path in MODULES.items()
+        for other in imported_modules(ast.walk(ast.parse(path.read_text())))
+        if module not in ("notsorandom", "notsorandom.__main__") and room(module) != room(other)
+    }
+    assert len(pairs) > 50
+    for here, there, module in sorted(pairs):
+        assert level[there] < level[here], f"{module} imports {there}"
+        assert (here, there) not in NEVER, f"{module} imports {there}"
 
 
 def test_every_room_is_in_the_order():
-    rooms = {path.relative_to(ROOT).parts[0].removesuffix(".py") for path in ROOT.rglob("*.py")}
-    assert rooms - {"__init__", "__main__"} == {room for row in ORDER for room in row}
+    rooms = {room(module) for module in MODULES} - {"__main__"}
+    assert rooms == {name for row in ORDER for name in row}
 
 
-def test_importing_does_not_pull_in_extras():
-    # where there is pandas, scikit-learn imports it, and pandas imports pyarrow
-    code = "import sys; sys.modules['pandas'] = None;"
-    code += "import notsorandom, notsorandom.datasets, notsorandom.cli, notsorandom.data.tables;"
-    code += "import notsorandom.data;"
-    code += "extras = {'matplotlib', 'skimage', 'onnx', 'pyarrow', 'zarr', 'dask', 'torch'};"
-    code += "assert not extras & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+def test_number_of_entries_at_the_top():
+    ignored = {"__pycache__", "py.typed"}  # py.typed is an empty marker for type checkers
+    entries = [path.name for path in ROOT.iterdir() if path.name not in ignored]
+    assert len(entries) <= 16, sorted(entries)
+
+
+def test_no_import_cycles():
+    """Importing any module first works, because no two need each other."""
+    graph = {
+        module: set(imported_modules(executed_at_import(ast.parse(path.read_text()))))
+        for module, path in MODULES.items()
+    }
+    done, active = set(), []
+
+    def visit(module):
+        assert module not in active, " -> ".join([*active[active.index(module) :], module])
+        if module not in done and module in graph:
+            active.append(module)
+            for other in sorted(graph[module]):
+                visit(other)
+            done.add(active.pop())
+
+    for module in graph:
+        visit(module)
+
+
+def subclasses(kind):
+    for child in kind.__subclasses__():
+        yield child
+        yield from subclasses(child)
+
+
+@pytest.mark.parametrize(("registry", "contract"), [(SPACES, Space), (SEARCHES, Search)])
+def test_named_spaces_and_searches_fulfil_the_contract(registry, contract):
+    for make in registry.values():
+        assert isinstance(make(), contract)  # an abstract method left out raises here
+
+
+@pytest.mark.parametrize(
+    ("folder", "method", "contract"), [("spaces", "resolve", Space), ("search", "find", Search)]
+)
+def test_every_space_and_search_derives_from_its_contract(folder, method, contract):
+    """Every public class that has the contract's main method."""
+    derived = {kind.__name__ for kind in subclasses(contract)} | {contract.__name__}
+    for path in sorted((ROOT / folder).glob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not any(
+                "Protocol" in ast.dump(b) for b in node.bases
+            ):
+                methods = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+                assert method not in methods or node.name in derived, f"{path.name}: {node.name}"
+
+
+@pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier, FourierRegressor])
+def test_number_of_parameters(estimator):
+    assert len(estimator().get_params(deep=False)) <= 17
+
+
+def loaded_modules(code):
+    """Names of all modules that are loaded after running some code in a fresh interpreter."""
+    # Where pandas is installed, scikit-learn imports it, and pandas imports pyarrow.
+    code = f"import sys; sys.modules['pandas'] = None; {code}; print(*sys.modules)"
+    output = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    )
+    return set(output.stdout.split())
+
+
+@pytest.mark.slow
+def test_import_is_small():
+    own = {name for name in loaded_modules("import notsorandom") if name.startswith("notsorandom")}
+    assert len(own) <= 45, sorted(own)
+    for part in ("io", "data.tables", "data.spool", "data.lazy", "display", "cli"):
+        assert f"notsorandom.{part}" not in own
+
+
+@pytest.mark.slow
+def test_import_loads_no_optional_packages():
+    loaded = loaded_modules("import notsorandom.datasets, notsorandom.cli, notsorandom.data.tables")
+    assert not loaded & {"matplotlib", "skimage", "onnx", "pyarrow", "zarr", "dask", "torch"}

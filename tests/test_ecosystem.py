@@ -1,8 +1,7 @@
-"""Data frames, pipelines, grids, calibration: scikit-learn's other parts take ours as their own."""
+"""The estimators inside data frames, pipelines, grid search, calibration and meta-estimators."""
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import sklearn
 from sklearn.calibration import CalibratedClassifierCV
@@ -20,23 +19,30 @@ from sklearn.svm import SVC
 from notsorandom import Ascent, FourierClassifier, FourierFeatures, FourierRegressor
 
 SKLEARN = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
-FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
+KINDS = ["pandas", "polars"]
+
+
+def frame_library(kind):
+    if kind == "pandas":
+        return pd
+    return pytest.importorskip("polars", reason="needs polars: pip install 'notsorandom[all]'")
 
 
 def frame(kind, X, names=("width", "height")):
-    return FRAMES[kind](dict(zip(names, X.T, strict=True)))
+    return frame_library(kind).DataFrame(dict(zip(names, X.T, strict=True)))
 
 
-@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier, FourierRegressor])
-def test_frames_are_taken_and_their_names_checked(windmill, kind, estimator):
-    if kind == "polars" and SKLEARN < (1, 9) and not hasattr(pl.DataFrame, "__dataframe__"):
-        pytest.skip("this polars is too new for this scikit-learn to see its column names")
+def test_data_frames_are_read_and_their_column_names_checked(windmill, kind, estimator):
+    library = frame_library(kind)
+    if SKLEARN < (1, 9) and not hasattr(library.DataFrame, "__dataframe__"):
+        pytest.skip("this polars is too new for this scikit-learn to read its column names")
     X, y, X_test, _ = windmill
     model = estimator(8, smoothing=0.06, random_state=0)
     name = "transform" if estimator is FourierFeatures else "predict"
     expected = getattr(model.fit(X, y), name)(X_test)
-    model.fit(frame(kind, X), pd.Series(y) if kind == "pandas" else pl.Series(y))
+    model.fit(frame(kind, X), library.Series(y))
     assert model.feature_names_in_.tolist() == ["width", "height"]
     np.testing.assert_array_equal(getattr(model, name)(frame(kind, X_test)), expected)
     with pytest.raises(ValueError, match="feature names should match"):
@@ -45,17 +51,17 @@ def test_frames_are_taken_and_their_names_checked(windmill, kind, estimator):
         getattr(model, name)(X_test)
 
 
-@pytest.mark.parametrize("kind", FRAMES)
-def test_features_come_out_as_frames(windmill, kind):
+@pytest.mark.parametrize("kind", KINDS)
+def test_features_are_returned_as_data_frames(windmill, kind):
     X, y = windmill[:2]
     features = FourierFeatures(5, smoothing=0.06, random_state=0).set_output(transform=kind)
     output = features.fit_transform(frame(kind, X), y)
-    assert isinstance(output, FRAMES[kind])
+    assert isinstance(output, frame_library(kind).DataFrame)
     assert list(output.columns) == [f"fourierfeatures{number}" for number in range(5)]
     np.testing.assert_array_equal(output.to_numpy(), features.kernel_.features(X))
 
 
-def test_columns_of_a_frame_in_a_pipeline(windmill):
+def test_columns_of_a_data_frame_in_a_pipeline(windmill):
     X, y = windmill[:2]
     table = frame("pandas", X).assign(colour=np.where(y == 1, "red", "blue"))
     waves = FourierFeatures(20, smoothing=0.06)
@@ -70,7 +76,8 @@ def test_columns_of_a_frame_in_a_pipeline(windmill):
     assert model[0].get_feature_names_out()[0] == "waves__fourierfeatures0"
 
 
-def test_nested_parameters_in_a_grid_on_two_processes(windmill):
+@pytest.mark.slow
+def test_grid_search_in_two_processes(windmill):
     X, y = windmill[:2]
     model = Pipeline(
         [("features", FourierFeatures(10, search=Ascent(), random_state=0)), ("model", SVC())]
@@ -87,16 +94,16 @@ def test_nested_parameters_in_a_grid_on_two_processes(windmill):
     )
 
 
-def test_the_learned_kernel_in_other_machines(windmill):
+def test_learned_kernel_in_other_models(windmill):
     X, y, X_test, y_test = windmill
     kernel = FourierFeatures(60, smoothing=0.06, random_state=0).fit(X, y).kernel_
     assert SVC(kernel=kernel).fit(X, y).score(X_test, y_test) > 0.95
-    # This one asks for every two samples by themselves.
+    # KernelRidge calls the kernel for each pair of samples.
     ridge = KernelRidge(kernel=kernel, alpha=0.1).fit(X[:100], 2 * y[:100] - 1)
     assert ridge.score(X_test[:100], 2 * y_test[:100] - 1) > 0.5
 
 
-def test_probabilities_by_calibration(windmill):
+def test_calibrated_probabilities(windmill):
     X, y, X_test, y_test = windmill
     weights = np.random.default_rng(0).uniform(0.5, 1.5, size=len(y))
     model = CalibratedClassifierCV(FourierClassifier(60, smoothing=0.06, random_state=0))

@@ -1,3 +1,5 @@
+"""The learned kernel: Gram matrix, features and their laws."""
+
 from dataclasses import FrozenInstanceError
 
 import numpy as np
@@ -50,10 +52,10 @@ def test_mean_square_of_the_features_is_about_one(features, windmill):
 def test_svc_takes_the_kernel(windmill):
     X, y, X_test, _ = windmill
     model = FourierClassifier(40, smoothing=0.06, random_state=0).fit(X, y)
-    machine = SVC(kernel=model.kernel_, C=1.0).fit(X, y)
-    agreement = np.mean(machine.predict(X_test) == model.predict(X_test))
+    svm = SVC(kernel=model.kernel_, C=1.0).fit(X, y)
+    agreement = np.mean(svm.predict(X_test) == model.predict(X_test))
     assert agreement > 0.99  # the same SVM, solved in the dual
-    assert cross_val_score(clone(machine), X, y, cv=3).mean() > 0.9
+    assert cross_val_score(clone(svm), X, y, cv=3).mean() > 0.9
 
 
 def test_kernel_is_frozen(features):

@@ -78,7 +78,7 @@ class LearnedKernel:
             empty = np.empty((0, self.n_components), dtype=self.frequencies.dtype)
             return cast_like(empty, X) if is_device_array(X) else empty.astype(X.dtype)
         rows = Rows(self.space.prepare(X))
-        return rows.map_in_place(self.feature_map(rows.dtype), width=self.width)
+        return rows.map_on_device(self.feature_map(rows.dtype), width=self.width)
 
     def features_of(self, rows: Rows) -> Array:
         """Return the features of validated rows, in host memory."""
@@ -172,10 +172,10 @@ def as_samples(X: Any) -> Any:
     """Return samples as an array in float32 or float64, sparse CSR, or readable by slices."""
     if type(X) is not np.ndarray and not sparse.issparse(X):
         from notsorandom.data.coerce import read_lazily
-        from notsorandom.data.lazy import Lazy
+        from notsorandom.data.lazy import LazyArray
 
         X = read_lazily(X)
-        if isinstance(X, Lazy):
+        if isinstance(X, LazyArray):
             return X
     if not is_device_array(X):
         X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)

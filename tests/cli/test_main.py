@@ -3,63 +3,72 @@ import sys
 import pytest
 
 from notsorandom import __version__, cli
-from notsorandom._utils.progress import Progress
-from notsorandom.experiments import demo
+from notsorandom._utils.progress import Progress, format_seconds
+from notsorandom.cli import demo
 
 
 @pytest.fixture
-def small_demo(monkeypatch, short_trials):
-    monkeypatch.setattr(demo, "SIZES", (4, 8))
-    monkeypatch.setattr(demo, "N_TRAIN", 300)
-    monkeypatch.setattr(demo, "N_TEST", 500)
-    monkeypatch.setattr(demo, "PICTURED", 8)
+def small_demo(capsys):
+    """Run the demo with few samples and features; return what it printed."""
+
+    def run(picture):
+        sizes = {"sizes": (4, 8), "drawn_size": 8, "n_train": 300, "n_test": 500}
+        demo.demo(picture, **sizes, smoothing=0.06)
+        return capsys.readouterr().out
+
+    return run
 
 
-def test_demo(small_demo, tmp_path, capsys):
+def test_demo_prints_a_table_and_draws_a_picture(small_demo, tmp_path):
     picture = tmp_path / "picture.png"
-    assert cli.main(["demo", "--output", str(picture)]) == 0
-    shown = capsys.readouterr().out
-    assert str(picture) in shown
-    assert shown.count("%") == 4
+    text = small_demo(picture)
+    assert str(picture) in text
+    assert text.count("%") == 4
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_demo_without_matplotlib_names_the_extra(small_demo, tmp_path, capsys, monkeypatch):
+def test_demo_without_matplotlib_names_the_extra(small_demo, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert cli.main(["demo", "--output", str(tmp_path / "picture.png")]) == 0
-    assert "notsorandom[plot]" in capsys.readouterr().out
-
-
-def test_demo_checks_the_folder_first(tmp_path, capsys):
-    with pytest.raises(SystemExit) as stop:
-        cli.main(["demo", "--output", str(tmp_path / "missing" / "picture.png")])
-    assert stop.value.code == 2
-    assert "doesn't exist" in capsys.readouterr().err
+    assert "notsorandom[plot]" in small_demo(tmp_path / "picture.png")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["--seed", "-1"], "--seed -1"), (["--output", "picture.txt"], "ends in .png")],
+    [
+        (["--seed", "-1"], "--seed -1"),
+        (["--output", "picture.txt"], "ends in .png"),
+        (["--output", "missing/picture.png"], "doesn't exist"),
+    ],
 )
 def test_demo_checks_its_arguments_first(arguments, message, capsys):
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit) as exit_:
         cli.main(["demo", *arguments])
+    assert exit_.value.code == 2
     assert message in capsys.readouterr().err
 
 
-def test_interrupted_demo(monkeypatch, capsys):
-    def interrupt(*arguments):
-        raise KeyboardInterrupt
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (MemoryError(), 1, "not enough memory"),
+        (OSError(28, "No space left on device"), 1, "No space left"),
+    ],
+)
+def test_errors_of_a_command(error, code, message, monkeypatch, capsys, tmp_path):
+    def fail(*arguments):
+        raise error
 
-    monkeypatch.setattr(demo, "run_demo", interrupt)
-    assert cli.main(["demo"]) == 130
+    monkeypatch.setattr(demo, "demo", fail)
+    assert cli.main(["demo", "-o", str(tmp_path / "picture.png")]) == code
+    assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [[], ["learn"]])
+@pytest.mark.parametrize("arguments", [[], ["learn"], ["reproduce"]])
 def test_unknown_commands(arguments, capsys):
-    with pytest.raises(SystemExit) as stop:
+    with pytest.raises(SystemExit) as exit_:
         cli.main(arguments)
-    assert stop.value.code == 2
+    assert exit_.value.code == 2
 
 
 def test_version(capsys):
@@ -71,7 +80,18 @@ def test_version(capsys):
 def test_progress_rewrites_one_line(capsys):
     with Progress(3, "work") as bar:
         for done in (1, 2, 3):
-            bar.update(done, "going on")
-    shown = capsys.readouterr().err
-    assert "3/3" in shown
-    assert shown.count("\n") == 1
+            bar.update(done, "gap 0.1")
+    text = capsys.readouterr().err
+    assert "3/3" in text
+    assert text.count("\n") == 1
+
+
+def test_progress_can_be_hidden(capsys):
+    with Progress(1, "work", shown=False) as bar:
+        bar.update(1)
+    assert capsys.readouterr().err == ""
+
+
+def test_format_seconds():
+    numbers = (2.54, 42.0, 720.0, 11_100.0)
+    assert [format_seconds(number) for number in numbers] == ["2.5s", "42s", "12min", "3h05"]

@@ -11,7 +11,6 @@ from sklearn.svm import SVC
 
 from notsorandom.baselines import median_gamma
 from notsorandom.datasets import (
-    descriptors,
     fetch_cifar10,
     fetch_mnist,
     hog,
@@ -21,14 +20,16 @@ from notsorandom.datasets import (
 )
 from notsorandom.datasets.synthetic import TWIST
 
+NEEDS_SKIMAGE = "needs scikit-image: pip install 'notsorandom[all]'"
 
-def test_windmill():
+
+def test_windmill_is_symmetric():
     X, y = make_windmill(500, random_state=0)
     assert X.shape == (500, 2)
     assert np.linalg.norm(X, axis=1).max() <= 1
     assert 0.4 < y.mean() < 0.6
     np.testing.assert_array_equal(X, make_windmill(500, random_state=0)[0])
-    # Half a turn maps the windmill onto itself, a quarter turn swaps its classes.
+    # A rotation by 90 degrees swaps the classes.
     turned = np.column_stack([-X[:, 1], X[:, 0]])
     angle = np.arctan2(turned[:, 1], turned[:, 0])
     again = np.sin(2 * angle + TWIST * np.linalg.norm(X, axis=1)) > 0
@@ -37,7 +38,7 @@ def test_windmill():
         make_windmill(0)
 
 
-def test_checkerboard():
+def test_checkerboard_is_uniform_on_the_sphere():
     X, y = make_checkerboard(5000, random_state=0)
     assert X.shape == (5000, 3)
     assert set(y) == {0, 1}
@@ -54,15 +55,15 @@ def test_checkerboard():
         make_checkerboard(0)
 
 
-def test_windmill_is_as_hard_as_the_papers():
+def test_rbf_svm_on_the_windmill_has_the_accuracy_of_the_paper():
     X, y = make_windmill(2000, random_state=0)
-    machine = SVC(gamma=median_gamma(X), C=1.0).fit(X, y)
-    assert abs(machine.score(*make_windmill(10_000, random_state=1)) - 0.921) < 0.01
+    svm = SVC(gamma=median_gamma(X), C=1.0).fit(X, y)
+    assert abs(svm.score(*make_windmill(10_000, random_state=1)) - 0.921) < 0.01
 
 
 @pytest.fixture
 def mnist_files(tmp_path, monkeypatch):
-    """A small MNIST in the canonical format, with the checksums to match."""
+    """A small MNIST in the original format, with matching checksums."""
     rng, contents = np.random.default_rng(0), {}
     for name, count in zip(images.MNIST, (6, 6, 4, 4), strict=True):
         header = bytes(16 if "images" in name else 8)
@@ -91,13 +92,13 @@ def cifar_files(tmp_path, monkeypatch):
 
 @pytest.fixture
 def no_network(monkeypatch):
-    def refuse(address, timeout):
+    def refuse(url, timeout):
         raise urllib.error.URLError("no network")
 
     monkeypatch.setattr(images.urllib.request, "urlopen", refuse)
 
 
-def test_mnist(mnist_files, monkeypatch):
+def test_fetch_mnist_reads_files(mnist_files, monkeypatch):
     X, y, X_test, y_test = fetch_mnist(mnist_files)
     assert (X.shape, y.shape, X_test.shape, y_test.shape) == ((6, 784), (6,), (4, 784), (4,))
     assert X.dtype == np.uint8
@@ -105,7 +106,7 @@ def test_mnist(mnist_files, monkeypatch):
     np.testing.assert_array_equal(fetch_mnist()[0], X)
 
 
-def test_cifar(cifar_files):
+def test_fetch_cifar10_reads_files(cifar_files):
     X, y, X_test, y_test = fetch_cifar10(cifar_files)
     assert (X.shape, y.shape, X_test.shape, y_test.shape) == (
         (15, 32, 32, 3),
@@ -120,7 +121,7 @@ def test_cifar(cifar_files):
 
 
 @pytest.mark.parametrize("damage", ["truncated", "altered", "not gzip"])
-def test_damaged_files_are_never_read(mnist_files, damage):
+def test_damaged_mnist_files_raise(mnist_files, damage):
     path = mnist_files / "mnist" / "train-images-idx3-ubyte.gz"
     raw = path.read_bytes()
     if damage == "truncated":
@@ -135,14 +136,14 @@ def test_damaged_files_are_never_read(mnist_files, damage):
         fetch_mnist(mnist_files)
 
 
-def test_truncated_cifar(cifar_files):
+def test_truncated_cifar_file_raises(cifar_files):
     path = cifar_files / "cifar-10-batches-bin" / "test_batch.bin"
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(ValueError, match=r"test_batch.bin is not the original"):
         fetch_cifar10(cifar_files)
 
 
-def test_missing_files_name_themselves_and_their_folder(mnist_files, tmp_path, no_network):
+def test_error_names_missing_files_and_their_folder(mnist_files, tmp_path, no_network):
     (mnist_files / "mnist" / "t10k-labels-idx1-ubyte.gz").unlink()
     with pytest.raises(FileNotFoundError, match=r"t10k-labels-idx1-ubyte.gz not found in .*mnist"):
         fetch_mnist(mnist_files)
@@ -151,17 +152,17 @@ def test_missing_files_name_themselves_and_their_folder(mnist_files, tmp_path, n
 
 
 def test_missing_files_are_downloaded(mnist_files, cifar_files, monkeypatch, tmp_path_factory):
-    """From stand-ins for the data sets' homes, into a folder that isn't there yet."""
+    """From simulated servers, into a folder that doesn't exist yet."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w:gz") as tar:
         tar.add(cifar_files / "cifar-10-batches-bin", "cifar-10-batches-bin")
 
-    def serve(address, timeout):
-        if address.endswith(".tar.gz"):
+    def serve(url, timeout):
+        if url.endswith(".tar.gz"):
             return io.BytesIO(archive.getvalue())
-        if "yann" in address:
+        if "yann" in url:
             return io.BytesIO(b"<html>moved</html>")
-        return io.BytesIO((mnist_files / "mnist" / address.rsplit("/")[-1]).read_bytes())
+        return io.BytesIO((mnist_files / "mnist" / url.rsplit("/")[-1]).read_bytes())
 
     monkeypatch.setattr(images.urllib.request, "urlopen", serve)
     home = tmp_path_factory.mktemp("home") / "new"
@@ -170,24 +171,15 @@ def test_missing_files_are_downloaded(mnist_files, cifar_files, monkeypatch, tmp
             np.testing.assert_array_equal(new, old)
 
 
-def test_default_folder(monkeypatch, tmp_path):
+def test_default_folder_is_in_the_cache(monkeypatch, tmp_path):
     monkeypatch.delenv("NOTSORANDOM_DATA", raising=False)
     monkeypatch.delenv("LOCALAPPDATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert images.data_folder() == tmp_path / "notsorandom"
 
 
-def test_a_failed_write_leaves_nothing(tmp_path):
-    def fail(file):
-        file.write(b"half")
-        raise OSError("disk full")
-
-    with pytest.raises(OSError, match="disk full"):
-        images.save(tmp_path / "file", fail)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_hog(rng, tmp_path, monkeypatch, capsys):
+def test_hog_is_normalised_per_cell_and_cached(rng, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("skimage", reason=NEEDS_SKIMAGE)
     colour = rng.integers(0, 256, (5, 32, 32, 3), dtype=np.uint8)
     first = hog(colour, tmp_path)
     assert first.shape == (5, 512)
@@ -195,11 +187,12 @@ def test_hog(rng, tmp_path, monkeypatch, capsys):
     assert "5/5" in capsys.readouterr().err
     cells = first.reshape(5, -1, 8).sum(axis=2)  # each cell has L1 norm one
     np.testing.assert_allclose(cells, 1, atol=1e-3)
-    monkeypatch.setattr(descriptors, "compute", None)
+    monkeypatch.setitem(sys.modules, "skimage.feature", None)
     np.testing.assert_array_equal(hog(colour, tmp_path), first)  # not computed again
 
 
-def test_hog_computes_a_damaged_cache_again(rng, tmp_path):
+def test_hog_recomputes_a_damaged_cache(rng, tmp_path):
+    pytest.importorskip("skimage", reason=NEEDS_SKIMAGE)
     grey = rng.integers(0, 256, (3, 16, 16), dtype=np.uint8)
     first = hog(grey, tmp_path, verbose=0)
     (cache,) = (tmp_path / "hog").iterdir()
@@ -207,20 +200,21 @@ def test_hog_computes_a_damaged_cache_again(rng, tmp_path):
     np.testing.assert_array_equal(hog(grey, tmp_path, verbose=0), first)
 
 
-def test_hog_is_not_lost_if_it_cannot_be_kept(rng, tmp_path):
+def test_hog_warns_if_it_cannot_be_cached(rng, tmp_path):
+    pytest.importorskip("skimage", reason=NEEDS_SKIMAGE)
     (tmp_path / "hog").write_text("a file where the folder should be")
-    with pytest.warns(UserWarning, match="could not be kept"):
+    with pytest.warns(UserWarning, match="were not cached"):
         assert hog(rng.uniform(size=(2, 8, 8)), tmp_path, verbose=0).shape == (2, 32)
 
 
-def test_hog_wants_images(tmp_path):
+def test_hog_rejects_other_shapes(tmp_path):
     with pytest.raises(ValueError, match="at least one image"):
         hog(np.zeros((0, 8, 8)), tmp_path)
     with pytest.raises(ValueError, match=r"\(4, 784\)"):
         hog(np.zeros((4, 784)), tmp_path)
 
 
-def test_hog_names_its_extra(rng, tmp_path, monkeypatch):
+def test_hog_without_scikit_image_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "skimage.feature", None)
     with pytest.raises(ImportError, match=r"notsorandom\[images\]"):
         hog(np.zeros((1, 8, 8)), tmp_path)

@@ -1,4 +1,4 @@
-"""Files written whole or not at all."""
+"""Atomic file writes: a file is replaced as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -16,31 +16,32 @@ class FileFormatError(ValueError):
     """A file is damaged, or is not of the format that it should be."""
 
 
-def checked_path(path: Any, *endings: str) -> Path:
-    """The path, if a file whose name ends in one of these can be written there."""
+def check_output_path(path: Any, *suffixes: str) -> Path:
+    """Return the path if a file with one of these suffixes can be written there."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path={path!r} is not allowed: it must be a str or a Path.")
     path = Path(path)
-    if path.suffix not in endings or path.is_dir():
+    if path.suffix not in suffixes or path.is_dir():
         raise ValueError(
-            f"path={str(path)!r} is not allowed: name a file that ends in {endings[0]}."
+            f"path={str(path)!r} is not allowed: give the name of a file that ends in "
+            f"{' or '.join(suffixes)}."
         )
     folder = path.resolve().parent
     if not folder.is_dir():
-        raise FileNotFoundError(f"The folder {folder} doesn't exist: make it first.")
+        raise FileNotFoundError(f"The folder {folder} doesn't exist: create it first.")
     return path
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that is put in place by one step: until then the old one stays as it was."""
-    path = path.resolve()  # a link stays a link to what is written
+def open_atomic(path: Path) -> Iterator[BinaryIO]:
+    """Open a temporary file that replaces `path` at the end, unless there was an exception."""
+    path = path.resolve()  # replaces the target of a link, not the link
     writer = f"{os.getpid()}-{threading.get_ident()}"
     temporary = path.with_name(f".{path.name}.{writer}.part")
-    remove_parts(path)
+    remove_partial_files(path)
     try:
         with temporary.open("w+b") as file:
-            if path.exists():  # who may read it stays the same
+            if path.exists():  # keep its permissions
                 os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
             yield file
             file.flush()
@@ -49,17 +50,17 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    settle_folder(path.parent)
+    sync_folder(path.parent)
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file by one step."""
-    with whole_file(path) as file:
+def write_atomic(path: Path, content: bytes) -> None:
+    """Write a file as a whole."""
+    with open_atomic(path) as file:
         file.write(content)
 
 
-def settle_folder(folder: Path) -> None:
-    """Make sure that a file's new name survives a power cut, where folders can be told so."""
+def sync_folder(folder: Path) -> None:
+    """Flush a folder to disk, so that a new file name survives a power failure."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -68,24 +69,24 @@ def settle_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-def remove_parts(path: Path) -> None:
-    """Remove what writers of a file left behind when they were killed."""
+def remove_partial_files(path: Path) -> None:
+    """Remove temporary files of `path` whose writers were killed."""
     path = path.resolve()
-    name = re.compile(rf"\.{re.escape(path.name)}\.(\d+)-\d+\.part")
-    for part in path.parent.iterdir() if path.parent.is_dir() else ():
-        found = name.fullmatch(part.name)
-        if found and not is_running(int(found[1])):
-            part.unlink(missing_ok=True)
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.(\d+)-\d+\.part")
+    for file in path.parent.iterdir() if path.parent.is_dir() else ():
+        match = pattern.fullmatch(file.name)
+        if match and not process_exists(int(match[1])):
+            file.unlink(missing_ok=True)
 
 
-def is_running(process: int) -> bool:
-    """Whether there is a process of that number."""
+def process_exists(process: int) -> bool:
+    """Return whether a process with this number exists; True where that can't be known."""
     if os.name != "posix":
-        return True  # for all that can be told
+        return True
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except OSError:
+    except OSError:  # it belongs to another user
         pass
     return True

@@ -1,4 +1,4 @@
-"""Checks of parameters. Errors say what was given and what is allowed."""
+"""Parameter checks whose errors say what was given and what is allowed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 
 def check_choice(name: str, value: Any, allowed: Collection[str]) -> None:
-    """Raise ValueError unless the value is one of the allowed names."""
+    """Raise ValueError unless the value is one of the allowed strings."""
     if not isinstance(value, str) or value not in allowed:
         choices = ", ".join(repr(choice) for choice in allowed)
         raise ValueError(f"{name}={value!r} is not allowed: it must be one of {choices}.")
@@ -29,7 +29,7 @@ def check_number(
     integer: bool = False,
     or_else: Collection[str] = (),
 ) -> None:
-    """Raise ValueError unless the value is a finite number in its range, or a word of `or_else`."""
+    """Raise ValueError unless the value is a finite number in its range or one of `or_else`."""
     if isinstance(value, str) and value in or_else:
         return
     kind: Any = Integral if integer else Real
@@ -49,13 +49,13 @@ def check_number(
         for sign, limit in ((">", above), (">=", least), ("<=", most), ("<", below))
         if limit is not None
     ]
-    words = [repr(word) for word in or_else]
-    words.append(f"{'an int' if integer else 'a finite number'} {' and '.join(limits)}")
-    raise ValueError(f"{name}={value!r} is not allowed: it must be {' or '.join(words)}.")
+    allowed = [repr(string) for string in or_else]
+    allowed.append(f"{'an int' if integer else 'a finite number'} {' and '.join(limits)}".strip())
+    raise ValueError(f"{name}={value!r} is not allowed: it must be {' or '.join(allowed)}.")
 
 
 def check_flag(name: str, value: Any) -> None:
-    """Raise ValueError unless the value is true or false."""
+    """Raise ValueError unless the value is a bool."""
     if not isinstance(value, (bool, np.bool_)):
         raise ValueError(f"{name}={value!r} is not allowed: it must be True or False.")
 
@@ -63,33 +63,32 @@ def check_flag(name: str, value: Any) -> None:
 def resolve_named(
     name: str,
     value: Any,
-    known: Mapping[str, Callable[[], Any]],
-    kind: type | tuple[type, ...],
+    factories: Mapping[str, Callable[[], Any]],
+    types: type | tuple[type, ...],
     extra: Collection[str] = (),
 ) -> Any:
-    """Return the object that a name stands for, or a checked clone of the object given.
+    """Return the object with a name, or a checked clone of the given object.
 
     Parameters
     ----------
     name : str
-        Of the parameter.
+        Name of the parameter.
     value : str or object
-    known : dict of str to callable
-        Makers of the objects, by name.
-    kind : type or tuple of types
-        Of which an object must be an instance.
+    factories : dict of str to callable
+    types : type or tuple of types
+        Allowed types of an object.
     extra : collection of str
-        Other names that are allowed, for the error message.
+        Other allowed strings, for the error message.
     """
     if isinstance(value, str):
-        check_choice(name, value, [*extra, *known])
-        return known[value]()
-    if not isinstance(value, kind):
-        choices = ", ".join(repr(choice) for choice in (*extra, *known))
-        kinds = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
+        check_choice(name, value, [*extra, *factories])
+        return factories[value]()
+    if not isinstance(value, types):
+        choices = ", ".join(repr(choice) for choice in (*extra, *factories))
+        names = [each.__name__ for each in (types if isinstance(types, tuple) else (types,))]
         raise ValueError(
             f"{name}={value!r} is not allowed: it must be one of {choices}, or an instance of "
-            f"{kinds}."
+            f"{' or '.join(names)}."
         )
     value.check()  # type: ignore[attr-defined]
     return clone(value)

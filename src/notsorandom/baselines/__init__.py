@@ -1,4 +1,4 @@
-"""What the method is compared with."""
+"""Other kernels and random features, for comparison."""
 
 from notsorandom.baselines.arc_cosine import arc_cosine_kernel
 from notsorandom.baselines.lkrf import LKRF

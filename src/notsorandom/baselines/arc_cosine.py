@@ -1,4 +1,4 @@
-"""The arc-cosine kernel of Cho and Saul: what a wide layer of steps or of ramps computes."""
+"""The arc-cosine kernel: the limit of a wide random layer of step or ReLU units."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from notsorandom._utils.parameters import check_number
-from notsorandom.data.rows import Array, lengths
+from notsorandom.data.rows import Array, row_norms
 
 
 def arc_cosine_kernel(X: Any, Z: Any = None, degree: int = 1) -> Array:
@@ -44,7 +44,7 @@ def arc_cosine_kernel(X: Any, Z: Any = None, degree: int = 1) -> Array:
     check_number("degree", degree, least=0, most=1, integer=True)
     X = np.asarray(X, dtype=np.float64)
     Z = X if Z is None else np.asarray(Z, dtype=np.float64)
-    norms = lengths(X)[:, None], lengths(Z)[:, None]
+    norms = row_norms(X)[:, None], row_norms(Z)[:, None]
     left, right = X / np.where(norms[0] > 0, norms[0], 1), Z / np.where(norms[1] > 0, norms[1], 1)
     cosine = np.clip(left @ right.T, -1, 1)
     angle = np.arccos(cosine)

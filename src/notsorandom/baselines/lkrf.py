@@ -1,4 +1,4 @@
-"""Learning kernels with random features: choose from a pool what is aligned with the labels."""
+"""LKRF: random features selected by their alignment with the labels."""
 
 from __future__ import annotations
 
@@ -6,31 +6,30 @@ import math
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from notsorandom._utils.parameters import check_choice, check_number
-from notsorandom.baselines.feature_map import FeatureMap
+from notsorandom.baselines.feature_map import FeatureMap, make_kernel
 from notsorandom.data.rows import FLOATS, Array, Rows
-from notsorandom.game.scoring import signs
-from notsorandom.kernel import LearnedKernel, normalized
+from notsorandom.game.dual import signs_from_codes
+from notsorandom.kernel import normalized
 from notsorandom.spaces import Euclidean
 
-# Probabilities below this are those of features that the optimum leaves out.
-NOTHING = float(np.finfo(np.float64).eps)
-# Halvings of the multiplier's range: enough for double precision.
-N_HALVINGS = 200
-# Frequencies scored at a time.
+# Probabilities up to this are rounding errors of zero.
+EPSILON = float(np.finfo(np.float64).eps)
+# Most bisection steps; double precision needs fewer.
+MAX_BISECTIONS = 200
+# Frequencies per pass over the samples.
 CHUNK = 1024
 
 
 class LKRF(FeatureMap):
-    r"""Random features reweighted by their alignment with the labels.
+    r"""Random features drawn with probabilities that follow their alignment with the labels.
 
-    From a pool of `N` random features of the RBF kernel, scored by
-    :math:`s_j = (\sum_i y_i \cos(\langle\omega_j, x_i\rangle - b_j))^2`, it takes the
-    probabilities :math:`q` that solve
+    A pool of `N` random features of the RBF kernel is scored by
+    :math:`s_j = (\sum_i y_i \cos(\langle\omega_j, x_i\rangle - b_j))^2`. The probabilities
+    :math:`q` solve
 
     .. math:: \max_q \; q^T s \quad \text{s.t.} \quad q \ge 0, \; \mathbf 1^T q = 1, \;
        \sum_j N (q_j - 1/N)^2 \le \rho.
@@ -38,18 +37,17 @@ class LKRF(FeatureMap):
     Parameters
     ----------
     n_components : int or "all", default=100
-        Features drawn from `q`; one may be drawn twice. If no more than so many have a
-        probability, those are taken once each, and there are no others. ``"all"`` takes these
-        always.
+        Number of features drawn from `q`, with replacement. If at most so many features have a
+        positive probability, each of them is taken once. ``"all"`` always takes these.
     n_pool : int, default=20000
         `N` above.
     rho : float, default=100.0
         Largest chi-square divergence of `q` from uniform. About ``n_pool / (1 + rho)`` features
-        share the probability.
+        get a positive probability.
     bandwidth : "median" or float, default="median"
-        Of the RBF kernel that the pool is drawn from.
+        Bandwidth of the RBF kernel that the pool is drawn from.
     weighting : {"none", "sqrt_q"}, default="none"
-        Features all of the same size, or in proportion to the root of their probabilities.
+        Scale of the features: equal, or proportional to the square root of their probabilities.
     random_state : int, RandomState instance or None, default=None
 
     Attributes
@@ -95,7 +93,6 @@ class LKRF(FeatureMap):
         self.random_state = random_state
 
     def _fit(self, X: Any, y: Any) -> None:
-        """Score the pool, find the probabilities, draw the features."""
         check_number("n_components", self.n_components, above=0, integer=True, or_else=["all"])
         check_number("n_pool", self.n_pool, above=0, integer=True)
         check_number("rho", self.rho, least=0)
@@ -106,33 +103,22 @@ class LKRF(FeatureMap):
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
-                f"y has only one class, {classes.tolist()[0]!r}, but LKRF scores features by how "
-                "they tell classes apart: give it samples of at least two."
+                f"y has only one class, {classes.tolist()[0]!r}, but LKRF scores features by their "
+                "correlation with the classes: give samples of at least two classes."
             )
         rows = Rows(X)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        space = Euclidean(scale=self.bandwidth).resolve(rows, rng)
+        space, rng = self._resolve_space(rows)
         pool = space.draw(self.n_pool, rows.n_features, rows.dtype, rng)
         phases = rng.uniform(0, 2 * math.pi, size=self.n_pool).astype(rows.dtype)
-        labels = signs(codes, len(classes), rows.dtype)
+        labels = signs_from_codes(codes, len(classes), rows.dtype)
         scores = alignment_scores(space, rows, labels, pool, phases)
-        probabilities = most_aligned(scores, self.rho)
-        kept = np.flatnonzero(probabilities > NOTHING)
+        probabilities = aligned_probabilities(scores, self.rho)
+        kept = np.flatnonzero(probabilities > EPSILON)
         if self.n_components != "all" and self.n_components < len(kept):
-            shares = normalized(probabilities[kept])
-            kept = rng.choice(kept, size=self.n_components, p=shares)
+            kept = rng.choice(kept, size=self.n_components, p=normalized(probabilities[kept]))
         weights = probabilities[kept] if self.weighting == "sqrt_q" else np.ones(len(kept))
-        kernel = LearnedKernel(
-            space=space,
-            frequencies=pool[kept],
-            phases=phases[kept],
-            scales=np.ones(len(kept)),
-            weights=normalized(weights),
-            phase="aligned",
-        )
         self.classes_, self.probabilities_ = classes, probabilities
-        self.bandwidth_ = float(space.scale)
-        self._take(kernel)
+        self._set_kernel(make_kernel(space, pool[kept], phases[kept], weights))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -143,7 +129,7 @@ class LKRF(FeatureMap):
 def alignment_scores(
     space: Euclidean, rows: Rows, labels: Array, frequencies: Array, phases: Array
 ) -> Array:
-    """Squared correlation of each feature with the labels, summed over the tasks, in float64."""
+    """Return squared correlations of features and labels, summed over the tasks, in float64."""
     scores = []
     for first in range(0, len(frequencies), CHUNK):
         chunk = slice(first, first + CHUNK)
@@ -153,11 +139,12 @@ def alignment_scores(
     return np.concatenate(scores)
 
 
-def most_aligned(scores: Array, rho: float) -> Array:
-    """Probabilities of the largest mean score within a chi-square divergence of uniform.
+def aligned_probabilities(scores: Array, rho: float) -> Array:
+    """Return the probabilities with the largest mean score within a divergence `rho` of uniform.
 
-    For a multiplier of the constraint they are the projection of ``1/N + scores / multiplier`` onto
-    the simplex, and the divergence falls as the multiplier grows.
+    For a given multiplier of the constraint, the solution is the projection of ``1/N + scores /
+    multiplier`` onto the simplex. Its divergence increases with ``step = 1 / multiplier``, which
+    is found by bisection.
     """
     n_scores = len(scores)
     uniform = np.full(n_scores, 1 / n_scores)
@@ -165,26 +152,26 @@ def most_aligned(scores: Array, rho: float) -> Array:
     if spread == 0 or rho == 0:
         return uniform
 
-    def solution(reach: float) -> Array:
-        return project_to_simplex(uniform + reach * (scores - scores.max()) / spread)
+    def solution(step: float) -> Array:
+        return project_to_simplex(uniform + step * (scores - scores.max()) / spread)
 
-    def divergence(reach: float) -> float:
-        return n_scores * float(np.square(solution(reach) - uniform).sum())
+    def divergence(step: float) -> float:
+        return n_scores * float(np.square(solution(step) - uniform).sum())
 
     low, high = 0.0, 1.0
-    while divergence(high) < rho and high < 2.0**N_HALVINGS:
-        high *= 2  # stops at the best features alone, if they are within the divergence
-    for _ in range(N_HALVINGS):
+    while divergence(high) < rho and high < 2.0**MAX_BISECTIONS:
+        high *= 2  # bounded: the best features alone may be within the divergence
+    for _ in range(MAX_BISECTIONS):
         middle = (low + high) / 2
         low, high = (middle, high) if divergence(middle) <= rho else (low, middle)
-        if high - low <= NOTHING * high:
+        if high - low <= EPSILON * high:
             break
     return solution(low)
 
 
 def project_to_simplex(point: Array) -> Array:
-    """The nearest non-negative vector of sum 1."""
-    falling = np.sort(point)[::-1]
-    excess = (np.cumsum(falling) - 1) / np.arange(1, len(point) + 1)
-    last = np.flatnonzero(falling > excess)[-1]
+    """Return the nearest non-negative vector with sum 1."""
+    descending = np.sort(point)[::-1]
+    excess = (np.cumsum(descending) - 1) / np.arange(1, len(point) + 1)
+    last = np.flatnonzero(descending > excess)[-1]
     return np.maximum(point - excess[last], 0)

@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 from scipy import special, stats
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from notsorandom._utils.parameters import check_choice, check_number
-from notsorandom.baselines.feature_map import FeatureMap
+from notsorandom.baselines.feature_map import FeatureMap, make_kernel
 from notsorandom.data.rows import FLOATS, Array, Rows
-from notsorandom.kernel import LearnedKernel
-from notsorandom.spaces import Euclidean
 from notsorandom.spaces.euclidean import median_distance
 
 
@@ -31,11 +29,11 @@ class RandomFourierFeatures(FeatureMap):
     bandwidth : "median" or float, default="median"
         :math:`\sigma` above. ``"median"`` takes the median distance between samples.
     phase : {"random", "paired"}, default="random"
-        One cosine a frequency at a phase drawn at random, or cosine and sine.
+        Per frequency, one cosine with a random phase, or a cosine and a sine.
     draw : {"plain", "orthogonal", "quasi"}, default="plain"
-        ``"plain"`` draws frequencies one by one from a Gaussian; ``"orthogonal"`` draws as many as
-        there are input features at right angles to each other, with lengths as if they were drawn
-        one by one; ``"quasi"`` takes a scrambled Sobol sequence to the Gaussian.
+        ``"plain"`` draws independent Gaussian frequencies. ``"orthogonal"`` draws orthogonal
+        blocks of `n_features` frequencies whose norms are distributed like Gaussian ones.
+        ``"quasi"`` maps a scrambled Sobol sequence to the Gaussian.
     random_state : int, RandomState instance or None, default=None
 
     Attributes
@@ -77,69 +75,66 @@ class RandomFourierFeatures(FeatureMap):
         self.random_state = random_state
 
     def _fit(self, X: Any, y: Any) -> None:
-        """Draw the frequencies; of the samples only their median distance matters."""
         check_number("n_components", self.n_components, above=0, integer=True)
         check_number("bandwidth", self.bandwidth, above=0, or_else=["median"])
         check_choice("phase", self.phase, ["random", "paired"])
         check_choice("draw", self.draw, DRAWS)
-        n_columns = 2 if self.phase == "paired" else 1
-        if self.n_components % n_columns:
+        is_paired = self.phase == "paired"
+        if is_paired and self.n_components % 2:
             raise ValueError(
                 f"n_components={self.n_components} is not allowed with phase='paired': each "
-                "frequency gives cosine and sine, so it must be even."
+                "frequency gives a cosine and a sine, so it must be even."
             )
         rows = Rows(validate_data(self, X, accept_sparse="csr", dtype=FLOATS))
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        space = Euclidean(scale=self.bandwidth).resolve(rows, rng)
-        self.bandwidth_ = float(space.scale)
-        n_frequencies = self.n_components // n_columns
+        space, rng = self._resolve_space(rows)
+        n_frequencies = self.n_components // 2 if is_paired else self.n_components
         frequencies = DRAWS[self.draw](n_frequencies, rows.n_features, rng) / space.scale
         phases = rng.uniform(0, 2 * math.pi, size=n_frequencies)
-        kernel = LearnedKernel(
-            space=space,
-            frequencies=frequencies.astype(rows.dtype),
-            phases=(phases if n_columns == 1 else 0 * phases).astype(rows.dtype),
-            scales=np.ones(n_frequencies),
-            weights=np.full(n_frequencies, 1 / n_frequencies),
-            phase="paired" if n_columns == 2 else "aligned",
+        self._set_kernel(
+            make_kernel(
+                space,
+                frequencies.astype(rows.dtype),
+                (0 * phases if is_paired else phases).astype(rows.dtype),
+                np.ones(n_frequencies),
+                "paired" if is_paired else "aligned",
+            )
         )
-        self._take(kernel)
 
 
 def median_gamma(X: Any, random_state: int = 0) -> float:
-    """Return scikit-learn's `gamma` of the RBF kernel whose bandwidth is the median distance."""
+    """Return `gamma` of scikit-learn's RBF kernel with the median distance as bandwidth."""
     rows = Rows(check_array(X, accept_sparse="csr", dtype=FLOATS))
     return 0.5 / median_distance(rows, np.random.default_rng(random_state)) ** 2
 
 
 def draw_plain(n_draws: int, n_features: int, rng: np.random.Generator) -> Array:
-    """Standard normal vectors."""
+    """Return independent standard normal vectors."""
     return rng.standard_normal((n_draws, n_features))
 
 
 def draw_orthogonal(n_draws: int, n_features: int, rng: np.random.Generator) -> Array:
-    """Vectors that are each standard normal, and orthogonal within each `n_features` of them."""
+    """Return standard normal vectors that are orthogonal within each block of `n_features`."""
     parts = []
     for first in range(0, n_draws, n_features):
         basis, triangle = np.linalg.qr(rng.standard_normal((n_features, n_features)))
-        # The signs make the basis uniform over all of them.
+        # Without the signs of the diagonal, the basis would not be uniformly distributed.
         directions = (basis * np.sign(np.diag(triangle))).T
         parts.append(directions[: n_draws - first])
-    lengths = np.sqrt(rng.chisquare(n_features, size=(n_draws, 1)))
-    return np.concatenate(parts) * lengths
+    norms = np.sqrt(rng.chisquare(n_features, size=(n_draws, 1)))
+    return np.concatenate(parts) * norms
 
 
 def draw_quasi(n_draws: int, n_features: int, rng: np.random.Generator) -> Array:
-    """Normal quantiles of a scrambled Sobol sequence, whose first points are even by themselves."""
-    most = stats.qmc.Sobol.MAXDIM
-    if n_features > most:
+    """Return normal quantiles of the first points of a scrambled Sobol sequence."""
+    max_features = stats.qmc.Sobol.MAXDIM
+    if n_features > max_features:
         raise ValueError(
             f"draw='quasi' is not possible with {n_features} columns: Sobol sequences have at most "
-            f"{most}; use 'plain' or 'orthogonal'."
+            f"{max_features} dimensions. Use draw='plain' or draw='orthogonal'."
         )
     sequence = stats.qmc.Sobol(n_features, scramble=True, seed=rng)
     points = sequence.random_base2(math.ceil(math.log2(n_draws)))[:n_draws]
-    cell = 0.5**sequence.bits
+    cell = 0.5**sequence.bits  # resolution of the sequence; the quantiles of 0 and 1 are infinite
     return special.ndtri(np.clip(points, cell / 2, 1 - cell / 2))
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from notsorandom import __version__
 from notsorandom.cli.convert import add_convert
+from notsorandom.cli.demo import add_demo
 from notsorandom.cli.evaluate import add_evaluate
-from notsorandom.cli.experiments import add_demo, add_reproduce
 from notsorandom.cli.fit import add_fit
 from notsorandom.cli.inspect import add_inspect
 from notsorandom.cli.predict import add_predict
@@ -29,12 +29,21 @@ examples:
   notsorandom evaluate model.safetensors test.csv
   notsorandom COMMAND --help
 
-exit codes: 0 done; 1 a file, or what is in it, is not as it should be; 2 wrong arguments;
-130 interrupted. Errors are one line on standard error; what was asked for is on standard output."""
+exit codes: 0 success; 1 a file is missing or its content is wrong; 2 wrong arguments;
+130 interrupted. Results go to standard output, error messages of one line to standard error."""
+ADD_COMMANDS = (
+    add_fit,
+    add_predict,
+    add_evaluate,
+    add_inspect,
+    add_convert,
+    add_report,
+    add_demo,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return the exit code."""
+    """Run a command and return the exit code."""
     parser = argparse.ArgumentParser(
         prog="notsorandom",
         description="Learn a kernel instead of guessing one.",
@@ -43,59 +52,51 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"notsorandom {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
-    for add in (
-        add_fit,
-        add_predict,
-        add_evaluate,
-        add_inspect,
-        add_convert,
-        add_report,
-        add_demo,
-        add_reproduce,
-    ):
+    for add in ADD_COMMANDS:
         add(commands)
     options = parser.parse_args(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # whatever letters a terminal has
+        # Labels may have characters that the terminal's encoding doesn't have.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        with terminated_cleanly():
+        with exit_on_sigterm():
             code = int(options.run(options, commands.choices[options.command]))
             sys.stdout.flush()
         return code
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # whoever reads the output has had enough
-        forget_output()
+    except BrokenPipeError:  # the reader of a pipe, such as head, has closed it
+        discard_output()
         return 1
-    except (OSError, ImportError, ValueError, OverflowError) as error:  # the message says it all
+    except (OSError, ImportError, ValueError, OverflowError) as error:
         message = " ".join(str(error).split())
     except MemoryError:
-        message = "there is not enough memory: give fewer rows, columns or features."
+        message = "not enough memory: use fewer rows, columns or features."
     print(f"notsorandom {options.command}: {message}", file=sys.stderr)
-    forget_output()
+    discard_output()
     return 1
 
 
 @contextmanager
-def terminated_cleanly() -> Iterator[None]:
-    """Let a request to end clean up, as an interruption does."""
+def exit_on_sigterm() -> Iterator[None]:
+    """Turn SIGTERM into SystemExit, so that partial files are removed."""
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield  # only the main thread can set signal handlers
         return
 
-    def end(number: int, frame: Any) -> None:
+    def handle(number: int, frame: Any) -> None:
         sys.exit(128 + number)
 
-    before = signal.signal(signal.SIGTERM, end)
+    previous = signal.signal(signal.SIGTERM, handle)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous)
 
 
-def forget_output() -> None:
-    """Drop what couldn't be written, or Python would try again at its end, and complain."""
+def discard_output() -> None:
+    """Discard buffered output that can't be written; else Python fails again when it exits."""
     try:
         sys.stdout.flush()
     except OSError:

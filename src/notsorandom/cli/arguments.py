@@ -1,86 +1,77 @@
-"""Arguments of commands: what is checked before any work."""
+"""Arguments that several commands share, and their checks."""
 
 from __future__ import annotations
 
 import argparse
 import csv
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-# Where commands are added to.
+# The object of argparse that commands are added to.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
-def names(
-    parser: argparse.ArgumentParser, flag: str, text: str | None, known: Collection[str]
-) -> tuple[str, ...] | None:
-    """The names of a comma-separated list, each of which must be known."""
-    if text is None:
-        return None
-    found = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
-    unknown = [name for name in found if name not in known]
-    if unknown:
-        parser.error(
-            f"{flag}: unknown {', '.join(map(repr, unknown))}; choose from {', '.join(known)}"
-        )
-    return found
+def add_command(
+    commands: Commands,
+    name: str,
+    run: Callable[[argparse.Namespace, argparse.ArgumentParser], int],
+    summary: str,
+    examples: str,
+) -> argparse.ArgumentParser:
+    """Add a command with the flag ``--json``; return its parser."""
+    command = commands.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("--json", action="store_true", help="print the result as JSON")
+    command.set_defaults(run=run)
+    return command
 
 
-def numbers(parser: argparse.ArgumentParser, flag: str, text: str | None) -> tuple[int, ...] | None:
-    """The even positive numbers of a comma-separated list."""
-    if text is None:
-        return None
-    found = tuple(text.split(","))
-    if not all(
-        number.strip().isdecimal() and int(number) % 2 == 0 < int(number) for number in found
-    ):
-        parser.error(f"{flag} {text}: give even numbers of features above 0, such as 100,500")
-    return tuple(dict.fromkeys(int(number) for number in found))
+def add_model_and_data(command: argparse.ArgumentParser, data_help: str) -> None:
+    """Add the positional arguments of commands that apply a model to data."""
+    command.add_argument("model", type=Path, help="a model file (.safetensors)")
+    command.add_argument("data", type=Path, help=data_help)
 
 
-def check_file(parser: argparse.ArgumentParser, path: Path, endings: Sequence[str]) -> None:
-    """Refuse a file that can't be written, before any work is done for it."""
+def parse_number(text: str) -> int | float | str:
+    """Return a number if the text is one, else the text, for the estimator's own checks."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def split_names(text: str) -> list[str]:
+    """Split a comma-separated list; a name with a comma is in double quotes."""
+    return [name.strip() for line in csv.reader([text]) for name in line if name.strip()]
+
+
+def check_output(
+    parser: argparse.ArgumentParser, path: Path, suffixes: Sequence[str], *inputs: Path
+) -> None:
+    """Exit with an error if the output can't be written, or is one of the inputs."""
     folder = path.resolve().parent
     if not folder.is_dir():
-        parser.error(f"--output {path}: the folder {folder} doesn't exist; make it first")
-    if path.suffix.lower() not in endings or path.is_dir():
-        parser.error(f"--output {path}: name a file that ends in {', '.join(endings)}")
+        parser.error(f"--output {path}: the folder {folder} doesn't exist; create it first")
+    if path.suffix.lower() not in suffixes or path.is_dir():
+        parser.error(f"--output {path}: give a file that ends in {', '.join(suffixes)}")
     if not os.access(folder, os.W_OK):
         parser.error(f"--output {path}: the folder {folder} can't be written to")
+    if any(path.exists() and other.exists() and path.samefile(other) for other in inputs):
+        parser.error(f"--output {path} is an input file: give another one")
 
 
 def check_range(
-    parser: argparse.ArgumentParser, flag: str, value: float, least: float, most: float
+    parser: argparse.ArgumentParser, flag: str, value: Any, low: float, high: float
 ) -> None:
-    """Refuse a number out of its range."""
-    if not least <= value <= most:
-        parser.error(f"{flag} {value}: it must be from {least} to {most}")
-
-
-def listed_words(text: str) -> list[str]:
-    """The words of a comma-separated list; one that has commas itself is in quotes."""
-    return [word.strip() for words in csv.reader([text]) for word in words if word.strip()]
-
-
-def number_or_auto(parser: argparse.ArgumentParser, flag: str, text: str, kind: Any) -> Any:
-    """A number that isn't negative, or the word auto."""
-    if text == "auto":
-        return text
-    try:
-        number = kind(text)
-    except ValueError:
-        number = -1
-    if not 0 <= number < float("inf"):
-        parser.error(
-            f"{flag} {text}: give {'a whole number' if kind is int else 'a number'}, or auto"
-        )
-    return number
-
-
-def check_not_same(parser: argparse.ArgumentParser, output: Path, *inputs: Path) -> None:
-    """Refuse to write over what is read."""
-    for path in inputs:
-        if output.exists() and path.exists() and output.samefile(path):
-            parser.error(f"--output {output} is the file to read: give another")
+    """Exit with an error unless ``low <= value <= high``."""
+    if not low <= value <= high:
+        parser.error(f"{flag} {value}: it must be from {low} to {high}")

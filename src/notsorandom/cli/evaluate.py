@@ -3,135 +3,99 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import confusion_matrix
 
-from notsorandom.cli.arguments import Commands
-from notsorandom.cli.loading import open_both, target_of, target_type
-from notsorandom.cli.output import tell
+from notsorandom.cli.arguments import Commands, add_command, add_model_and_data
+from notsorandom.cli.loading import open_model_and_table
+from notsorandom.cli.output import print_result
 from notsorandom.data.rows import Array
+from notsorandom.data.tables import Block
 
 EXAMPLES = """\
 examples:
   notsorandom evaluate model.safetensors test.csv
   notsorandom evaluate model.safetensors test.parquet --target label --json
 
-The target is by default the column that has the name it had at fit."""
+Prints the accuracy, and recall and precision per class; or R^2, root mean squared error and mean
+absolute error. By default the target is the column with the same name as in the training data."""
 
 
 def add_evaluate(commands: Commands) -> None:
-    """Describe ``notsorandom evaluate``."""
-    evaluate = commands.add_parser(
-        "evaluate",
-        help="measure a model on the rows of a file, of any size",
-        description="Compare what a model predicts with a file's target: accuracy and the classes' "
-        "recall\nand precision, or R^2 and the typical error.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    evaluate.add_argument("model", type=Path, help="a .safetensors file of a model")
-    evaluate.add_argument("data", type=Path, help="rows with their target")
-    evaluate.add_argument("--target", help="name of the target's column")
-    evaluate.add_argument("--json", action="store_true", help="print it as JSON")
-    evaluate.set_defaults(run=run_evaluate)
+    """Add ``notsorandom evaluate`` to the commands."""
+    summary = "compute the accuracy or R^2 of a model on a data file of any size"
+    evaluate = add_command(commands, "evaluate", run_evaluate, summary, EXAMPLES)
+    add_model_and_data(evaluate, "a data file with the target")
+    evaluate.add_argument("--target", help="name of the target column")
 
 
 def run_evaluate(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Measure a model block by block."""
-    served = open_both(options.model, options.data)
-    model, table = served.model, served.table
+    """Check the arguments, then evaluate in one pass over the blocks of a table."""
+    opened = open_model_and_table(options.model, options.data)
+    model = opened.model
     if not hasattr(model, "predict"):
-        parser.error(f"{options.model} is a {type(model).__name__}, which predicts nothing")
-    target = target_of(served, options.target)
-    kind = target_type(model)
-    blocks = table.blocks(served.features, target, target_type=kind or np.dtype(float))
-    measured: Any = Residuals() if kind is None else Confusion(model.classes_)
-    for block in blocks:
-        assert block.y is not None, "a target was asked for"
-        measured.add(block.y, model.predict(block.X), block.first_row)
-    tell({"rows": measured.n_rows, **measured.summary()}, options.json)
+        parser.error(f"{options.model} is a {type(model).__name__}, which has no predictions")
+    target = opened.resolve_target(options.target)
+    blocks = opened.table.blocks(opened.features, target, target_type=opened.target_type)
+    evaluate = evaluate_regressor if opened.is_regression else evaluate_classifier
+    print_result(evaluate(model, blocks), options.json)
     return 0
 
 
-class Confusion:
-    """How often each class was taken for each."""
-
-    def __init__(self, classes: Array) -> None:
-        self.classes = classes
-        self.counts = np.zeros((len(classes), len(classes)), dtype=int)  # (true, predicted)
-
-    @property
-    def n_rows(self) -> int:
-        """Rows seen so far."""
-        return int(self.counts.sum())
-
-    def add(self, true: Array, predicted: Array, first_row: int) -> None:
-        """Take in a block."""
-        check_known(true, self.classes, first_row)
-        places = np.searchsorted(self.classes, true), np.searchsorted(self.classes, predicted)
-        np.add.at(self.counts, places, 1)
-
-    def summary(self) -> dict[str, Any]:
-        """Accuracy, and what became of each class."""
-        right = np.diag(self.counts)
-        found: dict[str, Any] = {"accuracy": float(right.sum() / self.counts.sum())}
-        true, predicted = self.counts.sum(axis=1), self.counts.sum(axis=0)
-        for place, label in enumerate(self.classes.tolist()):
-            found[f"class {label}"] = {
-                "rows": int(true[place]),
-                "recall": share(right[place], true[place]),
-                "precision": share(right[place], predicted[place]),
-            }
-        return found
+def evaluate_classifier(model: Any, blocks: Iterable[Block]) -> dict[str, Any]:
+    """Return the accuracy, and recall and precision per class."""
+    classes, n_rows = model.classes_, 0
+    counts = np.zeros((len(classes), len(classes)), dtype=int)  # (true, predicted)
+    for block in blocks:
+        check_classes(block.y, classes, n_rows)
+        counts += confusion_matrix(block.y, model.predict(block.X), labels=classes)
+        n_rows += len(block)
+    correct, n_true, n_predicted = np.diag(counts), counts.sum(axis=1), counts.sum(axis=0)
+    result: dict[str, Any] = {"rows": n_rows, "accuracy": float(correct.sum() / n_rows)}
+    for k, label in enumerate(classes.tolist()):
+        result[f"class {label}"] = {
+            "rows": int(n_true[k]),
+            "recall": float(correct[k] / n_true[k]) if n_true[k] else None,
+            "precision": float(correct[k] / n_predicted[k]) if n_predicted[k] else None,
+        }
+    return result
 
 
-def check_known(true: Array, classes: Array, first_row: int = 0) -> None:
-    """Raise ValueError if a target is of a class that the model doesn't know."""
-    unknown = np.flatnonzero(~np.isin(true, classes))
+def check_classes(y: Any, classes: Array, first_row: int = 0) -> None:
+    """Raise ValueError if a target is not one of the classes."""
+    unknown = np.flatnonzero(~np.isin(y, classes))
     if len(unknown):
         known = ", ".join(map(repr, classes.tolist()))
         raise ValueError(
-            f"row {first_row + unknown[0] + 1} of the data is of class "
-            f"{true[unknown[0]].item()!r}, which the model doesn't know: it was fitted to "
-            f"{known[:200]}."
+            f"the class in row {first_row + unknown[0] + 1} of the data is "
+            f"{y[unknown[0]].item()!r}, but the classes of the model are {known[:200]}."
         )
 
 
-def share(part: Any, whole: Any) -> float | None:
-    """A quotient, if there is one."""
-    return float(part / whole) if whole else None
-
-
-class Residuals:
-    """Sums that tell how far predictions are from the truth."""
-
-    def __init__(self) -> None:
-        self.n_rows = 0
-        self.origin: Any = None
-        self.sums = np.zeros(4)  # of the truth, its square, squared and absolute errors
-
-    def add(self, true: Array, predicted: Array, first_row: int) -> None:
-        """Take in a block."""
-        if predicted.ndim != 1:
+def evaluate_regressor(model: Any, blocks: Iterable[Block]) -> dict[str, Any]:
+    """Return R^2, root mean squared error and mean absolute error."""
+    origin, n_rows = None, 0
+    sums = np.zeros(4)  # of targets, squared targets, squared errors, absolute errors
+    for block in blocks:
+        y, predictions = np.asarray(block.y, dtype=np.float64), model.predict(block.X)
+        if predictions.ndim != 1:
             raise ValueError(
-                f"The model predicts {predicted.shape[1]} numbers a row, but a file has one target."
+                f"The model predicts {predictions.shape[1]} values per row, but a data file has "
+                "one target: evaluate it in Python, with its method score."
             )
-        if self.origin is None:
-            self.origin = float(true[0])  # near which squares are small
-        true = true.astype(np.float64)
-        errors = predicted - true
-        near = true - self.origin
-        self.n_rows += len(true)
-        self.sums += [near.sum(), near @ near, errors @ errors, np.abs(errors).sum()]
-
-    def summary(self) -> dict[str, Any]:
-        """R^2, and how large errors are."""
-        total, squares, errors, sizes = self.sums
-        spread = squares - total**2 / self.n_rows
-        return {
-            "R^2": float(1 - errors / spread) if spread > 0 else None,
-            "root mean squared error": float(np.sqrt(errors / self.n_rows)),
-            "mean absolute error": float(sizes / self.n_rows),
-        }
+        # Targets are shifted: sums of large squares would lose precision.
+        origin = y[0] if origin is None else origin
+        errors, shifted = predictions - y, y - origin
+        sums += [shifted.sum(), shifted @ shifted, errors @ errors, np.abs(errors).sum()]
+        n_rows += len(block)
+    total, squares, squared_errors, absolute_errors = sums
+    variation = squares - total**2 / n_rows
+    return {
+        "rows": n_rows,
+        "R^2": float(1 - squared_errors / variation) if variation > 0 else None,
+        "root mean squared error": float(np.sqrt(squared_errors / n_rows)),
+        "mean absolute error": float(absolute_errors / n_rows),
+    }

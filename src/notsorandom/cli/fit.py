@@ -11,208 +11,199 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom import FourierClassifier, FourierRegressor, Sphere
+from notsorandom import Checkpoint, FourierClassifier, FourierRegressor, Sphere
 from notsorandom.cli.arguments import (
     Commands,
-    check_file,
+    add_command,
+    check_output,
     check_range,
-    number_or_auto,
+    parse_number,
 )
-from notsorandom.cli.output import tell
-from notsorandom.cli.spectrum import spectrum_of
-from notsorandom.cli.training import Training, digest_of, read_test, read_training, split
+from notsorandom.cli.output import print_result
+from notsorandom.cli.scaling import fit_scaler, unscale_model
+from notsorandom.cli.training import (
+    TrainingTable,
+    digest_table,
+    read_test_table,
+    read_training_table,
+    split_rows,
+)
 from notsorandom.data.rows import Array
 from notsorandom.data.tables import open_table
-from notsorandom.io import rescaled, save, scaler_of
+from notsorandom.estimators.config import SOLVERS, configure
+from notsorandom.io import save
 
 EXAMPLES = """\
 examples:
   notsorandom fit train.csv --target label -o model.safetensors
-  notsorandom fit house.parquet --target price --features auto -o price.safetensors
+  notsorandom fit house.parquet --target price --n-components auto -o price.safetensors
   notsorandom fit digits.npz -o digits.safetensors            # with arrays X and y
   notsorandom fit embeddings.npy --target -1 --space sphere -o model.safetensors
-  notsorandom fit train.libsvm --holdout 0 --checkpoint game.safetensors -o model.safetensors
+  notsorandom fit train.libsvm --holdout 0 --checkpoint game.npz -o model.safetensors
 
-A fifth of the rows is held out to measure the model on, unless --test gives others. Columns that
-have names are scaled to unit variance, since each has a unit of its own; the model that is saved
-takes them as they are in the file. A target of whole numbers is one of classes if there are at most
-20 different ones.
+Reads .csv, .tsv (also .gz), .parquet, .npy, .npz and .libsvm. A fifth of the rows is held out to
+evaluate the model, unless --test gives a test file. Named columns are scaled to unit variance for
+the fit; the saved model takes them in their own units. A target of integers is a classification
+target if it has at most 20 distinct values.
 
-Of the learned spectrum it prints how many frequencies there are; how many of equal weight would be
-as even; by how many radians a typical sample turns them; and which columns turn them most."""
+The result says how many frequencies the model has, their effective number (the exponential of the
+entropy of their weights), and which columns drive them."""
+
+
+TASKS = ("auto", "classification", "regression")
+# Numbers, or "auto" where the estimator allows it. The estimator checks them.
+NUMBERS = {
+    "n_components": "number of features, or auto",
+    "max_components": "most features with auto",
+    "C": "inverse regularisation",
+    "smoothing": "noise in units of the median distance of samples, or auto; higher is smoother",
+    "checkpoint_every": "seconds between two writes of the checkpoint",
+}
 
 
 def add_fit(commands: Commands) -> None:
-    """Describe ``notsorandom fit``."""
-    fit = commands.add_parser(
-        "fit",
-        help="learn a classifier or a regressor from a file, and save it",
-        description="Learn from a data file: .csv, .tsv (also .gz), .parquet, .npy, .npz, .libsvm.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    fit.add_argument("data", type=Path, help="the training data")
-    fit.add_argument("--target", help="name of the target's column; its number in an .npy file")
-    fit.add_argument(
-        "-o", "--output", type=Path, required=True, help="the .safetensors file to write"
-    )
-    fit.add_argument(
-        "--task",
-        choices=["auto", "classification", "regression"],
-        default="auto",
-        help="by default told by the target",
-    )
-    fit.add_argument("--drop", default="", help="columns not to learn from, comma-separated")
-    fit.add_argument("--features", default="100", help="how many to learn, or auto (default: 100)")
-    fit.add_argument("--C", type=float, default=1.0, help="inverse regularisation (default: 1)")
-    fit.add_argument(
-        "--smoothing",
-        default="auto",
-        help="noise allowed for, 0 to 1 or so, or auto (default: auto)",
-    )
-    fit.add_argument(
-        "--space",
-        choices=["euclidean", "sphere"],
-        default="euclidean",
-        help="on the sphere samples are directions, scaled to length one",
-    )
-    fit.add_argument(
-        "--scale",
-        choices=["auto", "standard", "none"],
-        default="auto",
-        help="of the columns; auto is standard if they have names",
-    )
-    fit.add_argument("--balanced", action="store_true", help="give all classes the same weight")
-    fit.add_argument(
-        "--holdout",
-        type=float,
-        default=0.2,
-        help="share of the rows to measure on; 0 learns from all (default: 0.2)",
-    )
-    fit.add_argument("--test", type=Path, help="another file to measure on")
-    fit.add_argument(
-        "--checkpoint", type=Path, help="file that a fit which was killed goes on from"
-    )
-    fit.add_argument("--checkpoint-every", type=float, default=60.0, help="seconds (default: 60)")
-    fit.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
-    fit.add_argument("--quiet", action="store_true", help="no progress bars")
-    fit.add_argument("--json", action="store_true", help="print what came of it as JSON")
-    fit.set_defaults(run=run_fit)
+    """Add ``notsorandom fit`` to the commands."""
+    fit = add_command(commands, "fit", run_fit, "fit a model to a data file and save it", EXAMPLES)
+    add, default = fit.add_argument, FourierClassifier()
+    add("data", type=Path, help="the training data")
+    add("--target", help="name of the target column, or its number in an .npy file")
+    add("-o", "--output", type=Path, required=True, help="the .safetensors file to write")
+    add("--task", choices=TASKS, default="auto", help="auto decides by the target")
+    add("--drop", default="", metavar="COLUMNS", help="comma-separated columns to ignore")
+    for flag, text in NUMBERS.items():
+        value = getattr(default, flag, 60.0)
+        text = f"{text} (default: %(default)s)"
+        name = f"--{flag.replace('_', '-')}"
+        add(name, type=parse_number, default=value, metavar="NUMBER", help=text)
+    add("--solver", choices=list(SOLVERS), default="gradient", help="default: gradient")
+    text = "space of the samples; for the sphere they are scaled to norm one"
+    add("--space", choices=["euclidean", "sphere"], default="euclidean", help=text)
+    add("--class-weight", choices=["balanced"], help="give all classes the same total weight")
+    add("--checkpoint", type=Path, help="file from which an interrupted fit continues")
+    text = "scaling of the columns: auto is standard for named columns"
+    add("--scale", choices=["auto", "standard", "none"], default="auto", help=text)
+    text = "fraction of the rows to hold out; 0 trains on all rows (default: 0.2)"
+    add("--holdout", type=float, default=0.2, help=text)
+    add("--test", type=Path, help="data file to evaluate the model on")
+    add("--seed", type=int, default=0, help="random seed (default: 0)")
+    add("--quiet", action="store_true", help="show no progress bars")
 
 
 def run_fit(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Check the arguments, then learn, measure and save."""
+    """Check the arguments, then read, fit, evaluate and save."""
     check_arguments(options, parser)
     table = open_table(options.data)
-    data = read_training(table, options)
-    measured = read_test(table, data, options) if options.test else None
+    data = read_training_table(table, options)
+    model = make_estimator(options, data.is_classification)
+    test_data = read_test_table(table, data, options.test) if options.test else None
     holdout = 0.0 if options.test else options.holdout
-    train, held = split(data, holdout, options.seed)
-    model, scaled = fitted(configured(options, data.of_classes), data, train, options)
-    if measured is None and len(held) > 1:
-        measured = "held-out", data.X[held], data.y[held]
-    metrics = measure(model, data.of_classes, ("training", data.X[train], data.y[train]), measured)
-    spread = np.sqrt(scaler_of(data.X[train]).var_)
-    facts = {
+    train, test = split_rows(data, holdout, options.seed)
+    model, is_scaled = fit_scaled(model, data, train, options)
+    score = "accuracy" if data.is_classification else "R^2"
+    metrics = {f"training {score}": float(model.score(data.X[train], data.y[train]))}
+    if test_data is not None:
+        metrics[f"test {score}"] = float(model.score(*test_data))
+    elif len(test) > 1:
+        metrics[f"held-out {score}"] = float(model.score(data.X[test], data.y[test]))
+    record = {
         "target": data.target,
         "rows": int(data.X.shape[0]),
         "holdout": float(holdout),
         "seed": options.seed,
-        "scaled": scaled,
+        "scaled": is_scaled,
         "zero_based": getattr(table, "zero_based", None),
-        "digest": digest_of(data),
-        "spectrum": spectrum_of(model, spread, data.names),
+        "digest": digest_table(data),
+        "spectrum": summarize(model, data, train),
     }
     if data.names is not None:
         model.feature_names_in_ = np.array(data.names, dtype=object)
-    path = saved(model, options.output, metrics, {"fit": facts})
-    outcome = {
+    path = save_or_fall_back(model, options.output, metrics, {"fit": record})
+    result = {
         "data": str(options.data),
-        "rows": facts["rows"],
+        "rows": record["rows"],
         "columns": int(data.X.shape[1]),
         "target": data.target,
-        "task": "classification" if data.of_classes else "regression",
-        "because": data.because,
-        "columns scaled": scaled,
+        "task": "classification" if data.is_classification else "regression",
+        "reason": data.reason,
+        "columns scaled": is_scaled,
         "features": model.kernel_.n_components,
         "smoothing": model.smoothing_,
-        "seconds of play": round(float(model.history_["seconds"][-1]), 3),
+        "seconds of the game": round(float(model.history_["seconds"][-1]), 3),
         **metrics,
-        "spectrum": facts["spectrum"],
+        "spectrum": record["spectrum"],
         "model": str(path),
         "bytes": path.stat().st_size,
     }
-    tell(outcome, options.json)
+    print_result(result, options.json)
     return 0
 
 
 def check_arguments(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    """Refuse what can't be, before any data are read."""
-    check_file(parser, options.output, (".safetensors",))
+    """Exit with an error if an argument is wrong, before any data is read."""
+    check_output(parser, options.output, (".safetensors",), options.data)
     check_range(parser, "--holdout", options.holdout, 0, 0.9)
     check_range(parser, "--seed", options.seed, 0, 2**31 - 1)
-    check_range(parser, "--checkpoint-every", options.checkpoint_every, 0, float("inf"))
-    if not 0 < options.C < float("inf"):
-        parser.error(f"--C {options.C}: give a number above 0")
-    options.features = number_or_auto(parser, "--features", options.features, int)
-    options.smoothing = number_or_auto(parser, "--smoothing", options.smoothing, float)
-    if options.features == 0:
-        parser.error("--features 0: give at least 1, or auto")
     if options.space == "sphere" and options.scale == "standard":
-        parser.error("--scale standard: on the sphere samples are scaled to length one instead")
-    if options.checkpoint and not options.checkpoint.resolve().parent.is_dir():
-        parser.error(f"--checkpoint {options.checkpoint}: its folder doesn't exist; make it first")
-
-
-Part = tuple[str, Any, Array]
-
-
-def measure(model: Any, of_classes: bool, *parts: Part | None) -> dict[str, float]:
-    """Accuracy, or R^2, on some rows."""
-    quality = "accuracy" if of_classes else "R^2"
-    return {f"{part[0]} {quality}": float(model.score(part[1], part[2])) for part in parts if part}
-
-
-def saved(model: Any, path: Path, metrics: dict[str, float], about: dict[str, Any]) -> Path:
-    """Save a model; if it can't be where it should, then where temporary files are."""
+        parser.error("--scale standard is not possible with --space sphere: leave one out")
+    if options.space == "euclidean" and options.solver == "equilibrium":
+        parser.error("--solver equilibrium needs --space sphere: give that, or another solver")
     try:
-        return save(model, path, metrics, about)
-    except OSError as error:
-        refuge = Path(tempfile.gettempdir()) / f"notsorandom-{os.getpid()}.safetensors"
-        try:
-            save(model, refuge, metrics, about)
-        except OSError:
-            raise error from None
-        raise OSError(f"{error}. The model is in {refuge}.") from error
+        configure(make_estimator(options, options.task != "regression"))
+    except ValueError as error:
+        parser.error(str(error))
 
 
-def configured(options: argparse.Namespace, of_classes: bool) -> Any:
-    """The estimator that was asked for."""
-    settings = {
-        "n_components": options.features,
+def make_estimator(options: argparse.Namespace, is_classification: bool) -> Any:
+    """Return the estimator with the parameters of the command line."""
+    checkpoint = options.checkpoint and Checkpoint(options.checkpoint, options.checkpoint_every)
+    parameters: dict[str, Any] = {
+        "n_components": options.n_components,
+        "max_components": options.max_components,
         "C": options.C,
         "smoothing": options.smoothing,
+        "solver": options.solver,
         "space": Sphere(normalize=True) if options.space == "sphere" else "euclidean",
-        "checkpoint": options.checkpoint,
-        "checkpoint_every": options.checkpoint_every,
+        "checkpoint": checkpoint,
         "random_state": options.seed,
         "verbose": 0 if options.quiet or not sys.stderr.isatty() else 1,
     }
-    if of_classes:
-        weight = "balanced" if options.balanced else None
-        return FourierClassifier(class_weight=weight, **settings)
-    if options.balanced:
-        raise ValueError("--balanced is about classes, but this is a regression: leave it out.")
-    return FourierRegressor(**settings)
+    if is_classification:
+        return FourierClassifier(class_weight=options.class_weight, **parameters)
+    if options.class_weight:
+        raise ValueError("--class-weight is not possible in a regression: leave it out.")
+    return FourierRegressor(**parameters)
 
 
-def fitted(
-    model: Any, data: Training, train: Array, options: argparse.Namespace
+def fit_scaled(
+    model: Any, data: TrainingTable, train: Array, options: argparse.Namespace
 ) -> tuple[Any, bool]:
-    """The model of the columns as they are, and whether it learned from scaled ones."""
-    wanted = options.scale == "standard" or (options.scale == "auto" and data.names is not None)
+    """Return the fitted model of unscaled columns, and whether it was fitted to scaled ones."""
     X, y = data.X[train], data.y[train]
-    if not wanted or options.space == "sphere":
+    is_scaled = options.scale == "standard" or (options.scale == "auto" and data.names is not None)
+    if not is_scaled or options.space == "sphere":
         return model.fit(X, y), False
-    scaler = scaler_of(X)
-    return rescaled(model.fit(scaler.transform(X), y), scaler), True
+    scaler = fit_scaler(X)
+    return unscale_model(model.fit(scaler.transform(X), y), scaler), True
+
+
+def summarize(model: Any, data: TrainingTable, train: Array) -> dict[str, Any]:
+    """Return a summary of the spectrum of a model."""
+    from notsorandom.display.inspection import summarize_spectrum
+
+    column_std = np.sqrt(fit_scaler(data.X[train]).var_)
+    return summarize_spectrum(model.kernel_, column_std, data.names)
+
+
+def save_or_fall_back(
+    model: Any, path: Path, metrics: dict[str, float], description: dict[str, Any]
+) -> Path:
+    """Save a model; if that fails, save it in the folder of temporary files and raise."""
+    try:
+        return save(model, path, metrics, description)
+    except OSError as error:
+        fallback = Path(tempfile.gettempdir()) / f"notsorandom-{os.getpid()}.safetensors"
+        try:
+            save(model, fallback, metrics, description)
+        except OSError:
+            raise error from None
+        raise OSError(f"{error}. The model is in {fallback} instead.") from error

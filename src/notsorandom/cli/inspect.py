@@ -3,64 +3,72 @@
 from __future__ import annotations
 
 import argparse
+import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
-from notsorandom.cli.arguments import Commands
-from notsorandom.cli.loading import facts_of
-from notsorandom.cli.output import tell
-from notsorandom.estimators.checkpoints import KIND as CHECKPOINT
-from notsorandom.io.loading import described
-from notsorandom.io.packing import Unpacker
-from notsorandom.io.tensors import TensorFile
+import numpy as np
+
+from notsorandom._utils.files import FileFormatError
+from notsorandom.cli.arguments import Commands, add_command
+from notsorandom.cli.loading import read_fit_record
+from notsorandom.cli.output import print_result
+from notsorandom.io.models import ModelFile, read_model_file
 
 
 def add_inspect(commands: Commands) -> None:
-    """Describe ``notsorandom inspect``."""
-    inspect = commands.add_parser(
+    """Add ``notsorandom inspect`` to the commands."""
+    inspect = add_command(
+        commands,
         "inspect",
-        help="say what a model file or a checkpoint is",
-        description="Print what a file says of itself: nothing in it is run, and no model is made.",
-        epilog="example: notsorandom inspect model.safetensors",
+        run_inspect,
+        "print the metadata of a model file or a checkpoint",
+        "example: notsorandom inspect model.safetensors\n\nNothing in the file is run.",
     )
-    inspect.add_argument("file", type=Path, help="a .safetensors file of a model, or a checkpoint")
-    inspect.add_argument("--json", action="store_true", help="print all of it as JSON")
-    inspect.set_defaults(run=run_inspect)
+    inspect.add_argument("file", type=Path, help="a model file (.safetensors) or a checkpoint")
 
 
 def run_inspect(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Print what a file is."""
-    with TensorFile(options.file) as file:
-        if CHECKPOINT in file.metadata:
-            told = file.told(CHECKPOINT)
-            outcome = {"kind": "checkpoint", **told["identity"]}
-        else:
-            told = described(file)
-            outcome = {"kind": "model", **(told if options.json else in_short(told))}
-            if not options.json:
-                unpack = Unpacker(file).unpack
-                for name, key in (("classes", "classes_"), ("names", "feature_names_in_")):
-                    if key in told["learned"]:
-                        outcome[name] = unpack(told["learned"][key]).tolist()
+    """Print the metadata of a file."""
+    path = options.file
+    result: dict[str, Any]
+    if zipfile.is_zipfile(path):
+        result = {"kind": "checkpoint", **read_checkpoint_parameters(path)}
+    else:
+        file = read_model_file(path)
+        result = {"kind": "model", **(file.metadata if options.json else summarize(file))}
         if options.json:
-            outcome["arrays"] = {name: list(entry.shape) for name, entry in file.entries.items()}
-        outcome["bytes"] = file.size
-    tell(outcome, options.json)
+            result["arrays"] = {name: list(array.shape) for name, array in file.arrays.items()}
+    print_result(result | {"bytes": path.stat().st_size}, options.json)
     return 0
 
 
-def in_short(told: dict[str, Any]) -> dict[str, Any]:
-    """What a person wants to know first."""
-    learned = told["learned"]
-    short = {
-        "class": told["class"],
-        "written by": f"notsorandom {told['library']}, format {told['format']}",
-        "columns": learned["n_features_in_"],
-        "training samples": learned["n_samples_fit_"],
-        "smoothing": learned["smoothing_"],
-        **told["metrics"],
-        **facts_of(told),
-        "parameters": told["parameters"],
-        "data": dict(learned["_fingerprint"]["pairs"]),
+def read_checkpoint_parameters(path: Path) -> dict[str, str]:
+    """Return the parameters and data digests of the fit that a checkpoint belongs to."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return dict(json.loads(bytes(archive["header"]))["fit"])
+    except (LookupError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise FileFormatError(f"{path} is neither a model file nor a checkpoint.") from error
+
+
+def summarize(file: ModelFile) -> dict[str, Any]:
+    """Return the most useful part of the metadata of a model."""
+    metadata = file.metadata
+    attributes = {
+        "columns": "n_features_in_",
+        "training samples": "n_samples_fit_",
+        "smoothing": "smoothing_",
+        "classes": "classes_",
+        "names": "feature_names_in_",
     }
-    return {name: value for name, value in short.items() if value is not None}
+    values = {name: file.attribute(attribute) for name, attribute in attributes.items()}
+    return {
+        "class": metadata["class"],
+        "written by": f"notsorandom {metadata['library']}, format {metadata['format']}",
+        **{name: getattr(value, "tolist", lambda v=value: v)() for name, value in values.items()},
+        **metadata["metrics"],
+        **read_fit_record(metadata),
+        "parameters": metadata["parameters"],
+    }

@@ -1,17 +1,19 @@
-"""A model file and a data file, together."""
+"""Open a model file and a data file for it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import notsorandom
-from notsorandom.data.tables import Table, open_table
-from notsorandom.data.tables.table import Features
-from notsorandom.io import describe
+import numpy as np
 
-# What the command that fits writes down, and what it is.
-FACTS: dict[str, Any] = {
+import notsorandom
+from notsorandom.data.tables import Features, Table, open_table
+from notsorandom.io import read_metadata
+
+# What ``notsorandom fit`` stores in the description of a model, with types.
+FIT_RECORD: dict[str, Any] = {
     "target": str,
     "rows": int,
     "holdout": float,
@@ -23,61 +25,62 @@ FACTS: dict[str, Any] = {
 }
 
 
-class Served(NamedTuple):
-    """A model, and the table that it is asked about.
+class ModelAndTable(NamedTuple):
+    """A model and a data file that it is applied to.
 
     Parameters
     ----------
     model : estimator
-        Which needn't look at the names of columns: the table gives them in its order.
-    about : dict
-        What the command that fitted it wrote down.
+        Without `feature_names_in_`: the table returns columns in the right order.
+    record : dict
+        See `read_fit_record`.
     table : Table
     features : list of str or int
-        The columns that the model wants.
+        Names of the columns that the model needs, or their number.
     """
 
     model: Any
-    about: dict[str, Any]
+    record: dict[str, Any]
     table: Table
     features: Features
 
+    def resolve_target(self, target: str | None) -> str:
+        """Return the target: the given one, that of the fit, or the default of the file."""
+        table, fitted = self.table, self.record.get("target")
+        if target is None and fitted is not None and table.default_target is None:
+            is_number = fitted.lstrip("-").isdecimal()
+            if is_number if table.columns is None else fitted in table.columns:
+                target = fitted
+        return table.resolve_target(target)
 
-def open_both(model_path: Path, data_path: Path) -> Served:
-    """Open a model and the data for it."""
+    @property
+    def target_type(self) -> np.dtype[Any]:
+        """The type of the targets of the model."""
+        return np.dtype(float) if self.is_regression else self.model.classes_.dtype
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether the model has no classes."""
+        return not hasattr(self.model, "classes_")
+
+
+def open_model_and_table(model_path: Path, data_path: Path) -> ModelAndTable:
+    """Open a model file and a data file for it; predictions use all cores."""
     if model_path.suffix.lower() != ".safetensors":
         raise ValueError(
-            f"{model_path} is not a model: give first a .safetensors file, then the data."
+            f"{model_path} is not a model file: give a .safetensors file first, then the data."
         )
-    if not model_path.exists():
-        raise ValueError(f"{model_path}: there is no such file. Is the path right?")
-    model = notsorandom.load(model_path)
-    about = facts_of(describe(model_path))
-    table = open_table(data_path, about.get("zero_based"))
+    model = notsorandom.load(model_path).set_params(n_jobs=-1)
+    record = read_fit_record(read_metadata(model_path))
+    table = open_table(data_path, record.get("zero_based"))
     names = model.__dict__.pop("feature_names_in_", None)
-    return Served(model, about, table, model.n_features_in_ if names is None else names.tolist())
+    features = model.n_features_in_ if names is None else names.tolist()
+    return ModelAndTable(model, record, table, features)
 
 
-def facts_of(told: dict[str, Any]) -> dict[str, Any]:
-    """What ``notsorandom fit`` wrote down, if it did, and if all of it is as it should be."""
-    about = told.get("about")
-    facts = about.get("fit") if isinstance(about, dict) else None
-    if not isinstance(facts, dict) or set(facts) != set(FACTS):
+def read_fit_record(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what ``notsorandom fit`` stored; empty if the model is not from that command."""
+    record = metadata["description"].get("fit")
+    if not isinstance(record, dict) or set(record) != set(FIT_RECORD):
         return {}
-    return facts if all(isinstance(facts[name], FACTS[name]) for name in FACTS) else {}
-
-
-def target_of(served: Served, given: str | None) -> str:
-    """The target's name: as given, as it was at fit, or the table's own."""
-    told, table = served.about.get("target"), served.table
-    if given is None and told is not None and table.own_target is None:
-        by_number = table.columns is None and served.about["target"].lstrip("-").isdecimal()
-        if by_number or (table.columns is not None and told in table.columns):
-            given = told
-    return table.chosen_target(given)
-
-
-def target_type(model: Any) -> Any:
-    """The type that targets have for a model."""
-    classes = getattr(model, "classes_", None)
-    return None if classes is None else classes.dtype
+    return record if all(isinstance(record[key], FIT_RECORD[key]) for key in record) else {}

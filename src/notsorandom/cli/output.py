@@ -1,4 +1,4 @@
-"""What came of a command, for people or for programs."""
+"""Print the result of a command as text or JSON."""
 
 from __future__ import annotations
 
@@ -6,36 +6,37 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from notsorandom.cli.spectrum import spectrum_in_words
+MAX_ITEMS = 10
 
 
-def tell(outcome: Mapping[str, Any], as_json: bool) -> None:
-    """Print an outcome: a line for each part, or all of it in JSON."""
+def print_result(result: Mapping[str, Any], as_json: bool) -> None:
+    """Print a result: one line per item, or all of it as JSON."""
     if as_json:
-        print(json.dumps(outcome))
+        print(json.dumps(result))
         return
-    width = max(map(len, outcome))
-    for name, value in outcome.items():
+    width = max(map(len, result))
+    for name, value in result.items():
         if value is not None:
-            words = spectrum_in_words(value) if name == "spectrum" else in_words(name, value)
-            print(f"{' '.join(name.split()).ljust(width)}  {words}")
+            print(f"{name.ljust(width)}  {format_value(name, value)}")
 
 
-def in_words(name: str, value: Any) -> str:
-    """A value as a person reads it."""
+def format_value(name: str, value: Any) -> str:
+    """Return a value of a result as text."""
+    if name == "spectrum":
+        from notsorandom.display.inspection import spectrum_sentence
+
+        return spectrum_sentence(value)
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if name == "bytes":
-        return f"{value:,}"
     if isinstance(value, float):
         return f"{value:.2%}" if name.endswith("accuracy") else f"{value:.4g}"
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {in_words(key, item)}" for key, item in value.items())
+        return ", ".join(f"{key} {format_value(key, item)}" for key, item in value.items())
     if isinstance(value, list):
-        shown = ", ".join(in_words(name, item) for item in value[:10])
-        return shown + (f", ... ({len(value)} in all)" if len(value) > 10 else "")
+        shown = ", ".join(format_value(name, item) for item in value[:MAX_ITEMS])
+        return shown + (f", ... ({len(value)} in total)" if len(value) > MAX_ITEMS else "")
     return str(value)

@@ -1,4 +1,4 @@
-"""A model of scaled samples as one of the samples themselves."""
+"""Models of standardised columns as models of the columns themselves, and back."""
 
 from __future__ import annotations
 
@@ -10,46 +10,59 @@ import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
+from notsorandom.data.rows import Array
 from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces import Euclidean
-from notsorandom.spaces.landscape import in_single
+from notsorandom.spaces.landscape import round_to_float32
 
 
-def scaler_of(X: Any) -> StandardScaler:
-    """Scale columns to unit variance; those of sparse samples are not moved."""
+def fit_scaler(X: Any) -> StandardScaler:
+    """Return a scaler to unit variance, and to mean zero unless the samples are sparse."""
     return StandardScaler(with_mean=not sparse.issparse(X)).fit(X)
 
 
-def rescaled(estimator: Any, scaler: StandardScaler, back: bool = False) -> Any:
-    r"""The estimator that does with `x` what the given one does with the scaled `x`.
+def unscale_model(model: Any, scaler: StandardScaler) -> Any:
+    """Return the model of `x` that is equal to the given model of the scaled `x`.
 
-    A wave of scaled samples is a wave of the samples, of another frequency: nothing is lost but
-    the last digit, and whoever uses the model needn't know of the scaling.
+    A wave of scaled samples is a wave of the samples with another frequency, so the result takes
+    columns in their own units. Predictions change only by rounding.
 
     Parameters
     ----------
-    estimator : a fitted estimator, on a Euclidean space
+    model : fitted estimator on a Euclidean space
     scaler : StandardScaler, fitted
-    back : bool, default=False
-        Take that back: from the estimator of `x` to that of the scaled `x`.
     """
-    width = scaler.scale_
-    moving = scaler.var_ > 0  # nothing was learned of a column that is constant
-    mean = scaler.mean_ if scaler.with_mean else np.zeros_like(width)
-    if back:
-        mean, width = -mean / width, 1 / width
+    return transform_model(model, scaler, scale_mean(scaler), scaler.scale_)
 
-    def moved(kernel: LearnedKernel) -> LearnedKernel:
-        dtype = kernel.frequencies.dtype
-        center = (mean + width * kernel.space.center).astype(kernel.space.center.dtype)
-        frequencies = in_single(np.where(moving, kernel.frequencies / width, 0).astype(dtype))
-        space = Euclidean(kernel.space.scale, center)
-        return replace(kernel, space=space, frequencies=frequencies)
 
-    other = copy.copy(estimator)
-    for name in ("kernel_", "average_kernel_"):
-        if hasattr(estimator, name):
-            setattr(other, name, moved(getattr(estimator, name)))
+def scale_model(model: Any, scaler: StandardScaler) -> Any:
+    """Return the model of the scaled `x` for a model of `x`: the inverse of `unscale_model`."""
+    return transform_model(model, scaler, -scale_mean(scaler) / scaler.scale_, 1 / scaler.scale_)
+
+
+def scale_mean(scaler: StandardScaler) -> Array:
+    """Return the point that the scaler moves to zero."""
+    mean: Array = scaler.mean_ if scaler.with_mean else np.zeros_like(scaler.scale_)
+    return mean
+
+
+def transform_model(model: Any, scaler: StandardScaler, shift: Array, factor: Array) -> Any:
+    """Return the model of ``shift + factor * x`` for a model of `x`."""
+    varies = scaler.var_ > 0  # frequencies along constant columns carry no information
+
+    def transform_kernel(kernel: LearnedKernel) -> LearnedKernel:
+        space: Any = kernel.space
+        center = (shift + factor * space.center).astype(space.center.dtype)
+        frequencies = np.where(varies, kernel.frequencies / factor, 0)
+        return replace(
+            kernel,
+            space=Euclidean(space.scale, center),
+            frequencies=round_to_float32(frequencies.astype(kernel.frequencies.dtype)),
+        )
+
+    other = copy.copy(model)
+    other.kernel_ = transform_kernel(model.kernel_)
     other.frequencies_ = other.kernel_.frequencies
-    other._complete()
+    if hasattr(model, "average_kernel_"):
+        other.average_kernel_ = transform_kernel(model.average_kernel_)
     return other

@@ -1,4 +1,4 @@
-"""What a model is fitted to: the rows of a file, and which of them are held out."""
+"""Read training data from a file and hold out rows of it."""
 
 from __future__ import annotations
 
@@ -9,110 +9,119 @@ import numpy as np
 from scipy import sparse
 from sklearn.model_selection import train_test_split
 
-from notsorandom.cli.arguments import listed_words
-from notsorandom.cli.evaluate import check_known
+from notsorandom.cli.arguments import split_names
+from notsorandom.cli.evaluate import check_classes
 from notsorandom.data.rows import FLOATS, Array
-from notsorandom.data.tables import Table, open_table, read_whole
-from notsorandom.data.tables.table import listed
-from notsorandom.data.tables.whole import feature_names
-from notsorandom.estimators.identity import digest
+from notsorandom.data.tables import Table, feature_names, format_names, open_table, read_all
+from notsorandom.estimators.resume import digest
 
-# A target of more different whole numbers than this is a quantity.
-MOST_CLASSES = 20
+# A target with more distinct integers than this is taken as a regression target.
+MAX_CLASSES = 20
 
 
-class Training(NamedTuple):
-    """What there is to learn from, and what kind of learning it is."""
+class TrainingTable(NamedTuple):
+    """Samples and target of a file, and the task that follows from the target.
+
+    Parameters
+    ----------
+    X : ndarray or sparse array of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,)
+    names : list of str, or None
+        Names of the columns of `X`, if the file has them.
+    target : str
+    is_classification : bool
+    reason : str
+        Why it is a classification, or a regression.
+    """
 
     X: Any
     y: Array
     names: list[str] | None
     target: str
-    of_classes: bool
-    because: str
+    is_classification: bool
+    reason: str
 
 
-def read_training(table: Table, options: argparse.Namespace) -> Training:
-    """Read a table, and tell what its target is."""
-    target = table.chosen_target(options.target)
-    X, y, names = read_whole(table, columns_of(table, target, listed_words(options.drop)), target)
+def read_training_table(table: Table, options: argparse.Namespace) -> TrainingTable:
+    """Read a table and find out which task it is for."""
+    target = table.resolve_target(options.target)
+    columns = select_features(table, target, split_names(options.drop))
+    X, y, names = read_all(table, columns, target)
     if X.dtype not in FLOATS:
         X = X.astype(np.float64)
     if options.task == "auto":
-        of_classes, because = has_classes(y)
+        is_classification, reason = infer_task(y)
     else:
-        of_classes, because = options.task == "classification", "as --task says"
-    return Training(X, y, names, target, of_classes, because)
+        is_classification, reason = options.task == "classification", "given by --task"
+    return TrainingTable(X, y, names, target, is_classification, reason)
 
 
-def columns_of(table: Table, target: str, dropped: list[str]) -> list[str] | None:
-    """The columns to learn from; None if they have no names."""
+def select_features(table: Table, target: str, dropped: list[str]) -> list[str] | None:
+    """Return the columns to learn from, or None if they have no names."""
     if table.columns is None:
         if dropped:
-            raise ValueError(f"--drop: the columns of {table.path} have no names; leave it out.")
+            raise ValueError(f"--drop: {table.path} has no column names; leave it out.")
         return None
     if target not in table.columns:
-        return None  # which is told with what there is
+        return None  # reading the table raises an error that lists the columns
+    for name in dropped:
+        if name not in table.columns:
+            raise ValueError(
+                f"--drop: {table.path} has no column {name!r}. Give one of "
+                f"{format_names(table.columns)}."
+            )
     columns = [name for name in feature_names(table, target) if name not in dropped]
-    unknown = [name for name in dropped if name not in table.columns]
-    if unknown:
-        raise ValueError(
-            f"--drop: there is no column {unknown[0]!r} in {table.path}, but "
-            f"{listed(table.columns)}."
-        )
     if not columns:
-        raise ValueError(f"{table.path} has no column but the target to learn from.")
+        raise ValueError(f"{table.path} has no columns besides the target: nothing to learn from.")
     return columns
 
 
-def has_classes(y: Array) -> tuple[bool, str]:
-    """Whether a target is of classes, and why."""
+def infer_task(y: Array) -> tuple[bool, str]:
+    """Return whether the target is for classification, and why."""
+    values = np.unique(y)
     if y.dtype.kind not in "iuf":
-        return True, f"{len(np.unique(y))} different {'values' if y.dtype.kind == 'b' else 'words'}"
-    different = np.unique(y)
-    if not np.array_equal(different, np.rint(different)):
-        return False, "numbers with fractions"
-    return len(different) <= MOST_CLASSES, f"{len(different):,} different whole numbers"
+        return True, f"{len(values)} distinct {'booleans' if y.dtype.kind == 'b' else 'strings'}"
+    if not np.array_equal(values, np.rint(values)):
+        return False, "the target has fractions"
+    return len(values) <= MAX_CLASSES, f"{len(values):,} distinct integers"
 
 
-def split(data: Training, holdout: float, seed: int) -> tuple[Array, Array]:
-    """Rows to learn from and rows to measure on, of each class alike.
+def split_rows(data: TrainingTable, holdout: float, seed: int) -> tuple[Array, Array]:
+    """Return rows to train on and rows to test on, stratified by class if possible.
 
-    The only row of a class is learned from.
+    The only row of a class is always a training row.
     """
     rows = np.arange(len(data.y))
-    n_held = round(holdout * len(rows))
-    if not n_held:
+    n_test = round(holdout * len(rows))
+    if not n_test:
         return rows, rows[:0]
-    free = rows
-    if data.of_classes:
+    candidates, stratify = rows, None
+    if data.is_classification:
         _, codes, counts = np.unique(data.y, return_inverse=True, return_counts=True)
-        free = rows[counts[codes] > 1]
-    n_classes = len(np.unique(data.y[free])) if data.of_classes else 0
-    if n_held > len(free) - 2 or len(rows) - n_held < 2:
+        candidates = rows[counts[codes] > 1]
+        if (counts > 1).sum() <= min(n_test, len(candidates) - n_test):
+            stratify = data.y[candidates]
+    if n_test > len(candidates) - 2 or len(rows) - n_test < 2:
         raise ValueError(
-            f"--holdout {holdout}: of {len(rows)} rows too few are left to learn from. Give more "
+            f"--holdout {holdout}: too few of {len(rows)} rows are left to train on. Give more "
             "rows, or --holdout 0."
         )
-    even = data.of_classes and n_classes <= min(n_held, len(free) - n_held)
-    _, held = train_test_split(
-        free, test_size=n_held, random_state=seed, stratify=data.y[free] if even else None
-    )
-    return np.setdiff1d(rows, held), np.sort(held)
+    _, test = train_test_split(candidates, test_size=n_test, random_state=seed, stratify=stratify)
+    return np.setdiff1d(rows, test), np.sort(test)
 
 
-def read_test(table: Table, data: Training, options: argparse.Namespace) -> tuple[str, Any, Array]:
-    """The rows of another file, to measure on."""
-    other = open_table(options.test, getattr(table, "zero_based", None))
+def read_test_table(table: Table, data: TrainingTable, path: Any) -> tuple[Any, Array]:
+    """Read samples and target of another file with the same columns."""
+    other = open_table(path, getattr(table, "zero_based", None))
     columns = data.X.shape[1] if data.names is None else data.names
-    X, y, _ = read_whole(other, columns, data.target, data.y.dtype)
-    if data.of_classes:
-        check_known(y, np.unique(data.y))
-    return "test", X, y
+    X, y, _ = read_all(other, columns, data.target, data.y.dtype)
+    if data.is_classification:
+        check_classes(y, np.unique(data.y))
+    return X, y
 
 
-def digest_of(data: Training) -> str:
-    """The same for the same data, whatever type their target is read as."""
-    X, numbers = data.X, data.y.dtype.kind in "iuf"
+def digest_table(data: TrainingTable) -> str:
+    """Return a digest that is equal for equal data, with any numeric type of the target."""
+    X, is_numeric = data.X, data.y.dtype.kind in "iuf"
     samples = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
-    return digest(*samples, data.y.astype(np.float64 if numbers else str))
+    return digest(*samples, data.y.astype(np.float64 if is_numeric else str))

@@ -1,12 +1,12 @@
-"""The estimators on Dask collections: samples that live on a cluster, and stay there.
+"""The estimators on Dask collections, whose blocks stay on the cluster.
 
 from distributed import Client
 from notsorandom.dask import FourierClassifier
 
 client = Client("tcp://scheduler:8786")
-model = FourierClassifier(random_state=0).fit(X, y)  # Dask arrays, or data frames
+model = FourierClassifier(random_state=0).fit(X, y)  # Dask arrays or data frames
 labels = model.predict(X)  # lazy
-plain = model.to_local()  # of notsorandom itself, without a cluster
+local_model = model.to_local()  # of notsorandom itself, without a cluster
 """
 
 try:

@@ -1,4 +1,4 @@
-"""What workers do: a block of samples each, with the columns that were made from it."""
+"""The worker's side: blocks of samples, and one pass over those that a worker holds."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ import pickle
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from threading import Lock
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from notsorandom.data.rows import Array, Rows, dense
 
-# The parts that a block is made of; columns made from it have higher numbers.
-SAMPLES, TARGETS, WEIGHTS, NOTHING = range(4)
-FIRST_NUMBER = 4
-# How malloc is told to keep up to so many bytes for the next temporary, each of at most so many;
-# the last is what glibc starts with.
-TRIM_SETTING = "MALLOC_TRIM_THRESHOLD_"
-TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
-KEPT_BYTES, LARGEST_BYTES, USUAL_BYTES = 2**26, 2**25, 2**17
-# Passes going on in this process.
-passing = 0
+# Numbers of the parts of a block; columns computed from it have higher numbers.
+SAMPLES, TARGETS, WEIGHTS, NO_FEATURES = range(4)
+FIRST_COLUMN = 4
+# Parameters of glibc's mallopt, and the environment variable that Dask sets for its workers.
+TRIM_VARIABLE = "MALLOC_TRIM_THRESHOLD_"
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+# During a pass: bytes that malloc keeps for the next temporary, and the largest temporary that it
+# doesn't map from the system. Afterwards: glibc's initial threshold.
+KEPT_BYTES, LARGEST_BYTES, DEFAULT_MMAP_BYTES = 2**26, 2**25, 2**17
+# Passes that are running in this process.
+n_running = 0
 
 
 @dataclass
 class Block:
     """Some rows of the samples, as one object in the memory of a worker.
 
-    Columns are kept inside, so that they go when Dask lets go of the block, and with it wherever it
-    goes. They can always be made anew from the rest.
+    Columns are stored inside, so that Dask moves and releases them with the block. They can always
+    be computed again from the rest.
 
     Parameters
     ----------
@@ -48,234 +48,209 @@ class Block:
     weights: Array | None
     columns: dict[int, Array] = field(default_factory=dict)
 
-    def __sizeof__(self) -> int:  # what Dask takes for its size
+    def __sizeof__(self) -> int:  # Dask counts these bytes
         parts = (self.samples, self.targets, self.weights, *self.columns.values())
         return sum(part.nbytes for part in parts if part is not None)
 
     def part(self, number: int) -> Any:
-        """A part or a column by its number; raise KeyError if it isn't there."""
-        if number == NOTHING:
+        """Return a part or a column; raise KeyError if a column is missing."""
+        if number == NO_FEATURES:
             return np.empty((self.samples.shape[0], 0), dtype=self.samples.dtype)
-        if number >= FIRST_NUMBER:
+        if number >= FIRST_COLUMN:
             return self.columns[number]
         return (self.samples, self.targets, self.weights)[number]
 
 
-@dataclass(frozen=True, eq=False)
-class Recipe:
-    """How a column is made: all that it takes to make it once more.
+@dataclass(frozen=True)
+class ColumnStep:
+    """How a column is computed from others.
 
     Parameters
     ----------
     number : int
-        Its name.
+        Of the column.
     function : bytes
-        Pickled; of blocks of the inputs.
-    inputs : tuple of Recipes
-        The rows themselves first.
-    width : int
-        See :meth:`notsorandom.data.rows.Rows.each`.
-    pieces : list of ndarrays, optional
-        For a column that was placed there: its blocks.
+        Pickled function of the inputs.
+    inputs : tuple of int
+    pieces : dict of int to ndarray
+        For a column that was sent by the client: its values by block, instead of a function.
     """
 
     number: int
     function: bytes = b""
-    inputs: tuple[Recipe, ...] = ()
-    width: int = 0
-    pieces: list[Array] | None = None
+    inputs: tuple[int, ...] = ()
+    pieces: dict[int, Array] = field(default_factory=dict)
+
+    def restrict(self, chunks: set[int]) -> ColumnStep:
+        """Return the step for some of the blocks."""
+        return replace(self, pieces={c: self.pieces[c] for c in chunks}) if self.pieces else self
 
 
 @dataclass(frozen=True)
-class Step:
-    """A recipe as it is sent, its inputs by number, its pieces by block."""
-
-    number: int
-    function: bytes
-    inputs: tuple[int, ...]
-    width: int
-    pieces: dict[int, Array]
-
-
-@dataclass(frozen=True)
-class Work:
+class PassRequest:
     """One pass over the blocks.
 
     Parameters
     ----------
     plan : dict of str to list of int
-        Which blocks each worker is asked for.
-    n_rows : int
-        Of all blocks.
+        The blocks that each worker processes.
     keys : list of str
-        By which workers know the blocks.
-    steps : list of Step
-        Columns to make on the way, if they are wanted, or needed.
-    wanted : list of int
-        Columns that are to be there afterwards.
+        Dask's keys of the blocks.
+    steps : list of ColumnStep
+        Columns to compute if they are required or are inputs.
+    required : list of int
+        Columns that are stored in the blocks by this pass.
     live : frozenset of int
-        Columns that somebody may still ask for.
-    how : str
-        What is done with the function: "each", "add" or "none".
+        Columns that may be used again; all others are deleted.
     function : bytes
+        Pickled; its results are returned. May be empty.
     inputs : tuple of int
-    width : int
     given : sequence, optional
-        Something for each block.
+        One more argument of the function for each block.
     """
 
     plan: dict[str, list[int]]
-    n_rows: int
     keys: list[str]
-    steps: list[Step]
-    wanted: list[int]
+    steps: list[ColumnStep]
+    required: list[int]
     live: frozenset[int]
-    how: str
     function: bytes = b""
     inputs: tuple[int, ...] = ()
-    width: int = 0
     given: Sequence[Any] | None = None
 
 
-async def perform(request: bytes, dask_worker: Any) -> list[tuple[int, str, Any]]:
-    """Do a worker's share of a pass: for each of its blocks, how it went, and what came of it."""
-    work: Work = pickle.loads(request)
-    chunks = work.plan.get(dask_worker.address, [])
-    if not chunks:
-        return []
-    functions = {step.number: loaded(step.function) for step in work.steps}
-    final = loaded(work.function)
-    loop, pool = asyncio.get_running_loop(), dask_worker.executors["default"]
+class MissingColumnError(Exception):
+    """A column is not in the block, and the request doesn't say how to compute it."""
 
-    def done(chunk: int) -> tuple[int, str, Any]:
+
+async def run_pass(request: bytes, dask_worker: Any) -> list[tuple[int, str, Any]]:
+    """Process a worker's blocks; return number, status and result of each."""
+    work: PassRequest = pickle.loads(request)
+    functions = {step.number: unpickle(step.function) for step in work.steps}
+    final = unpickle(work.function)
+
+    def process(chunk: int) -> tuple[int, str, Any]:
         try:
-            # Only now, and let go afterwards: others may be spilled meanwhile.
+            # Loaded and released one by one: Dask may have spilled some blocks to disk.
             block = dask_worker.data.get(work.keys[chunk])
             if block is None:
                 return chunk, "missing", None
-            return chunk, "done", share(work, chunk, block, functions, final)
-        except LostColumnError:
+            return chunk, "done", process_block(work, chunk, block, functions, final)
+        except MissingColumnError:
             return chunk, "missing", None
-        except Exception as error:  # told to who asked
+        except Exception as error:  # raised again by the client
             return chunk, "error", error
 
-    # Each thread takes a block, then the next: one call a thread, not one a block.
-    line = iter(chunks)
-    lock = Lock()
-
-    def busy() -> list[tuple[int, str, Any]]:
-        told: list[tuple[int, str, Any]] = []
-        while True:
-            with lock:
-                following = next(line, None)
-            if following is None:
-                return told
-            told.append(done(following))
-
-    n_threads = min(len(chunks), dask_worker.state.nthreads)
-    with roomy():
-        parts = await asyncio.gather(*(loop.run_in_executor(pool, busy) for _ in range(n_threads)))
-    return [one for part in parts for one in part]
+    loop, pool = asyncio.get_running_loop(), dask_worker.executors["default"]
+    with reuse_freed_memory():
+        calls = (
+            loop.run_in_executor(pool, process, chunk)
+            for chunk in work.plan.get(dask_worker.address, [])
+        )
+        return list(await asyncio.gather(*calls))
 
 
 @contextmanager
-def roomy() -> Iterator[None]:
-    """A while in which memory that is freed may be used again.
+def reuse_freed_memory() -> Iterator[None]:
+    """Let malloc reuse freed memory for a while.
 
-    Dask has its workers give memory back to the system at once (``MALLOC_TRIM_THRESHOLD_``), with
-    every temporary of a pass, which takes about as long as to compute it.
+    Dask sets ``MALLOC_TRIM_THRESHOLD_`` so that its workers return freed memory to the system at
+    once. For every temporary of a pass this takes about as long as computing it.
     """
-    global passing
+    global n_running
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    asked = os.environ.get(TRIM_SETTING, "")
-    if mallopt is None or not asked.isdecimal():
+    threshold = os.environ.get(TRIM_VARIABLE, "")
+    if mallopt is None or not threshold.isdecimal():
         yield
         return
-    passing += 1
-    mallopt(TRIM_THRESHOLD, KEPT_BYTES)
-    mallopt(MMAP_THRESHOLD, LARGEST_BYTES)
+    n_running += 1
+    mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
+    mallopt(M_MMAP_THRESHOLD, LARGEST_BYTES)
     try:
         yield
     finally:
-        passing -= 1
-        if not passing:
-            mallopt(TRIM_THRESHOLD, int(asked))
-            mallopt(MMAP_THRESHOLD, USUAL_BYTES)
+        n_running -= 1
+        if not n_running:
+            mallopt(M_TRIM_THRESHOLD, int(threshold))
+            mallopt(M_MMAP_THRESHOLD, DEFAULT_MMAP_BYTES)
 
 
-class LostColumnError(Exception):
-    """A column is asked for that isn't there, and nobody said how to make it."""
-
-
-def loaded(function: bytes) -> Any:
-    """What was pickled, or None."""
+def unpickle(function: bytes) -> Any:
+    """Return the unpickled function, or None for empty bytes."""
     return pickle.loads(function) if function else None
 
 
-def share(
-    work: Work,
+def process_block(
+    work: PassRequest,
     chunk: int,
     block: Block,
     functions: dict[int, Callable[..., Any]],
     final: Callable[..., Any] | None,
 ) -> Any:
-    """One block's part of a pass."""
+    """Compute the required columns of one block, and the result of the final function."""
     steps = {step.number: step for step in work.steps}
 
-    def column(number: int) -> Any:
-        # Without recursion: a column may follow from thousands of others.
-        line = [number]
-        while line:
-            last = line[-1]
-            try:
-                block.part(last)
-                line.pop()
+    def compute(number: int) -> Any:
+        # A stack instead of recursion: a column may depend on a chain of thousands of others.
+        stack = [number]
+        while stack:
+            last = stack[-1]
+            if last < FIRST_COLUMN or last in block.columns:
+                stack.pop()
                 continue
-            except KeyError:
-                if last not in steps:
-                    raise LostColumnError(last) from None
+            if last not in steps:
+                raise MissingColumnError(last)
             step = steps[last]
             if step.pieces:
                 block.columns[last] = step.pieces[chunk]
                 continue
-            lost = [one for one in step.inputs if one >= FIRST_NUMBER and one not in block.columns]
-            if lost:
-                line += lost
+            missing = [i for i in step.inputs if i >= FIRST_COLUMN and i not in block.columns]
+            if missing:
+                stack += missing
                 continue
-            rows, *columns = (block.part(one) for one in step.inputs)
-            made = Rows(rows, n_whole=work.n_rows).map(functions[last], *columns, width=step.width)
-            block.columns[last] = made
+            block.columns[last] = functions[last](*(block.part(i) for i in step.inputs))
         return block.part(number)
 
-    for number in work.wanted:
-        column(number)
+    for number in work.required:
+        compute(number)
     result: Any = None
     if final is not None:
-        rows, *columns = (column(number) for number in work.inputs)
-        if work.how == "add":
-            part = Rows(rows, n_whole=work.n_rows)
-            result = part.add(final, *columns, width=work.width, dtype=np.float64)
-        else:
-            more = () if work.given is None else (work.given[chunk],)
-            result = final(rows, *columns, *more)
-    for number in [one for one in block.columns if one not in work.live]:
+        extra = () if work.given is None else (work.given[chunk],)
+        result = final(*(compute(number) for number in work.inputs), *extra)
+    for number in [number for number in block.columns if number not in work.live]:
         block.columns.pop(number, None)
     return result
 
 
-def rows_at(block: Any, *parts: Any) -> tuple[Any, ...]:
-    """Rows of a block, and of the weights perhaps, at the indices that come last."""
-    *columns, indices = parts
-    return (block[indices], *(column[indices] for column in columns))
+def map_block(
+    function: Callable[..., Any], width: int, n_total: int, samples: Any, *columns: Array
+) -> Array:
+    """Compute a column of one block, in smaller blocks as in memory."""
+    result: Array = Rows(samples, n_total=n_total).map(function, *columns, width=width)
+    return result
 
 
-def as_samples(block: Any, dtype: Any) -> Any:
-    """A block of samples, of an array or a data frame, as a plain array."""
+def sum_block(
+    function: Callable[..., Any], width: int, n_total: int, samples: Any, *columns: Array
+) -> tuple[Array, ...]:
+    """Sum a function over one block, in smaller blocks as in memory."""
+    rows = Rows(samples, n_total=n_total)
+    return rows.sum_blocks(function, *columns, width=width, dtype=np.float64)
+
+
+def take_rows(*parts: Any) -> tuple[Any, ...]:
+    """Return rows of some parts of a block, at the indices that come last."""
+    *parts, indices = parts  # type: ignore[assignment]
+    return tuple(part[indices] for part in parts)
+
+
+def samples_array(block: Any, dtype: Any) -> Array:
+    """Return a block of samples, of an array or a data frame, as a dense array."""
     if hasattr(block, "to_numpy"):
         block = block.to_numpy(dtype=dtype, na_value=np.nan)
     try:
         return np.ascontiguousarray(dense(block), dtype=dtype)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"X has what is no number ({error}): fill it in, or leave such rows out."
+            f"X has values that are not numbers ({error}): convert them, or leave such rows out."
         ) from error

@@ -1,4 +1,4 @@
-"""A Dask cluster that holds blocks of samples: asked by the pass, and mended when workers die."""
+"""The client's side: passes over blocks on a cluster, repeated for blocks of workers that died."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import pickle
 import time
 import weakref
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import cloudpickle
@@ -17,38 +18,30 @@ import numpy as np
 from distributed.comm.core import CommClosedError
 from distributed.threadpoolexecutor import thread_state
 
-from notsorandom.dask.blocks import (
-    FIRST_NUMBER,
-    Recipe,
-    Step,
-    Work,
-    perform,
-)
+from notsorandom.dask.blocks import FIRST_COLUMN, ColumnStep, PassRequest, map_block, run_pass
 from notsorandom.data.rows import Array
 
-# Seconds that a cluster may be without workers before a fit gives up, unless Dask's configuration
-# has another number there.
-PATIENCE = 30.0
-SETTING = "notsorandom.no-workers-timeout"
-# So many of the last sums are remembered.
-MOST_KNOWN = 8
-# Seconds between two looks at a cluster that is being waited for.
-NAP = 0.1
+# Seconds that a fit waits for a cluster without workers, and the key in Dask's configuration that
+# overrides them.
+NO_WORKERS_TIMEOUT = 30.0
+TIMEOUT_KEY = "notsorandom.no-workers-timeout"
+# Seconds between two looks at a cluster.
+POLL_SECONDS = 0.1
 
 
 class ClusterError(RuntimeError):
-    """The cluster is gone, or has no workers any more."""
+    """The connection to the cluster is closed, or it has no workers."""
 
 
 def find_client(client: Any) -> Any:
-    """The client given, or else the current one; raise ValueError if there is none."""
+    """Return the given client, or the current one; raise ValueError if a fit can't use it."""
     if client is None:
         try:
             client = distributed.get_client()
         except ValueError as error:
             raise ValueError(
-                "There is no Dask client: make one first, as in client = distributed.Client(), or "
-                "give it, as in FourierClassifier(client=client)."
+                "There is no Dask client: create one first, as in client = distributed.Client(), "
+                "or pass one, as in FourierClassifier(client=client)."
             ) from error
     if not isinstance(client, distributed.Client):
         raise ValueError(
@@ -56,84 +49,84 @@ def find_client(client: Any) -> Any:
         )
     if getattr(thread_state, "proceed", False):
         raise ValueError(
-            "This is a task of the cluster itself, whose thread the fit would wait for: fit inside "
-            "'with distributed.worker_client() as client:'."
+            "fit was called in a task of the cluster, and would wait for the thread that the task "
+            "holds: call it inside 'with distributed.worker_client() as client:'."
         )
     if client.asynchronous:
         raise ValueError(
-            "The Dask client is asynchronous, but a fit waits for its results: give one made "
+            "The Dask client is asynchronous, but fit waits for its results: use a client made "
             "without asynchronous=True."
         )
     return client
 
 
-class Patience:
-    """Waits for workers as long as Dask's configuration says, and then no longer.
+class WorkerTimeout:
+    """The time that a fit waits for workers; see :data:`TIMEOUT_KEY`.
 
     Parameters
     ----------
     client : distributed.Client
     hint : str
-        Added to the message.
+        Added to error messages.
     """
 
     def __init__(self, client: Any, hint: str = "") -> None:
         self.client, self.hint = client, hint
-        self.limit = float(dask.config.get(SETTING, PATIENCE))
-        self.began = time.monotonic()
+        self.seconds = float(dask.config.get(TIMEOUT_KEY, NO_WORKERS_TIMEOUT))
+        self.last_seen = time.monotonic()
 
-    def look(self) -> dict[str, int]:
-        """The workers there are; raise ClusterError if there were none for too long."""
+    def check(self) -> dict[str, int]:
+        """Return the threads of each worker; raise ClusterError after too long without workers."""
         check_open(self.client, self.hint)
+        threads: dict[str, int] = {}
         try:
-            there: dict[str, int] = self.client.nthreads()
+            threads = self.client.nthreads()
         except (OSError, RuntimeError, distributed.CancelledError) as error:
             check_open(self.client, self.hint, error)
-            there = {}
-        if there:
-            self.began = time.monotonic()
-        elif time.monotonic() - self.began > self.limit:
+        if threads:
+            self.last_seen = time.monotonic()
+        elif time.monotonic() - self.last_seen > self.seconds:
             raise ClusterError(
-                f"The Dask cluster has had no workers for {self.limit:g} seconds: the fit can't go "
-                f"on. Start workers and fit again. {self.hint}(Dask's configuration of "
-                f"{SETTING!r} says how long to wait.)"
+                f"The Dask cluster has had no workers for {self.seconds:g} seconds, so the fit "
+                f"ends. Start workers and fit again. {self.hint}(Dask's configuration "
+                f"{TIMEOUT_KEY!r} sets the time to wait.)"
             )
-        return there
+        return threads
 
 
-def check_open(client: Any, hint: str = "", error: BaseException | None = None) -> None:
-    """Raise ClusterError if there is no cluster to talk to any more."""
+def check_open(client: Any, hint: str, error: BaseException | None = None) -> None:
+    """Raise ClusterError if the connection is closed, or an error says so."""
     if client.status != "running" or (isinstance(error, RuntimeError) and "closed" in str(error)):
         raise ClusterError(
-            f"The connection to the Dask cluster is closed: the fit can't go on. {hint}"
+            f"The connection to the Dask cluster is closed, so the fit ends. {hint}"
         ) from error
 
 
-def gathered(client: Any, futures: list[Any]) -> list[Any]:
-    """Results of futures, waited for as long as there are workers."""
-    patience = Patience(client)
+def gather(client: Any, futures: list[Any]) -> list[Any]:
+    """Return the results of futures; wait for them as long as there are workers."""
+    timeout = WorkerTimeout(client)
     while True:
         try:
             distributed.wait(futures, timeout=1)
             results: list[Any] = client.gather(futures)
             return results
         except TimeoutError:
-            patience.look()
+            timeout.check()
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
-    """Values of the samples, on the cluster.
+class DaskColumn:
+    """One row of values per sample, on the cluster.
 
     Parameters
     ----------
-    recipe : Recipe
-        Whose number workers know it by.
+    number : int
+        Identifies the column in the blocks.
     shape : tuple of int
     dtype : dtype
     """
 
-    recipe: Recipe
+    number: int
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
@@ -142,19 +135,23 @@ class Column:
 
 
 class Cluster:
-    """Blocks of samples on a cluster, and who has them.
+    """Blocks of samples on a cluster.
 
-    A pass over the blocks is one message to the workers, which costs a few milliseconds however
-    many blocks there are; a graph of tasks would cost ten times as much. Blocks themselves belong
-    to Dask: where a worker dies, it makes them anew elsewhere, and their columns follow from the
-    recipes.
+    A pass over the blocks is one message to the workers. It takes a few milliseconds for any number
+    of blocks, a tenth of a graph of tasks. The blocks themselves are Dask's: if a worker dies, Dask
+    computes them again on another one, and the columns are computed again from their lineage.
 
     Parameters
     ----------
     client : distributed.Client
     blocks : list of futures of Block
     sizes : list of int
-        Rows of each.
+        Number of rows of each block.
+
+    Attributes
+    ----------
+    hint : str
+        Added to error messages.
     """
 
     def __init__(self, client: Any, blocks: list[Any], sizes: Sequence[int]) -> None:
@@ -162,213 +159,178 @@ class Cluster:
         self.blocks = blocks
         self.sizes = list(sizes)
         self.ends = np.cumsum(self.sizes)
+        self.n_rows = int(self.ends[-1])
         self.hint = ""
-        self._keys = [block.key for block in blocks]
         self._owners: dict[int, str] = {}
-        self._numbers = FIRST_NUMBER
-        self._live: weakref.WeakSet[Column] = weakref.WeakSet()
-        self._pending: list[weakref.ref[Column]] = []
-        self._known: dict[tuple[Any, ...], list[Any]] = {}
+        self._steps: dict[int, ColumnStep] = {}
+        self._first_new = FIRST_COLUMN  # no worker has columns from this number on
+        self._live: weakref.WeakSet[DaskColumn] = weakref.WeakSet()
+        self._pending: list[weakref.ref[DaskColumn]] = []
 
     # Columns.
 
-    def root(self, number: int, width: int | None, dtype: Any) -> Column:
-        """The column of a part of the blocks."""
-        length = int(self.ends[-1])
-        shape = (length,) if width is None else (length, width)
-        return Column(Recipe(number), shape, np.dtype(dtype))
+    def part(self, number: int, n_columns: int, dtype: Any) -> DaskColumn:
+        """Return a part of the blocks as a column."""
+        return DaskColumn(number, (self.n_rows, n_columns), np.dtype(dtype))
 
-    def column(
-        self,
-        function: bytes,
-        inputs: tuple[Column, ...],
-        width: int,
-        tail: tuple[int, ...],
-        dtype: Any,
-    ) -> Column:
-        """A column to be made of others with the next pass."""
-        recipe = Recipe(self._next(), function, tuple(one.recipe for one in inputs), width)
-        column = Column(recipe, (int(self.ends[-1]), *tail), np.dtype(dtype))
-        self._live.add(column)
+    def map(
+        self, function: Callable[..., Any], inputs: tuple[DaskColumn, ...], width: int
+    ) -> DaskColumn:
+        """Return a column to be computed from others in the next pass."""
+        with np.errstate(all="ignore"):  # only shape and type of the result matter
+            like = function(*(np.ones((1, *one.shape[1:]), dtype=one.dtype) for one in inputs))
+        column = self._new_column(
+            (self.n_rows, *like.shape[1:]),
+            like.dtype,
+            function=pickle_function(partial(map_block, function, width, self.n_rows)),
+            inputs=tuple(one.number for one in inputs),
+        )
         self._pending.append(weakref.ref(column))
         return column
 
-    def placed(self, array: Array) -> Column:
-        """An array as a column: the one way from here to the workers, a block at a time."""
-        pieces = np.split(array, self.ends[:-1])
-        column = Column(Recipe(self._next(), pieces=pieces), array.shape, array.dtype)
-        self._live.add(column)
+    def send(self, array: Array) -> DaskColumn:
+        """Send an array with one row per sample to the workers, one block at a time."""
+        pieces = dict(enumerate(np.split(array, self.ends[:-1])))
+        column = self._new_column(array.shape, array.dtype, pieces=pieces)
         for chunk in range(len(self.blocks)):
-            self._ask([chunk], [column.recipe], [column.recipe.number], "none")
+            self._run([chunk], [column])
         return column
 
-    def _next(self) -> int:
-        self._numbers += 1
-        return self._numbers
+    def _new_column(self, shape: tuple[int, ...], dtype: Any, **source: Any) -> DaskColumn:
+        number = FIRST_COLUMN + len(self._steps)
+        self._steps[number] = ColumnStep(number, **source)
+        column = DaskColumn(number, shape, dtype)
+        self._live.add(column)
+        return column
 
     # Passes.
 
-    def results(
+    def map_blocks(
         self,
-        how: str,
-        function: bytes,
-        inputs: tuple[Column, ...],
-        width: int = 0,
+        function: Callable[..., Any],
+        inputs: tuple[DaskColumn, ...],
         given: Sequence[Any] | None = None,
     ) -> list[Any]:
-        """What a function makes of every block, in order."""
-        question = (how, function, tuple(one.recipe.number for one in inputs), width)
-        if how == "add" and question in self._known:  # columns never change
-            return self._known[question]
+        """Return the results of a function of every block, in order."""
         pending = [column for ref in self._pending if (column := ref()) is not None]
         self._pending = []
-        recipes = [column.recipe for column in pending]
-        wanted = [recipe.number for recipe in recipes]
-        found = self._ask(
-            list(range(len(self.blocks))),
-            # Those that were let go before they were made may still be on the way to others.
-            self._lineage([*recipes, *(one.recipe for one in inputs)], since=wanted),
-            wanted,
-            how,
-            function,
-            inputs,
-            width,
-            given,
-        )
-        if how == "add":
-            self._known = {**dict(list(self._known.items())[1 - MOST_KNOWN :]), question: found}
-        return found
+        chunks = list(range(len(self.blocks)))
+        return self._run(chunks, pending, pickle_function(function), inputs, given)
 
-    def _lineage(self, recipes: list[Recipe], since: list[int] | None = None) -> list[Recipe]:
-        """The recipes and all that they follow from; only new ones if `since` tells which are."""
-        found: dict[int, Recipe] = {}
-        line = list(recipes)
-        while line:
-            recipe = line.pop()
-            if recipe.number < FIRST_NUMBER or recipe.number in found:
-                continue
-            if since is not None and recipe.number <= self._made:
-                continue
-            found[recipe.number] = recipe
-            line += recipe.inputs
-        return [found[number] for number in sorted(found)]
+    def _lineage(self, columns: Sequence[DaskColumn], start: int) -> list[ColumnStep]:
+        """Return how columns and all their inputs are computed, from a number on."""
+        found: dict[int, ColumnStep] = {}
+        stack = [column.number for column in columns]
+        while stack:
+            number = stack.pop()
+            if number >= start and number not in found:
+                found[number] = self._steps[number]
+                stack += self._steps[number].inputs
+        return list(found.values())
 
-    _made = 0  # columns up to this number were made at some time
-
-    def _ask(
+    def _run(
         self,
         chunks: list[int],
-        recipes: list[Recipe],
-        wanted: list[int],
-        how: str,
+        required: list[DaskColumn],
         function: bytes = b"",
-        inputs: tuple[Column, ...] = (),
-        width: int = 0,
+        inputs: tuple[DaskColumn, ...] = (),
         given: Sequence[Any] | None = None,
     ) -> list[Any]:
+        """Run a pass over some blocks until each of them has a result."""
         results: dict[int, Any] = {}
-        left = set(chunks)
-        while left:
-            plan = self._plan(sorted(left))
-            live = frozenset(column.recipe.number for column in self._live)
-            steps = [
-                Step(
-                    one.number,
-                    one.function,
-                    tuple(source.number for source in one.inputs),
-                    one.width,
-                    {} if one.pieces is None else {chunk: one.pieces[chunk] for chunk in left},
-                )
-                for one in recipes
-            ]
-            work = Work(
-                plan,
-                int(self.ends[-1]),
-                self._keys,
-                steps,
-                wanted,
-                live,
-                how,
+        remaining = set(chunks)
+        # Includes inputs of required columns that were released before they were computed.
+        steps = self._lineage([*required, *inputs], start=self._first_new)
+        while remaining:
+            request = PassRequest(
+                self._plan(sorted(remaining)),
+                [block.key for block in self.blocks],
+                [step.restrict(remaining) for step in steps],
+                [column.number for column in required],
+                frozenset(column.number for column in self._live),
                 function,
-                tuple(one.recipe.number for one in inputs),
-                width,
+                tuple(column.number for column in inputs),
                 given,
             )
-            for chunk, status, value in self._sent(work):
+            for chunk, status, value in self._send_request(request):
                 if status == "error":
                     raise value
                 if status == "done":
                     results[chunk] = value
-                    left.discard(chunk)
-            if left:
-                # Somebody died, or what he had was moved: all is asked for from the beginning.
-                for chunk in left:
+                    remaining.discard(chunk)
+            if remaining:
+                # A worker was lost or a block moved; resend the full lineage.
+                for chunk in remaining:
                     self._owners.pop(chunk, None)
-                recipes = self._lineage([*recipes, *(one.recipe for one in inputs)])
-                time.sleep(NAP)
-        self._made = max(self._made, self._numbers)
+                steps = self._lineage([*required, *inputs], start=FIRST_COLUMN)
+                time.sleep(POLL_SECONDS)
+        self._first_new = FIRST_COLUMN + len(self._steps)
         return [results[chunk] for chunk in chunks]
 
-    def _sent(self, work: Work) -> list[tuple[int, str, Any]]:
-        """What workers answer; nothing from those that are gone."""
+    def _send_request(self, request: PassRequest) -> list[tuple[int, str, Any]]:
+        """Return the answers of the workers, except those that were lost."""
         try:
-            # To all that there are: those that are not there any more would be waited for.
-            answers = self.client.run(perform, pickle.dumps(work, protocol=5), on_error="return")
+            # To all workers: Dask would wait for a lost one that is named.
+            answers = self.client.run(
+                run_pass, pickle.dumps(request, protocol=5), on_error="return"
+            )
         except (OSError, distributed.CancelledError) as error:
             check_open(self.client, self.hint, error)
             return []
         except (RuntimeError, ValueError) as error:
             check_open(self.client, self.hint, error)
             raise
-        told: list[tuple[int, str, Any]] = []
+        results: list[tuple[int, str, Any]] = []
         for answer in answers.values():
-            if isinstance(answer, CommClosedError):  # the worker is gone
+            if isinstance(answer, CommClosedError):  # the worker was lost
                 continue
             if isinstance(answer, BaseException):
                 raise answer
-            told += answer
-        return told
+            results += answer
+        return results
 
-    # Who has the blocks.
+    # Locations of the blocks.
 
     def _plan(self, chunks: list[int]) -> dict[str, list[int]]:
-        """Which worker is asked for which of the blocks, once all of them are there."""
+        """Return which worker processes which blocks, once all of them are computed."""
         missing = [chunk for chunk in chunks if chunk not in self._owners]
         if missing:
-            self._find(missing)
+            self._locate(missing)
         plan: dict[str, list[int]] = {}
         for chunk in chunks:
             plan.setdefault(self._owners[chunk], []).append(chunk)
         return plan
 
-    def _find(self, chunks: list[int]) -> None:
+    def _locate(self, chunks: list[int]) -> None:
+        """Wait until each block is on a worker, and store which one."""
         loads = Counter(self._owners.values())
-        patience = Patience(self.client, self.hint)
+        timeout = WorkerTimeout(self.client, self.hint)
         while chunks:
-            there = patience.look()
+            workers = timeout.check()
+            holders: dict[str, Any] = {}
             try:
                 holders = self.client.who_has([self.blocks[chunk] for chunk in chunks])
             except (OSError, RuntimeError, distributed.CancelledError) as error:
                 check_open(self.client, self.hint, error)
-                holders = {}
             for chunk in list(chunks):
                 block = self.blocks[chunk]
                 if block.status == "cancelled":
                     raise ClusterError(
-                        "The Dask cluster was restarted, or its data were let go: the fit can't go "
-                        f"on. {self.hint}"
+                        "The Dask cluster was restarted, or its data were released, so the fit "
+                        f"ends. {self.hint}"
                     )
                 if block.status == "error":
-                    block.result()  # which raises
-                holding = [one for one in holders.get(self._keys[chunk], ()) if one in there]
-                if holding:
-                    self._owners[chunk] = min(holding, key=lambda one: (loads[one], one))
-                    loads[self._owners[chunk]] += 1
+                    block.result()  # raises the error
+                candidates = [worker for worker in holders.get(block.key, ()) if worker in workers]
+                if candidates:
+                    owner = min(candidates, key=lambda worker: (loads[worker], worker))
+                    self._owners[chunk] = owner
+                    loads[owner] += 1
                     chunks.remove(chunk)
             if chunks:
-                time.sleep(NAP)
+                time.sleep(POLL_SECONDS)
 
 
-def pickled(function: Any) -> bytes:
-    """A function, once for all blocks of a pass."""
+def pickle_function(function: Callable[..., Any]) -> bytes:
+    """Pickle a function, closures included."""
     return cloudpickle.dumps(function, protocol=5)

@@ -1,9 +1,11 @@
-"""The estimators of notsorandom, on Dask collections."""
+"""The estimators on Dask collections."""
 
 from __future__ import annotations
 
 import copy
-from typing import Any
+import inspect
+import re
+from typing import Any, ClassVar
 
 import dask.array as da
 import numpy as np
@@ -11,43 +13,80 @@ from dask.base import is_dask_collection
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from notsorandom import estimators as plain
-from notsorandom.dask.blocks import as_samples
-from notsorandom.dask.cluster import find_client, gathered
-from notsorandom.dask.reading import (
+from notsorandom import estimators as local
+from notsorandom._utils.threads import ThreadPool
+from notsorandom.dask.blocks import samples_array
+from notsorandom.dask.cluster import find_client, gather
+from notsorandom.dask.validation import (
     check_samples,
+    chunk_by_rows,
     is_frame,
     read_collections,
-    row_chunks,
-    unequal,
+    unequal_lengths,
     unknown_sizes,
 )
-from notsorandom.estimators.config import stops_early
-from notsorandom.estimators.validation import Reading
+from notsorandom.estimators.base import FourierEstimator, FourierPredictor
+from notsorandom.estimators.config import FitConfig, GradientSolver
+from notsorandom.estimators.validation import TrainingData
+from notsorandom.game.dual import DualProblem
+from notsorandom.game.result import GameResult
+from notsorandom.kernel import LearnedKernel
+from notsorandom.spaces.base import Space
+
+# Differences from the estimators in memory, and the parameter that they don't have.
+DIFFERENCES = """\
+It is fitted to Dask arrays or data frames, whose blocks stay on the cluster, and gives the model
+of the same data in memory up to rounding. ``n_components="auto"``, ``warm_start=True`` and the
+solvers ``"reweight"`` and ``"equilibrium"`` are not supported, so `max_components` and
+`validation_fraction` have no effect. `n_jobs` is the number of threads of this process, not of the
+workers. The attributes `dual_` and `average_dual_`, as long as the data, are not kept.
+"""
+CLIENT = """\
+client : distributed.Client, optional
+    Client of the cluster, by default the current one.
+"""
 
 
-class DaskEstimator:
-    """What the estimators add to those for data in memory."""
+def compose_docstring(summary: str, local_docstring: str) -> str:
+    """Return the docstring of an estimator in memory with the differences on a cluster."""
+    text = inspect.cleandoc(local_docstring) + "\n"
+    _, parameters = text.split("Parameters\n-", 1)
+    text = f"{summary}\n\n{DIFFERENCES}\nParameters\n-{parameters}"
+    text = re.sub(r"(?m)^(?=n_jobs : )", CLIENT, text)
+    for names in ("dual_, average_dual_", "validation_sizes_, validation_losses_.*"):
+        text = re.sub(rf"(?m)^{names} : .*\n(?: .*\n)*", "", text)
+    return re.sub(r"(?ms)^Examples\n-+\n.*", "", text).rstrip() + "\n"
 
-    _plain: Any
+
+class DaskEstimator(FourierEstimator):
+    """What the estimators on a cluster add to those in memory."""
+
+    _local: ClassVar[Any]
     client: Any
-    dual_: Any
-    average_dual_: Any
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "_local" in vars(cls) and cls.__doc__ is not None:  # None with python -OO
+            cls.__doc__ = compose_docstring(cls.__doc__, cls._local.__doc__)
+            signature = inspect.signature(cls._local)
+            client = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
+            parameters = [*signature.parameters.values(), client]
+            cls.__signature__ = signature.replace(parameters=parameters)
 
     def __init__(self, n_components: Any = 100, *, client: Any = None, **parameters: Any) -> None:
-        super().__init__(n_components, **parameters)  # type: ignore[call-arg]
+        super().__init__(n_components, **parameters)
         self.client = client
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        return sorted([*cls._plain._get_param_names(), "client"])
+        return sorted([*cls._local._get_param_names(), "client"])
 
-    # A client can't be copied, and is of no use in another process.
+    # A client can't be copied or pickled, so a clone shares it and a pickled estimator has none.
 
     def __sklearn_clone__(self) -> Any:
-        without = copy.copy(self)
-        without.client = None
-        cloned = BaseEstimator.__sklearn_clone__(without)
+        without_client = copy.copy(self)
+        without_client.client = None
+        cloned = BaseEstimator.__sklearn_clone__(without_client)
         cloned.client = self.client
         return cloned
 
@@ -57,83 +96,95 @@ class DaskEstimator:
         return other
 
     def __getstate__(self) -> Any:
-        return super().__getstate__() | {"client": None}  # type: ignore[operator]
+        return super().__getstate__() | {"client": None}
 
     def to_local(self) -> Any:
-        """Return the fitted estimator of notsorandom itself: the same model, without a cluster.
+        """Return the same fitted model as an estimator of notsorandom itself, without a cluster.
 
         Returns
         -------
         estimator
         """
         check_is_fitted(self)
-        local = self._plain.__new__(self._plain)
-        local.__dict__ |= {name: value for name, value in vars(self).items() if name != "client"}
-        local._complete()
-        return local
+        estimator = self._local.__new__(self._local)
+        estimator.__dict__ |= vars(self)
+        del estimator.client
+        return estimator
 
-    def save(self, path: Any, metrics: Any = None) -> Any:
-        """Write the model to a file, as the estimator for data in memory; see :meth:`to_local`."""
-        return self.to_local().save(path, metrics)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Learn the features from samples and their targets.
 
-    def to_onnx(self, path: Any) -> Any:
-        """Write the model as an ONNX file; see :meth:`to_local`."""
-        return self.to_local().to_onnx(path)
+        Parameters
+        ----------
+        X : Dask array or data frame of shape (n_samples, n_features)
+            Sparse blocks are made dense.
+        y : Dask array, series or data frame of shape (n_samples,) or (n_samples, n_outputs)
+            Class labels of any type, of two classes or more, for classification losses. Real
+            numbers, in one or several columns, for regression losses.
+        sample_weight : Dask array or series of shape (n_samples,), optional
+            Weight 2 counts a sample twice, weight 0 leaves it out.
 
-    def certificate(self, X: Any, y: Any, bandwidth: float | None = None) -> Any:
-        """Bound how far the kernel is from the best one for data in memory; see `to_local`."""
-        return self.to_local().certificate(X, y, bandwidth)
+        Returns
+        -------
+        self
+        """
+        return super().fit(X, y, sample_weight)
 
-    def report(self, path: Any, X: Any, y: Any, **options: Any) -> Any:
-        """Write a page about the model, with data in memory; see :meth:`to_local`."""
-        return self.to_local().report(path, X, y, **options)
+    # Steps of a fit that differ.
 
-    # Of a fit.
-
-    def _read(self, space: Any, X: Any, y: Any, sample_weight: Any, workers: Any) -> Reading:
-        refused = {
-            "early_stopping=True": self.early_stopping,  # type: ignore[attr-defined]
-            "n_components='auto'": stops_early(self),
-            "warm_start=True": self.warm_start,  # type: ignore[attr-defined]
-            "reweight=True": self.reweight,  # type: ignore[attr-defined]
-            "dynamics='primal_dual'": self.dynamics != "gradient",  # type: ignore[attr-defined]
+    def _fit(self, config: FitConfig, *args: Any) -> None:
+        solver = config.solver
+        unsupported = {
+            "n_components='auto'": config.stops_early,
+            "warm_start=True": self.warm_start,
+            "solver='equilibrium'": not isinstance(solver, GradientSolver),
+            "solver='reweight'": getattr(solver, "reweight", False),
         }
-        for name, asked in refused.items():
-            if asked:
+        for setting, is_set in unsupported.items():
+            if is_set:
                 raise ValueError(
-                    f"{name} is not offered by notsorandom.dask: leave it out, or fit the "
+                    f"{setting} is not supported by notsorandom.dask: leave it out, or fit the "
                     "estimator of notsorandom itself to a part of the data in memory."
                 )
-        reading = read_collections(self, space, X, y, sample_weight, workers)
-        path = self.checkpoint  # type: ignore[attr-defined]
-        if path is not None:
-            reading.rows.cluster.hint = (  # type: ignore[attr-defined]
-                f"What was learned until the last checkpoint is in {str(path)!r}, and the next fit "
-                "with the same data and parameters goes on from there. "
+        super()._fit(config, *args)
+
+    def _read(
+        self, space: Space, X: Any, y: Any, sample_weight: Any, pool: ThreadPool | None
+    ) -> TrainingData:
+        return read_collections(self, space, X, y, sample_weight, pool)
+
+    def _open_checkpoint(self, config: FitConfig, problem: DualProblem) -> Any:
+        if config.checkpoint is not None:
+            problem.rows.cluster.hint = (  # type: ignore[attr-defined]
+                f"The last checkpoint is in {str(config.checkpoint.path)!r}: a fit with the same "
+                "data and parameters continues from it. "
             )
-        return reading
+        return super()._open_checkpoint(config, problem)
 
-    def _take(self, result: Any, kernel: Any, played: Reading) -> None:
-        super()._take(result, kernel, Unspread(*played.pair))  # type: ignore[misc]
-        del self.dual_, self.average_dual_  # as long as the data
+    def _store_result(
+        self, result: GameResult, kernel: LearnedKernel, training: TrainingData
+    ) -> None:
+        super()._store_result(result, kernel, training)
+        del self.dual_, self.average_dual_  # stay on the cluster
 
-    # Of a model.
+    # After a fit.
 
-    def _lazily(self, method: str, X: Any, tail: tuple[int, ...], dtype: Any) -> Any:
-        """A method of the model on every block, when it is computed."""
-        check_is_fitted(self)
-        kind = check_samples(self, X, first=False)
-        dtype = kind if dtype is None else dtype
-        local = self.to_local()
-        local.__dict__.pop("feature_names_in_", None)  # blocks have no names
-        X = row_chunks(X.to_dask_array() if is_frame(X) else X)
+    def _lazy(self, method: str, X: Any, tail: tuple[int, ...], dtype: Any = None) -> Any:
+        """Return a Dask array of the results of a method; `tail` is their shape without rows."""
+        samples_dtype = check_samples(self, X, first=False)
+        dtype = np.dtype(samples_dtype if dtype is None else dtype)
+        model = self.to_local()
+        model.__dict__.pop("feature_names_in_", None)  # blocks have no names
+        X = chunk_by_rows(X.to_dask_array() if is_frame(X) else X)
+
+        def apply(block: Any) -> Any:
+            if len(block) == 0:
+                return np.empty((0, *tail), dtype=dtype)
+            result = getattr(model, method)(samples_array(block, samples_dtype))
+            return result.astype(dtype, copy=False)
+
         return X.map_blocks(
-            answers,
-            local,
-            method,
-            tail,
-            np.dtype(dtype),
-            kind,
+            apply,
             dtype=dtype,
             chunks=(X.chunks[0], *((size,) for size in tail)),
             drop_axis=None if tail else 1,
@@ -141,56 +192,18 @@ class DaskEstimator:
         )
 
 
-class Unspread(Reading):
-    """A reading whose columns stay on the cluster."""
+class DaskPredictor(DaskEstimator, FourierPredictor):
+    """What classifier and regressor have in common."""
 
-    def spread(self, column: Any) -> Any:
-        """Nothing: it would be as long as the data."""
-
-
-def answers(
-    X: Any, model: Any, method: str, tail: tuple[int, ...], dtype: np.dtype[Any], kind: Any
-) -> Any:
-    """A model's answers to a block."""
-    if len(X) == 0:
-        return np.empty((0, *tail), dtype=dtype)
-    return getattr(model, method)(as_samples(X, kind)).astype(dtype, copy=False)
-
-
-def measured(name: str, value: Any) -> Any:
-    """A collection, or an array, as a Dask array that knows how long it is."""
-    if is_frame(value):
-        value = value.to_dask_array(lengths=True)
-    if not is_dask_collection(value):
-        value = da.from_array(np.asarray(value))
-    if np.isnan(value.shape[0]):
-        raise unknown_sizes(name)
-    return value
-
-
-def matched(name: str, value: Any, found: Any) -> Any:
-    """Targets or weights of the same samples as some predictions, cut alike."""
-    value = measured(name, value)
-    if value.shape[0] != found.shape[0]:
-        raise unequal(name, value.shape[0], found.shape[0])
-    if value.ndim == 2 and value.shape[1] == 1 and found.ndim == 1:
-        value = value[:, 0]
-    if name == "y" and value.shape != found.shape:
-        raise ValueError(
-            f"y has shape {value.shape}, but predictions have {found.shape}: give as many columns."
-        )
-    return value.rechunk((found.chunks[0], *value.chunks[1:]))
-
-
-class DaskPredictor(DaskEstimator):
-    """What classifier and regressor add."""
-
-    def _complete(self) -> None:
-        self.features_ = FourierFeatures(**self.get_params(deep=False))  # type: ignore[attr-defined]
-        self.features_.__dict__ |= self._learned()  # type: ignore[attr-defined]
+    @property
+    def features_(self) -> Any:
+        """The learned features as a fitted transformer for Dask collections."""
+        features = FourierFeatures(client=self.client)
+        features.__dict__ |= vars(self.to_local().features_)
+        return features
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy, or R^2, as of the estimator for data in memory; Dask collections stay there.
+        """Return the accuracy or R^2, as the estimator in memory does.
 
         Parameters
         ----------
@@ -201,123 +214,113 @@ class DaskPredictor(DaskEstimator):
         float
         """
         if not is_dask_collection(X):
-            return float(super().score(X, y, sample_weight))  # type: ignore[misc]
+            return float(super().score(X, y, sample_weight))
         client = find_client(self.client)
         with client.as_current():
-            found = self.predict(X)  # type: ignore[attr-defined]
-            found._chunks = (measured("X", X).chunks[0], *found.chunks[1:])  # known from now on
-            known, weights = (
-                None if value is None else matched(name, value, found)
-                for name, value in (("y", y), ("sample_weight", sample_weight))
-            )
-            return self._graded(known, found, weights)
+            predicted = self.predict(X)
+            # Dask doesn't know the lengths of a data frame's blocks.
+            predicted._chunks = (with_known_sizes("X", X).chunks[0], *predicted.chunks[1:])
+            truth = match_chunks("y", y, predicted)
+            weights = da.ones(len(predicted), chunks=predicted.chunks[0])
+            if sample_weight is not None:
+                weights = match_chunks("sample_weight", sample_weight, predicted)
+            return self._score(truth, predicted, weights.astype(np.float64))
 
-    def _graded(self, known: Any, found: Any, weights: Any) -> float:
+    def _score(self, truth: Any, predicted: Any, weights: Any) -> float:
         raise NotImplementedError
 
-    def _computed(self, *values: Any) -> Any:
-        client = find_client(self.client)
-        return gathered(client, client.compute(list(values)))
+    def _compute(self, *values: Any) -> list[Any]:
+        return gather(client := find_client(self.client), client.compute(list(values)))
 
 
-# Output as a data frame, if that were set, would be computed at once.
-class FourierFeatures(  # type: ignore[call-arg]
-    DaskEstimator, plain.FourierFeatures, auto_wrap_output_keys=None
-):
-    """:class:`notsorandom.FourierFeatures`, fitted to Dask collections.
+def with_known_sizes(name: str, value: Any) -> Any:
+    """Return a collection or array as a Dask array of known length."""
+    if is_frame(value):
+        value = value.to_dask_array(lengths=True)
+    if not is_dask_collection(value):
+        value = da.from_array(np.asarray(value))
+    if np.isnan(value.shape[0]):
+        raise unknown_sizes(name)
+    return value
 
-    Parameters
-    ----------
-    client : distributed.Client, optional
-        By default the current one.
-    n_components, ...
-        As of :class:`notsorandom.FourierFeatures`. `n_jobs` are threads of this process, for what
-        it does itself; `early_stopping`, `warm_start`, `reweight` and ``dynamics="primal_dual"``
-        are not offered.
 
-    Notes
-    -----
-    `dual_` and `average_dual_`, as long as the data, are not kept. All else is as for data in
-    memory, and so is the model, to rounding.
-    """
+def match_chunks(name: str, value: Any, predicted: Any) -> Any:
+    """Return targets or weights as a Dask array in the chunks of the predictions."""
+    value = with_known_sizes(name, value)
+    if value.shape[0] != predicted.shape[0]:
+        raise unequal_lengths(name, value.shape[0], predicted.shape[0])
+    if value.ndim == 2 and value.shape[1] == 1 and predicted.ndim == 1:
+        value = value[:, 0]
+    if name == "y" and value.shape != predicted.shape:
+        raise ValueError(
+            f"y has shape {value.shape}, but predictions have shape {predicted.shape}: they must "
+            "be the same."
+        )
+    return value.rechunk((predicted.chunks[0], *value.chunks[1:]))
 
-    _plain = plain.FourierFeatures
+
+# Without `set_output`: a data frame would be computed at once.
+class FourierFeatures(DaskEstimator, local.FourierFeatures, auto_wrap_output_keys=None):
+    """Fourier features learned from labels on a Dask cluster."""
+
+    _local = local.FourierFeatures
 
     def transform(self, X: Any) -> Any:
-        """Map samples to the features: lazily, if they are a Dask collection."""
+        """Map samples to the features; return a lazy Dask array for a Dask collection."""
         if not is_dask_collection(X):
             return super().transform(X)
         check_is_fitted(self)
-        return self._lazily("transform", X, (self.kernel_.n_components,), None)
+        return self._lazy("transform", X, (self.kernel_.n_components,))
 
 
-class FourierClassifier(DaskPredictor, plain.FourierClassifier):
-    """:class:`notsorandom.FourierClassifier`, fitted to Dask collections.
+class FourierClassifier(DaskPredictor, local.FourierClassifier):
+    """A linear SVM on Fourier features learned from the same labels on a Dask cluster."""
 
-    Parameters
-    ----------
-    client : distributed.Client, optional
-        By default the current one.
-    n_components, ...
-        As of :class:`notsorandom.FourierClassifier`; see :class:`notsorandom.dask.FourierFeatures`.
-    """
-
-    _plain = plain.FourierClassifier
+    _local = local.FourierClassifier
 
     def decision_function(self, X: Any) -> Any:
-        """Signed distance to the border, up to scale: lazily, of a Dask collection."""
+        """Return the signed distance to the decision boundary, lazily for a Dask collection."""
         if not is_dask_collection(X):
             return super().decision_function(X)
         check_is_fitted(self)
         tail = () if len(self.classes_) == 2 else (len(self.classes_),)
-        return self._lazily("decision_function", X, tail, None)
+        return self._lazy("decision_function", X, tail)
 
     def predict(self, X: Any) -> Any:
-        """Class of each sample: lazily, of a Dask collection."""
+        """Return the class of each sample, lazily for a Dask collection."""
         if not is_dask_collection(X):
             return super().predict(X)
         check_is_fitted(self)
-        return self._lazily("predict", X, (), self.classes_.dtype)
+        return self._lazy("predict", X, (), self.classes_.dtype)
 
-    def _graded(self, known: Any, found: Any, weights: Any) -> float:
-        right = (found == known).astype(np.float64)
-        if weights is None:
-            weights = da.ones_like(right)
-        total, counted = self._computed((weights * right).sum(), weights.sum())
-        return float(total / counted)
+    def _score(self, truth: Any, predicted: Any, weights: Any) -> float:
+        correct, total = self._compute((weights * (predicted == truth)).sum(), weights.sum())
+        return float(correct / total)
 
 
-class FourierRegressor(DaskPredictor, plain.FourierRegressor):
-    """:class:`notsorandom.FourierRegressor`, fitted to Dask collections.
+class FourierRegressor(DaskPredictor, local.FourierRegressor):
+    """A linear regression on Fourier features learned from the same targets on a Dask cluster."""
 
-    Parameters
-    ----------
-    client : distributed.Client, optional
-        By default the current one.
-    n_components, ...
-        As of :class:`notsorandom.FourierRegressor`; see :class:`notsorandom.dask.FourierFeatures`.
-    """
-
-    _plain = plain.FourierRegressor
+    _local = local.FourierRegressor
 
     def predict(self, X: Any) -> Any:
-        """Predict the targets: lazily, of a Dask collection."""
+        """Predict the targets, lazily for a Dask collection."""
         if not is_dask_collection(X):
             return super().predict(X)
         check_is_fitted(self)
-        return self._lazily("predict", X, () if self._flat else (self.n_outputs_,), None)
+        return self._lazy("predict", X, () if self._flat else (self.n_outputs_,))
 
-    def _graded(self, known: Any, found: Any, weights: Any) -> float:
-        known, found = known.astype(np.float64), found.astype(np.float64)
-        if known.ndim == 1:
-            known, found = known[:, None], found[:, None]
-        weights = da.ones_like(known[:, 0]) if weights is None else weights.astype(np.float64)
+    def _score(self, truth: Any, predicted: Any, weights: Any) -> float:
+        truth, predicted = truth.astype(np.float64), predicted.astype(np.float64)
+        if truth.ndim == 1:
+            truth, predicted = truth[:, None], predicted[:, None]
         weights = weights[:, None]
-        total, count, wrong = self._computed(
-            (weights * known).sum(axis=0),
+        total, weight, residual = self._compute(
+            (weights * truth).sum(axis=0),
             weights.sum(),
-            (weights * (known - found) ** 2).sum(axis=0),
+            (weights * (truth - predicted) ** 2).sum(axis=0),
         )
-        (spread,) = self._computed((weights * (known - total / count) ** 2).sum(axis=0))
-        shares = np.where(spread > 0, wrong / np.where(spread > 0, spread, 1), wrong > 0)
-        return float(np.mean(1 - shares))
+        (variation,) = self._compute((weights * (truth - total / weight) ** 2).sum(axis=0))
+        # As r2_score: a constant output scores 1 if it is predicted exactly, else 0.
+        safe = np.where(variation > 0, variation, 1)
+        return float(np.mean(1 - np.where(variation > 0, residual / safe, residual > 0)))

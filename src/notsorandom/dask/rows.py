@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from notsorandom.dask.blocks import NOTHING, rows_at
-from notsorandom.dask.cluster import Cluster, pickled
-from notsorandom.data.rows import Array, Rows, Sum, stacked
+from notsorandom.dask.blocks import NO_FEATURES, sum_block, take_rows
+from notsorandom.dask.cluster import Cluster
+from notsorandom.data.rows import Array, Rows, RunningSum, stack_blocks
 
 
 @dataclass(frozen=True)
@@ -20,91 +20,88 @@ class DaskRows(Rows):
 
     Parameters
     ----------
-    array : Column
-    weights : Column, optional
-    workers : Workers, optional
-        Threads that share what is taken into memory.
+    array : DaskColumn
+    weights : DaskColumn, optional
+    pool : ThreadPool, optional
+        Threads that share samples taken into memory.
     cluster : Cluster
     """
 
     cluster: Cluster = None  # type: ignore[assignment]
-    is_near = False
+    is_local = False
 
     @cached_property
-    def bare(self) -> Rows:
-        """The same without the samples, for what asks for their columns alone."""
-        return replace(self, array=self.cluster.root(NOTHING, 0, self.dtype))
+    def columns_only(self) -> Rows:
+        """The same rows without their samples, for operations on columns."""
+        return replace(self, array=self.cluster.part(NO_FEATURES, 0, self.dtype))
 
     def blocks(self, width: int = 0) -> Sequence[slice]:
-        """Slices that cut the rows as they are cut on the cluster."""
+        """Return slices that cut the rows as they are cut on the cluster."""
         ends = self.cluster.ends.tolist()
         return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
 
-    def each(
+    def map_blocks(
         self,
         function: Callable[..., Any],
         *columns: Any,
         width: int = 0,
         given: Sequence[Any] | None = None,
     ) -> Iterator[Any]:
-        """``function(block, *column_blocks)`` of one block after the other."""
-        inputs = (self.array, *columns)
-        return iter(self.cluster.results("each", pickled(function), inputs, width, given))
+        """Yield ``function(block, *column_blocks)`` for each block, in order."""
+        return iter(self.cluster.map_blocks(function, (self.array, *columns), given))
 
-    def add(
+    def map(self, function: Callable[..., Any], *columns: Any, width: int = 0) -> Any:
+        """Return the column with the blocks ``function(block, *column_blocks)``."""
+        return self.cluster.map(function, (self.array, *columns), width)
+
+    def map_on_device(self, function: Callable[[Any], Any], width: int = 0) -> Any:
+        """Return the same as :meth:`map`."""
+        return self.map(function, width=width)
+
+    def sum_blocks(
         self,
         function: Callable[..., tuple[Any, ...]],
         *columns: Any,
         width: int = 0,
         dtype: Any = None,
     ) -> tuple[Array, ...]:
-        """Sum of ``function(block, *column_blocks)`` over the blocks."""
-        # Blocks are cut into smaller ones where they are.
-        sums = self.cluster.results("add", pickled(function), (self.array, *columns), width)
-        total = Sum()
-        for parts in sums:
-            total.add(parts)
+        """Sum ``function(block, *column_blocks)`` over the blocks."""
+        total = RunningSum()
+        for sums in self.map_blocks(partial(sum_block, function, width, len(self)), *columns):
+            total.add(sums)
         return tuple(part.astype(self.dtype if dtype is None else dtype) for part in total.parts)
 
-    def map(self, function: Callable[..., Any], *columns: Any, width: int = 0) -> Any:
-        """The column of which ``function(block, *column_blocks)`` is a block, made when needed."""
-        inputs = (self.array, *columns)
-        with np.errstate(all="ignore"):  # any numbers will do to see what comes of them
-            like = function(*(np.ones((1, *one.shape[1:]), dtype=one.dtype) for one in inputs))
-        return self.cluster.column(pickled(function), inputs, width, like.shape[1:], like.dtype)
-
     def take(self, indices: Array) -> Rows:
-        """The rows at `indices`, in memory."""
-        array, *weights = self._picked(indices, self.array, *self.weighing)
-        return self.near(array, weights[0] if weights else None)
+        """Return the rows at `indices`, in memory."""
+        return self.local_copy(*self._take(indices, self.array, *self.weight_columns))
 
-    def near(self, array: Any, weights: Array | None = None) -> Rows:
-        """Some of the samples, in memory."""
-        return Rows(array, weights, self.workers)
+    def local_copy(self, array: Any, weights: Array | None = None) -> Rows:
+        """Return rows of some of the samples, in memory."""
+        return Rows(array, weights, self.pool)
 
-    def fetch(self, column: Any, indices: Array | None = None) -> Array:
-        """A column, or its values at some rows, as an array in memory."""
+    def to_host(self, column: Any, indices: Array | None = None) -> Array:
+        """Return a column, or its values at `indices`, as an array in memory."""
         if indices is None:
-            whole: Array = stacked(list(self.bare.each(lambda _, values: values, column)))
+            blocks = list(self.columns_only.map_blocks(lambda _, values: values, column))
+            whole: Array = stack_blocks(blocks)
             return whole
-        values: Array = self._picked(indices, column)[0]
+        values: Array = self._take(indices, column)[0]
         return values
 
-    def _picked(self, indices: Array, *columns: Any) -> list[Any]:
+    def _take(self, indices: Array, *columns: Any) -> list[Any]:
+        """Return some rows of columns, in one pass."""
         indices = np.asarray(indices)
         chunks = np.searchsorted(self.cluster.ends, indices, side="right")
         order = np.argsort(chunks, kind="stable")
-        n_blocks = len(self.cluster.sizes)
-        places = np.split(order, np.searchsorted(chunks[order], np.arange(1, n_blocks)))
+        places = np.split(
+            order, np.searchsorted(chunks[order], np.arange(1, len(self.cluster.sizes)))
+        )
         starts = self.cluster.ends - self.cluster.sizes
-        given = [indices[where] - start for where, start in zip(places, starts, strict=True)]
-        found = self.cluster.results("each", pickled(rows_at), columns, given=given)
-        whole = [stacked(list(parts)) for parts in zip(*found, strict=True)]
-        if (order[1:] > order[:-1]).all():  # in the order of the blocks already
-            return whole
+        given = [indices[place] - start for place, start in zip(places, starts, strict=True)]
+        parts = self.cluster.map_blocks(take_rows, columns, given)
         back = np.argsort(order, kind="stable")
-        return [part[back] for part in whole]
+        return [stack_blocks(list(blocks))[back] for blocks in zip(*parts, strict=True)]
 
-    def place(self, array: Array) -> Any:
-        """Values of the samples as a column."""
-        return self.cluster.placed(array)
+    def from_host(self, array: Array) -> Any:
+        """Return an array with one value per sample as a column."""
+        return self.cluster.send(array)

@@ -1,313 +1,342 @@
-"""Dask collections as the game takes them: checked where they are, block by block."""
+"""Validation: from Dask collections to the training problem, block by block on the cluster."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 
 import dask.array as da
 import numpy as np
+import pandas as pd
 from dask.base import is_dask_collection
 from sklearn.utils.validation import validate_data
 
-from notsorandom.dask.blocks import SAMPLES, TARGETS, WEIGHTS, Block, as_samples
-from notsorandom.dask.cluster import Cluster, find_client, gathered
+from notsorandom._utils.threads import ThreadPool
+from notsorandom.dask.blocks import SAMPLES, TARGETS, WEIGHTS, Block, samples_array
+from notsorandom.dask.cluster import POLL_SECONDS, Cluster, WorkerTimeout, find_client, gather
 from notsorandom.dask.rows import DaskRows
 from notsorandom.data.rows import Array
 from notsorandom.estimators.config import loss_of
-from notsorandom.estimators.targets import check_classes, check_finite, check_labels, check_reals
-from notsorandom.estimators.validation import Reading
-from notsorandom.estimators.weights import check_sample_weight, class_factors
-from notsorandom.game import Player
-from notsorandom.game.scoring import signs
+from notsorandom.estimators.device_validation import check_finite
+from notsorandom.estimators.validation import (
+    TrainingData,
+    check_classes,
+    check_finite_targets,
+    check_is_numeric,
+    check_labels,
+    check_sample_weight,
+    class_factors,
+)
+from notsorandom.game.dual import DualProblem, signs_from_codes
+from notsorandom.spaces.base import Space
 
 
-def is_frame(X: Any) -> bool:
-    """Whether a collection is a data frame, or a column of one."""
-    return hasattr(X, "to_dask_array")
+class ClusterData(TrainingData):
+    """Training data whose columns stay on the cluster."""
 
-
-def check_collection(name: str, value: Any) -> None:
-    """Raise ValueError unless the value is a Dask array or data frame."""
-    if not is_dask_collection(value) or not (isinstance(value, da.Array) or is_frame(value)):
-        raise ValueError(
-            f"{name} is of type {type(value).__name__}, but notsorandom.dask is fitted to Dask "
-            "arrays and data frames: give dask.array.from_array(...), or use the estimator of "
-            "notsorandom itself for data in memory."
-        )
-
-
-def check_samples(estimator: Any, X: Any, first: bool) -> np.dtype[Any]:
-    """Check what is known of samples before any work; return the type to compute in."""
-    if is_frame(X):
-        if X.ndim != 2:
-            raise ValueError("X is one column of a data frame: give a data frame, as X[['a']].")
-        bad = [name for name, kind in X.dtypes.items() if not is_numeric(kind)]
-        if bad:
-            raise ValueError(
-                f"X has columns that are not numbers: {bad[0]!r} is of type {X.dtypes[bad[0]]} "
-                f"({len(bad)} of {len(X.columns)} columns are not). Leave them out or encode them."
-            )
-        kinds = {np.dtype(getattr(kind, "numpy_dtype", kind)) for kind in X.dtypes}
-        shape: Any = X._meta
-    else:
-        if X.ndim != 2:
-            raise ValueError(
-                f"X has shape {X.shape}, but it must have 2 dimensions, (n_samples, n_features): "
-                "reshape it, as X[:, None] for a single feature."
-            )
-        if not is_numeric(X.dtype):
-            raise ValueError(f"X is of type {X.dtype}, but it must be of numbers: convert it.")
-        if math.isnan(X.shape[1]):
-            raise unknown_sizes("X")
-        kinds, shape = {X.dtype}, np.empty((0, X.shape[1]))
-    if shape.shape[1] == 0:
-        raise ValueError("X has no columns (n_features = 0): give at least one.")
-    validate_data(estimator, shape, reset=first, skip_check_array=True)
-    return np.dtype(np.float32 if kinds == {np.dtype(np.float32)} else np.float64)
-
-
-def is_missing(value: Any) -> bool:
-    """Whether it is none, not a number, or pandas' own word for that."""
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
-
-
-def is_numeric(kind: Any) -> bool:
-    """Whether numbers are of this type."""
-    return getattr(kind, "kind", "O") in "biuf"
-
-
-def unknown_sizes(name: str) -> ValueError:
-    """What to say of an array that doesn't know how long it is."""
-    return ValueError(
-        f"{name} has chunks of unknown sizes, as arrays made of data frames have: call "
-        f"{name}.compute_chunk_sizes() first."
-    )
-
-
-def row_chunks(X: Any) -> Any:
-    """An array cut by rows alone."""
-    return X.rechunk({1: -1}) if X.ndim == 2 and X.numblocks[1] > 1 else X
-
-
-def blocks_of(client: Any, name: str, value: Any, sizes: list[int] | None = None) -> list[Any]:
-    """Futures of a collection's blocks of rows, cut as the sizes say."""
-    if is_frame(value):
-        futures: list[Any] = client.compute(list(value.to_delayed()))
-        if sizes is None:
-            return futures
-        lengths = gathered(client, client.map(len, futures, pure=False))
-        if lengths == sizes:
-            return futures
-        value = value.to_dask_array(lengths=lengths)
-    if not is_frame(value):
-        if any(math.isnan(size) for size in value.chunks[0]):
-            raise unknown_sizes(name)
-        if sizes is not None:
-            if sum(sizes) != value.shape[0]:
-                raise unequal(name, value.shape[0], sum(sizes))
-            value = value.rechunk((tuple(sizes), *value.chunks[1:]))
-        parts = row_chunks(value).to_delayed().ravel()
-    return list(client.compute(list(parts)))
-
-
-def unequal(name: str, length: Any, n_samples: int) -> ValueError:
-    """What to say of targets or weights for other samples."""
-    return ValueError(
-        f"{name} has {length} rows, but X has {n_samples}: there must be as many, in the same "
-        "order."
-    )
+    def to_given(self, column: Any) -> Any:
+        """Return None: a column is as long as the data."""
 
 
 def read_collections(
-    estimator: Any, space: Any, X: Any, y: Any, sample_weight: Any, workers: Any
-) -> Reading:
-    """Check samples and targets on the cluster, and make of them what the game is played on."""
+    estimator: Any, space: Space, X: Any, y: Any, sample_weight: Any, pool: ThreadPool | None
+) -> ClusterData:
+    """Validate samples, targets and weights on the cluster, and return the training problem."""
     loss = loss_of(estimator)
-    of_classes = loss.one_sided
     check_collection("X", X)
     dtype = check_samples(estimator, X, first=True)
     check_collection("y", y)
     if sample_weight is not None:
         check_collection("sample_weight", sample_weight)
     client = find_client(estimator.client)
-    if y.ndim != 1 and (of_classes or y.ndim != 2):
-        raise ValueError(
-            f"y has {y.ndim} dimensions, but it must be (n_samples,)"
-            + (": one label a sample." if of_classes else " or (n_samples, n_outputs).")
-        )
+    if y.ndim != 1 and (loss.one_sided or y.ndim != 2):
+        shapes = "(n_samples,)" if loss.one_sided else "(n_samples,) or (n_samples, n_outputs)"
+        raise ValueError(f"y has {y.ndim} dimensions, but it must have shape {shapes}.")
     with client.as_current():
-        samples = blocks_of(client, "X", X)
-        if is_frame(X):
-            sizes = gathered(client, client.map(len, samples, pure=False))
-        else:
-            sizes = list(X.chunks[0])
-        if sum(sizes) < 2:
-            raise ValueError(
-                f"X has {sum(sizes)} samples, but at least 2 are needed to tell them apart."
-            )
-        targets = blocks_of(client, "y", y, sizes)
-        given = [None] * len(sizes)
+        samples, sizes = block_futures(client, "X", X)
+        n_samples = int(sum(sizes))
+        if n_samples < 2:
+            raise ValueError(f"X has {n_samples} samples, but at least 2 are needed.")
+        targets, _ = block_futures(client, "y", y, sizes)
+        weights = [None] * len(sizes)
         if sample_weight is not None:
-            given = blocks_of(client, "sample_weight", sample_weight, sizes)
-    # Blocks without rows have nothing to say.
-    kept = [number for number, size in enumerate(sizes) if size]
-    samples, targets, given = (
-        [some[number] for number in kept] for some in (samples, targets, given)
-    )
-    name, loss_name = type(estimator).__name__, estimator.loss
-
-    def checked(number: int, X: Any, y: Any, w: Any) -> Any:
-        try:
-            return look(X, y, w)
-        except (TypeError, ValueError) as error:  # a value: of all blocks, the first is named
-            return f"In block {number} (counted from 0, as the rows in it): {error}"
-
-    def look(X: Any, y: Any, w: Any) -> Any:
-        X, y = as_samples(X, dtype), np.asarray(y)
-        if len(y) != len(X):
-            raise unequal("y", len(y), len(X))
-        if y.dtype == object:
-            missing = [row for row, value in enumerate(y.ravel()) if is_missing(value)]
-            if missing:
-                raise ValueError(f"y has nothing at row {missing[0]}: give a target.")
-        with np.errstate(over="ignore", invalid="ignore"):
-            suspicious = not np.isfinite(X.sum(dtype=np.float64))  # without a copy
-        bad = np.argwhere(~np.isfinite(X)) if suspicious else np.empty((0, 2), dtype=int)
-        if len(bad):
-            row, column = bad[0]
-            raise ValueError(
-                f"X has {X[row, column]} at row {row}, column {column}, as {X.dtype} "
-                f"({len({*bad[:, 0].tolist()})} of {len(X)} rows are not finite): leave such rows "
-                "out or fill them in."
-            )
-        weights: Array | None = None
-        totals: Array | None = None
-        if w is not None:
-            w = np.asarray(w)
-            if len(w) != len(X):
-                raise unequal("sample_weight", len(w), len(X))
-            if (w == 0).all():
-                return None
-            weights = np.asarray(check_sample_weight(w, len(X), dtype))
-            y = y[weights > 0]
-        if of_classes:
-            if y.dtype.kind == "f" and not np.isfinite(y).all():
-                row = int(np.flatnonzero(~np.isfinite(y))[0])
-                raise ValueError(f"y has {y[row]} at row {row}: give a label.")
-            check_labels(y, name)
-            found, codes = np.unique(y, return_inverse=True)
-            some = None if weights is None else weights[weights > 0]
-            totals = np.bincount(codes.ravel(), weights=some).astype(np.float64)
-        else:
-            check_reals(y, loss_name)
-            with np.errstate(over="ignore"):
-                reals = y.astype(dtype).reshape(len(y), -1)
-            check_finite(reals)
-            found = reals.shape[1:]
-        space.prepare(X)
-        return found, totals, len(y), weights is None or bool((weights[weights > 0] == 1).all())
-
-    looks = gathered(
+            weights, _ = block_futures(client, "sample_weight", sample_weight, sizes)
+    numbers = [number for number, size in enumerate(sizes) if size]
+    parts = [(number, samples[number], targets[number], weights[number]) for number in numbers]
+    reader = BlockReader(type(estimator).__name__, estimator.loss, loss.one_sided, dtype, space)
+    summaries = gather(
         client,
-        client.map(checked, kept, samples, targets, given, pure=False, key="notsorandom-check"),
+        client.map(
+            reader.summarize, *zip(*parts, strict=True), pure=False, key="notsorandom-check"
+        ),
     )
-    for seen in looks:
-        if isinstance(seen, str):
-            raise ValueError(seen)
-    present = [number for number, seen in enumerate(looks) if seen is not None]
-    if not present:
-        raise ValueError(
-            "sample_weight is zero for all samples, which leaves none to learn from: give some of "
-            "them weight."
-        )
-    looks = [looks[number] for number in present]
-    estimator.n_samples_fit_ = int(sum(sizes))
+    for summary in summaries:
+        if isinstance(summary, str):
+            raise ValueError(summary)
+    parts = [part for part, found in zip(parts, summaries, strict=True) if found is not None]
+    summaries = [summary for summary in summaries if summary is not None]
+    if not summaries:
+        check_sample_weight(np.zeros(n_samples), n_samples, dtype)  # raises
+    estimator.n_samples_fit_ = n_samples
     estimator._weights, estimator._weighted = None, sample_weight is not None
-    weighted = not all(seen[3] for seen in looks)
-    factors: Array | None = None
-    classes: Array | None = None
-    if of_classes:
-        classes = np.unique(np.concatenate([seen[0] for seen in looks]))
-        estimator.classes_ = classes
-        check_classes(name, classes, classes)
-        totals = np.zeros(len(classes))
-        for found, some, *_ in looks:
-            totals[np.searchsorted(classes, found)] += some
-        if estimator.class_weight is not None:
-            codes = np.arange(len(classes))
-            factors = class_factors(estimator.class_weight, classes, codes, totals, np.float64)
-            weighted = True
+    is_weighted = any(summary.is_weighted for summary in summaries)
+    n_tasks = summaries[0].n_outputs
+    classes = factors = None
+    if loss.one_sided:
+        classes, factors = merge_classes(estimator, summaries)
+        is_weighted = is_weighted or factors is not None
         n_tasks = 1 if len(classes) == 2 else len(classes)
     else:
-        (n_tasks,) = looks[0][0]
-        estimator.n_outputs_, estimator._flat = int(n_tasks), y.ndim == 1
+        estimator.n_outputs_, estimator._flat = n_tasks, y.ndim == 1
+    options = {"classes": classes, "factors": factors, "is_weighted": is_weighted, "pure": False}
+    workers = assign_workers(client, [block for _, block, *_ in parts])
+    blocks = [
+        client.submit(reader.build, *part, workers=[worker], allow_other_workers=True, **options)
+        for part, worker in zip(parts, workers, strict=True)
+    ]
+    cluster = Cluster(client, blocks, [summary.n_rows for summary in summaries])
+    rows = DaskRows(
+        cluster.part(SAMPLES, int(X.shape[1]), dtype),
+        cluster.part(WEIGHTS, 1, dtype) if is_weighted else None,
+        pool,
+        cluster=cluster,
+    )
+    return ClusterData(DualProblem(loss, cluster.part(TARGETS, n_tasks, dtype), rows))
 
-    def made(number: int, X: Any, y: Any, w: Any) -> Block:
-        X, y = as_samples(X, dtype), np.asarray(y)
-        weights = None if w is None else check_sample_weight(np.asarray(w), len(X), dtype)
-        if weights is not None and not (weights > 0).all():
-            X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
+
+# Collections.
+
+
+def is_frame(X: Any) -> bool:
+    """Whether a collection is a data frame or a series."""
+    return hasattr(X, "to_dask_array")
+
+
+def check_collection(name: str, value: Any) -> None:
+    """Raise ValueError unless the value is a Dask array, data frame or series."""
+    if not is_dask_collection(value) or not (isinstance(value, da.Array) or is_frame(value)):
+        raise ValueError(
+            f"{name} is of type {type(value).__name__}, but notsorandom.dask is fitted to Dask "
+            "arrays and data frames: use dask.array.from_array, or for data in memory the "
+            "estimator of notsorandom itself."
+        )
+
+
+def check_samples(estimator: Any, X: Any, first: bool) -> np.dtype[Any]:
+    """Check what is known of samples before any work; return the type to compute in."""
+    if X.ndim != 2:
+        raise ValueError(
+            f"X has {X.ndim} dimensions, but it must have 2 dimensions, (n_samples, n_features): "
+            "for a single feature use X[:, None] of an array, X[['name']] of a data frame."
+        )
+    if is_frame(X):
+        dtypes, like = dict(X.dtypes.items()), X._meta
+    else:
+        if math.isnan(X.shape[1]):
+            raise unknown_sizes("X")
+        dtypes, like = {"X": X.dtype}, np.empty((0, X.shape[1]))
+    invalid = [name for name, dtype in dtypes.items() if getattr(dtype, "kind", "O") not in "biuf"]
+    if invalid:
+        raise ValueError(
+            f"X must have numbers, but {invalid[0]!r} is of type {dtypes[invalid[0]]}: convert, "
+            "encode or leave out such columns."
+        )
+    if like.shape[1] == 0:
+        raise ValueError("X has no columns (n_features = 0): at least one is needed.")
+    validate_data(estimator, like, reset=first, skip_check_array=True)
+    numpy_dtypes = {np.dtype(getattr(dtype, "numpy_dtype", dtype)) for dtype in dtypes.values()}
+    return np.dtype(np.float32 if numpy_dtypes == {np.dtype(np.float32)} else np.float64)
+
+
+def unknown_sizes(name: str) -> ValueError:
+    """Return the error for an array of unknown length."""
+    return ValueError(
+        f"{name} has chunks of unknown sizes, as arrays made from data frames have: call "
+        f"{name}.compute_chunk_sizes() first."
+    )
+
+
+def unequal_lengths(name: str, length: Any, n_samples: int) -> ValueError:
+    """Return the error for targets or weights of another length than the samples."""
+    return ValueError(
+        f"{name} has {length} rows, but X has {n_samples}: they must have the same rows, in the "
+        "same order."
+    )
+
+
+def chunk_by_rows(X: Any) -> Any:
+    """Return an array whose chunks hold whole rows."""
+    return X.rechunk({1: -1}) if X.ndim == 2 and X.numblocks[1] > 1 else X
+
+
+def block_futures(
+    client: Any, name: str, value: Any, sizes: list[int] | None = None
+) -> tuple[list[Any], list[int]]:
+    """Return futures of a collection's blocks of rows, cut to given sizes, and their sizes."""
+    if is_frame(value):
+        futures: list[Any] = client.compute(list(value.to_delayed()))
+        lengths = gather(client, client.map(len, futures, pure=False))
+        if sizes is None or lengths == sizes:
+            return futures, lengths
+        value = value.to_dask_array(lengths=lengths)
+    if math.isnan(value.shape[0]):
+        raise unknown_sizes(name)
+    if sizes is not None:
+        if sum(sizes) != value.shape[0]:
+            raise unequal_lengths(name, value.shape[0], sum(sizes))
+        value = value.rechunk((tuple(sizes), *value.chunks[1:]))
+    parts = chunk_by_rows(value).to_delayed().ravel()
+    return list(client.compute(list(parts))), list(value.chunks[0])
+
+
+def assign_workers(client: Any, futures: list[Any]) -> list[str]:
+    """Return a worker for each block: one that holds it, unless that has more than its share.
+
+    A pass ends with the last worker, so all should have work in proportion to their threads.
+    """
+    timeout = WorkerTimeout(client)
+    while not (threads := timeout.check()):
+        time.sleep(POLL_SECONDS)
+    holders = client.who_has(futures)
+    total = sum(threads.values())
+    capacity = {one: math.ceil(len(futures) * count / total) for one, count in threads.items()}
+    loads: Counter[str] = Counter()
+    assigned: list[str] = []
+    for future in futures:
+        free = [one for one in holders.get(future.key, ()) if loads[one] < capacity.get(one, 0)]
+        assigned.append(free[0] if free else "")
+        loads.update(free[:1])
+    for number in np.flatnonzero(np.array(assigned) == ""):
+        worker = min(threads, key=lambda one: (loads[one] / max(1, threads[one]), one))
+        assigned[number] = worker
+        loads[worker] += 1
+    return assigned
+
+
+# Blocks.
+
+
+@dataclass(frozen=True)
+class BlockSummary:
+    """What is known of a block after validation, without samples of weight zero.
+
+    Parameters
+    ----------
+    n_rows, n_outputs : int
+    is_weighted : bool
+        Whether a weight differs from 1.
+    classes, totals : ndarrays of shape (n_classes,)
+        The classes in the block, and the total weight of each; empty for regression.
+    """
+
+    n_rows: int
+    n_outputs: int
+    is_weighted: bool
+    classes: Array = field(default_factory=lambda: np.empty(0))
+    totals: Array = field(default_factory=lambda: np.empty(0))
+
+
+@dataclass(frozen=True)
+class BlockReader:
+    """Validation of single blocks, on a worker.
+
+    Parameters
+    ----------
+    name, loss : str
+        Of the estimator, for error messages.
+    is_classification : bool
+    dtype : dtype
+        Of the samples.
+    space : Space
+    """
+
+    name: str
+    loss: str
+    is_classification: bool
+    dtype: np.dtype[Any]
+    space: Space
+
+    def summarize(self, number: int, X: Any, y: Any, w: Any) -> BlockSummary | str | None:
+        """Validate a block; return an error as text, or None if all weights are zero."""
+        try:
+            return self._summarize(X, y, w)
+        except (TypeError, ValueError) as error:  # a value: the error of the first block is raised
+            return f"In block {number} (blocks, and rows in them, count from 0): {error}"
+
+    def _summarize(self, X: Any, y: Any, w: Any) -> BlockSummary | None:
+        X, y = samples_array(X, self.dtype), np.asarray(y)
+        for name, values in (("y", y), ("sample_weight", w)):
+            if values is not None and len(values) != len(X):
+                raise unequal_lengths(name, len(values), len(X))
+        missing = np.argwhere(pd.isna(y))
+        if len(missing):
+            raise ValueError(f"y has a missing value at row {missing[0][0]}: fill it in.")
+        with np.errstate(over="ignore", invalid="ignore"):
+            check_finite(X, self.name)
+        if w is not None and (np.asarray(w) == 0).all():
+            return None
+        X, y, weights = self._present(X, y, w)
+        self.space.prepare(X)
+        is_weighted = weights is not None and not (weights == 1).all()
+        if not self.is_classification:
+            check_is_numeric(y, self.loss)
+            targets = self._real_targets(y)
+            check_finite_targets(targets)
+            return BlockSummary(len(y), targets.shape[1], is_weighted)
+        check_labels(y, self.name)
+        classes, codes = np.unique(y, return_inverse=True)
+        totals = np.bincount(codes.ravel(), weights=weights).astype(np.float64)
+        return BlockSummary(len(y), 1, is_weighted, classes, totals)
+
+    def _present(self, X: Array, y: Array, w: Any) -> tuple[Array, Array, Array | None]:
+        """Return the samples of positive weight."""
+        weights = check_sample_weight(w, len(X), self.dtype)
+        if weights is None or (weights > 0).all():
+            return X, y, weights
+        return X[weights > 0], y[weights > 0], weights[weights > 0]
+
+    def _real_targets(self, y: Array) -> Array:
+        with np.errstate(over="ignore"):
+            return y.astype(self.dtype).reshape(len(y), -1)
+
+    def build(
+        self,
+        number: int,
+        X: Any,
+        y: Any,
+        w: Any,
+        classes: Array | None,
+        factors: Array | None,
+        is_weighted: bool,
+    ) -> Block:
+        """Return the block that the game is played on."""
+        X, y, weights = self._present(samples_array(X, self.dtype), np.asarray(y), w)
         if classes is None:
-            targets = y.astype(dtype).reshape(len(y), -1)
+            targets = self._real_targets(y)
         else:
             codes = np.searchsorted(classes, y)
-            targets = signs(codes, len(classes), dtype)
+            targets = signs_from_codes(codes, len(classes), self.dtype)
             if factors is not None:
-                own = factors.astype(dtype)[codes]
+                own = factors.astype(self.dtype)[codes]
                 weights = own if weights is None else weights * own
         column = None
-        if weighted:
-            column = np.ones((len(X), 1), dtype) if weights is None else weights[:, None]
-        return Block(space.prepare(X), targets, column)
-
-    places = balanced(client, [samples[number] for number in present])
-    blocks = [
-        client.submit(
-            made,
-            kept[number],
-            samples[number],
-            targets[number],
-            given[number],
-            pure=False,
-            workers=[place],
-            allow_other_workers=True,
-        )
-        for number, place in zip(present, places, strict=True)
-    ]
-    cluster = Cluster(client, blocks, [seen[2] for seen in looks])
-    weights = cluster.root(WEIGHTS, 1, dtype) if weighted else None
-    width = int(X.shape[1])
-    rows = DaskRows(cluster.root(SAMPLES, width, dtype), weights, workers, cluster=cluster)
-    player = Player(loss, cluster.root(TARGETS, n_tasks, dtype), weights, rows)
-    return Reading(rows, player)
+        if is_weighted:
+            column = np.ones((len(X), 1), self.dtype) if weights is None else weights[:, None]
+        return Block(self.space.prepare(X), targets, column)
 
 
-def balanced(client: Any, futures: list[Any]) -> list[str]:
-    """A worker for each block: the one that has it, unless that has more than its share.
-
-    A pass ends when the last worker is done with its blocks.
-    """
-    threads = client.nthreads()
-    holders = client.who_has(futures)
-    total = sum(threads.values()) or 1
-    room = {one: math.ceil(len(futures) * count / total) for one, count in threads.items()}
-    loads: Counter[str] = Counter()
-    places: list[str] = []
-    homeless: list[int] = []
-    for number, future in enumerate(futures):
-        holding = [one for one in holders.get(future.key, ()) if one in room]
-        free = [one for one in holding if loads[one] < room[one]]
-        places.append(free[0] if free else "")
-        if free:
-            loads[free[0]] += 1
-        else:
-            homeless.append(number)
-    for number in homeless:
-        if not room:
-            break
-        place = min(room, key=lambda one: (loads[one] / max(1, threads[one]), one))
-        places[number] = place
-        loads[place] += 1
-    return places
+def merge_classes(estimator: Any, summaries: list[BlockSummary]) -> tuple[Array, Array | None]:
+    """Store the classes of all blocks; return them, and the factor of each from `class_weight`."""
+    classes = np.unique(np.concatenate([summary.classes for summary in summaries]))
+    estimator.classes_ = classes
+    check_classes(type(estimator).__name__, classes, classes)
+    if estimator.class_weight is None:
+        return classes, None
+    totals = np.zeros(len(classes))
+    for summary in summaries:
+        totals[np.searchsorted(classes, summary.classes)] += summary.totals
+    codes = np.arange(len(classes))
+    return classes, class_factors(estimator.class_weight, classes, codes, totals, np.float64)

@@ -1,4 +1,4 @@
-"""Whatever samples are given as: what needs no help goes through, the rest is made sliceable."""
+"""Make samples of any supported kind readable by slices of rows."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_consistent_length
 
-from notsorandom.data.lazy import Lazy, Sliced
+from notsorandom.data.checks import format_names
+from notsorandom.data.lazy import LazyArray, SlicedArray
 from notsorandom.data.rows import Array
-from notsorandom.data.spool import SHAPES, laid_aside
-from notsorandom.data.tables.table import listed
+from notsorandom.data.spool import BLOCK_FORMS, spool_blocks
 
-# Who has one of these has its numbers in memory, on a device, in columns, or in a graph of tasks.
-OF_OTHERS = (
+# Objects with one of these attributes have data in memory, on a device, or in a task graph.
+ARRAY_ATTRIBUTES = (
     "__array_interface__",
     "__array_namespace__",
     "__cuda_array_interface__",
@@ -30,143 +30,140 @@ OF_OTHERS = (
 def read_source(
     X: Any, y: Any = None, sample_weight: Any = None, folder: str | Path | None = None
 ) -> tuple[Any, Any, Any, list[str] | None]:
-    """Samples that can be looked at by slices, their targets and weights, and names of columns.
+    """Return samples that can be sliced, targets, weights and column names.
 
     Parameters
     ----------
     X : anything
-        Arrays, lists, sparse arrays and data frames, which are in memory, and memory maps are
-        handed through. Arrays of zarr's or h5py's and the like are read by slices
-        (:class:`Sliced`). Datasets, tables and readers of pyarrow's, and iterators of blocks, are
-        laid aside in temporary files (:func:`spooled`).
+        Arrays, lists, sparse arrays, data frames and memory maps are returned unchanged. Arrays of
+        zarr, h5py and the like are read by slices (:class:`SlicedArray`). pyarrow data and
+        iterators of blocks are written to temporary files (:func:`spool_blocks`).
     y : array-like, or str
-        For what is pyarrow's, the name of the target's column. For an iterator of blocks, nothing,
-        since each block has its own; or that name, if the blocks are record batches.
+        For pyarrow data, the name of the target column. For an iterator of blocks None, since
+        each block has its own targets, or a column name if the blocks are record batches.
     sample_weight : array-like, or str
-        For what is pyarrow's, perhaps the name of a column.
+        For pyarrow data, it can be the name of a column.
     folder : str or Path, optional
-        For temporary files.
+        Folder of the temporary files.
 
     Returns
     -------
-    X : what was given, or Sliced, or memmap
-    y, sample_weight : what was given, or ndarrays
+    X : the given X, SlicedArray or memmap
+    y, sample_weight : as given, or ndarray
     names : list of str, or None
-        Columns of what was laid aside, if they have names. Those of a data frame that is handed
-        through are told by itself.
+        Column names of data written to temporary files. A data frame has its own.
     """
     if is_arrow(X) and (y is None or isinstance(y, str) or not hasattr(X, "column_names")):
-        if y is None or not isinstance(y, str):
-            given = "nothing" if y is None else f"a {type(y).__name__}"
+        if not isinstance(y, str):
             raise ValueError(
-                f"y is {given}, but X is a {type(X).__name__} of pyarrow's: give the name of the "
-                f"target column, one of {listed(column_names(X))}."
+                f"y has type {type(y).__name__}, but X is a pyarrow {type(X).__name__}: give the "
+                f"name of the target column, one of {format_names(column_names(X))}."
             )
-        return from_arrow(X, y, sample_weight, folder)
-    if is_source(X):
+        return spool_arrow(X, y, sample_weight, folder)
+    if is_block_source(X):
         if isinstance(y, str):
-            return from_arrow(X, y, sample_weight, folder)
-        for what, given in (("y", y), ("sample_weight", sample_weight)):
+            return spool_arrow(X, y, sample_weight, folder)
+        for name, given in (("y", y), ("sample_weight", sample_weight)):
             if given is not None:
                 raise ValueError(
-                    f"{what} is given beside an iterator of blocks, whose rows it can't be matched "
-                    f"with: each block must be {SHAPES}; leave {what} out."
+                    f"{name} is given, but X is an iterator of blocks, which have their own "
+                    f"targets and weights: make each block {BLOCK_FORMS}, and leave {name} out."
                 )
-        return tuple(laid_aside(X, folder))  # type: ignore[return-value]
-    if not isinstance(X, Lazy) and not is_sliceable(X):
+        spooled = spool_blocks(X, folder)
+        return spooled.X, spooled.y, spooled.sample_weight, spooled.names
+    if not isinstance(X, LazyArray) and not is_sliceable(X):
         return X, y, sample_weight, None
     if y is None:
         raise ValueError(
-            "y is missing: requires y to be passed, but the target y is None. Give an array with "
-            "one for each row of X."
+            "This estimator requires y to be passed, but the target y is None: give one value per "
+            "row of X."
         )
-    y, sample_weight = whole(y), whole(sample_weight)
-    X = X if isinstance(X, Lazy) else Sliced(X)
+    y, sample_weight = load_values(y), load_values(sample_weight)
+    X = X if isinstance(X, LazyArray) else SlicedArray(X)
     check_consistent_length(X, y, sample_weight)
     return X, y, sample_weight, None
 
 
 def read_lazily(X: Any) -> Any:
-    """Samples that are not in memory, memory maps among them, as Lazy; others as they are.
+    """Return samples that are not in memory, including memory maps, as a LazyArray.
+
+    Other samples are returned unchanged.
 
     Raises
     ------
     TypeError
-        If they can only be gone through, which is for fits.
+        If the samples can only be iterated over, which only `fit` supports.
     """
-    if is_source(X) or (is_arrow(X) and not hasattr(X, "column_names")):
+    if is_block_source(X) or (is_arrow(X) and not hasattr(X, "column_names")):
         raise TypeError(
-            f"X is a {type(X).__name__}, which a fit can go through, but no single answer can be "
-            "given to: give an array, or one block of it after the other."
+            f"X is a {type(X).__name__}, which only fit supports: give an array, or call this "
+            "method for one block after the other."
         )
-    is_map = isinstance(X, np.memmap) and X.ndim == 2 and X.dtype.kind in "biuf"
-    return Sliced(X) if is_map or is_sliceable(X) else X
+    is_memory_map = isinstance(X, np.memmap) and X.ndim == 2 and X.dtype.kind in "biuf"
+    return SlicedArray(X) if is_memory_map or is_sliceable(X) else X
 
 
-def from_arrow(
+def spool_arrow(
     data: Any, target: str, sample_weight: Any = None, folder: str | Path | None = None
 ) -> tuple[Any, Array, Any, list[str]]:
-    """Lay the rows of pyarrow's data aside; see :func:`read_source`.
+    """Write pyarrow data to temporary files; see :func:`read_source`.
 
     Parameters
     ----------
     data : pyarrow Dataset, Table, Scanner, RecordBatchReader, or iterable of RecordBatch
     target : str
-        Name of the target's column: numbers, booleans or text, as they are or in a dictionary. All
-        other columns are features, and must be of numbers.
+        Name of the target column: numbers, booleans or text, possibly dictionary-encoded. All
+        other columns are features and must have numbers.
     sample_weight : str or array-like, optional
-        Name of the column that has weights; or the weights themselves.
+        Name of the column with the weights, or the weights.
     folder : str or Path, optional
-        For temporary files.
 
     Raises
     ------
     TableError
-        A ValueError: if there is no such column, or one is not of numbers, or a cell is empty.
+        A ValueError: if a column doesn't exist, has a wrong type, or has an empty cell.
     """
-    from notsorandom.data.arrow import ArrowTable
+    from notsorandom.data.tables.arrow import ArrowTable
 
     table = ArrowTable(data)
     column = sample_weight if isinstance(sample_weight, str) else None
-    names = table.names(target, column)
-    X, y, weights, _ = laid_aside(table.weighted_blocks(target, column), folder)
-    if column is None:
-        weights = whole(sample_weight)
-        check_consistent_length(X, weights)
-    return X, y, weights, names
+    names = table.feature_names(target, column)
+    spooled = spool_blocks(table.weighted_blocks(target, column), folder)
+    weights = spooled.sample_weight if column is not None else load_values(sample_weight)
+    check_consistent_length(spooled.X, weights)
+    return spooled.X, spooled.y, weights, names
 
 
 def is_arrow(X: Any) -> bool:
-    """Whether something is pyarrow's, told without importing it."""
+    """Whether an object is of pyarrow, without importing it."""
     return type(X).__module__.split(".")[0] == "pyarrow"
 
 
-def is_source(X: Any) -> bool:
-    """Whether something yields blocks: an iterator, or what can be gone through but not indexed."""
+def is_block_source(X: Any) -> bool:
+    """Whether an object is an iterator or iterable, but not an array or container."""
     if hasattr(X, "__next__"):
         return True
-    is_data = any(hasattr(X, name) for name in ("__getitem__", "__array__", "shape", *OF_OTHERS))
-    return isinstance(X, Iterable) and not is_data and not isinstance(X, Mapping | Set)
+    attributes = ("__getitem__", "__array__", "shape", *ARRAY_ATTRIBUTES)
+    is_array = any(hasattr(X, name) for name in attributes)
+    return isinstance(X, Iterable) and not is_array and not isinstance(X, Mapping | Set)
 
 
 def is_sliceable(X: Any) -> bool:
-    """Whether something is an array that is not in memory, but can be read by slices."""
+    """Whether an object is an array outside of memory that can be read by slices."""
     if isinstance(X, np.ndarray) or sparse.issparse(X):
         return False
-    if any(hasattr(X, name) for name in OF_OTHERS) or not hasattr(X, "__getitem__"):
+    if any(hasattr(X, name) for name in ARRAY_ATTRIBUTES) or not hasattr(X, "__getitem__"):
         return False
     shape, dtype = getattr(X, "shape", None), getattr(X, "dtype", None)
     return isinstance(shape, tuple) and len(shape) > 0 and dtype is not None
 
 
-def whole(values: Any) -> Any:
-    """Targets or weights, read if they are not in memory: they are but a few for each row."""
+def load_values(values: Any) -> Any:
+    """Read targets or weights that are not in memory."""
     return np.asarray(values[:]) if is_sliceable(values) else values
 
 
 def column_names(data: Any) -> list[str]:
-    """Names of the columns of pyarrow's data, as far as they are known."""
-    schema = next(
-        (getattr(data, name) for name in ("schema", "projected_schema") if hasattr(data, name)), ()
-    )
+    """Return the column names of pyarrow data, as far as they are known."""
+    schema = getattr(data, "schema", None) or getattr(data, "projected_schema", None)
     return list(getattr(schema, "names", ()))

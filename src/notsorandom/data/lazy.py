@@ -1,32 +1,34 @@
-"""Rows that are read when they are asked for, and no others."""
+"""Arrays whose rows are read from storage on demand."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from itertools import pairwise
 from numbers import Integral
 from threading import Lock
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_array
 
+from notsorandom.data.checks import first_non_finite
 from notsorandom.data.rows import FLOATS, Array
-from notsorandom.data.tables.table import first_not_finite
 
-# Read at a time: enough for the overhead of a read not to show.
+# Bytes read at a time: the overhead of a read doesn't show.
 READ_BYTES = 2**24
-# Where nothing is said of chunks: to read so much that isn't needed costs less than another read.
+# Without chunks: to read this much unneeded data costs less than another read.
 GAP_BYTES = 2**16
-# Chunks that were asked for only in part are kept, up to so many bytes of them, for whoever comes
-# next for the rest: to unpack them again for every few rows takes far longer than all else.
-HELD_BYTES = 2**27
+# Bytes of chunks in the cache. A chunk that is read in part is kept there until the rest is
+# needed, since decompressing it again for a few rows is slow.
+CACHE_BYTES = 2**27
 
 
-class Lazy(ABC):
-    """A matrix that can be looked at by rows: ``[slice]`` and ``[indices]`` give ndarrays.
+class LazyArray(ABC):
+    """A matrix that is read by rows: ``[slice]`` and ``[indices]`` return ndarrays.
 
-    What a slice gives may be a view of what is kept, and must not be written to.
+    A slice may be a view of the cache, so it must not be written to.
     """
 
     shape: tuple[int, int]
@@ -40,153 +42,151 @@ class Lazy(ABC):
         if isinstance(key, slice):
             start, stop, step = key.indices(len(self))
             if step == 1:
-                return self.rows(start, max(start, stop))
+                return self.read_slice(start, max(start, stop))
             key = np.arange(start, stop, step)
-        return self.gathered(checked_indices(key, len(self)))
+        return self.read_rows(normalize_indices(key, len(self)))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
-        # whoever comes here by mistake would fill the memory
+        # An implicit conversion could fill the memory.
         raise TypeError(
-            f"{type(self).__name__} of shape {self.shape} is not made an array at once: take "
-            "slices of its rows."
+            f"{type(self).__name__} of shape {self.shape} is not converted to an array "
+            "implicitly: take slices of its rows."
         )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(shape={self.shape}, dtype={self.dtype})"
 
-    def chosen(self, indices: Array) -> Lazy:
-        """The rows at some indices, read when they are asked for."""
-        return Chosen(self, indices)
+    def chosen(self, indices: Array) -> LazyArray:
+        """Return the rows at `indices`, read on demand."""
+        return RowSubset(self, indices)
 
-    def prepared(self, function: Callable[[Array], Array]) -> Lazy:
-        """The rows with something done to each of them, when they are asked for."""
-        return Prepared(self, function)
-
-    @abstractmethod
-    def rows(self, start: int, stop: int) -> Array:
-        """Rows from `start` up to `stop`, both between 0 and the number of rows."""
+    def prepared(self, function: Callable[[Array], Array]) -> LazyArray:
+        """Return the rows transformed by a function, on demand."""
+        return PreparedArray(self, function)
 
     @abstractmethod
-    def gathered(self, indices: Array) -> Array:
-        """Rows at some indices, none negative, in their order."""
+    def read_slice(self, start: int, stop: int) -> Array:
+        """Return the rows from `start` up to `stop`, which are in bounds."""
+
+    @abstractmethod
+    def read_rows(self, indices: Array) -> Array:
+        """Return the rows at `indices`, which are in bounds and not negative, in their order."""
 
 
-class Sliced(Lazy):
-    """Anything with `shape`, `dtype` and slices of rows, such as an array of zarr's or h5py's.
+class SlicedArray(LazyArray):
+    """An array with `shape`, `dtype` and slices of rows, such as those of zarr and h5py.
 
     Parameters
     ----------
     array : array-like of shape (n_samples, n_features)
-        Of numbers. Floats of 32 bits stay, all else becomes floats of 64. If it says what its
-        ``chunks`` are, none is unpacked twice in a pass over the rows, however these are cut.
+        Numbers. float32 is kept, other types are converted to float64. If the array has
+        ``chunks``, each is read once in a pass over the rows, whatever the slices.
+    read_bytes : int
+        Bytes read at a time when rows are read by index.
+    cache_bytes : int
+        Bytes of chunks that are kept.
 
     Raises
     ------
     ValueError
-        If it has other than 2 dimensions, or is not of numbers.
+        If it has other than two dimensions, or no numbers.
     """
 
-    def __init__(self, array: Any) -> None:
+    def __init__(
+        self, array: Any, read_bytes: int = READ_BYTES, cache_bytes: int = CACHE_BYTES
+    ) -> None:
         shape, stored = tuple(map(int, array.shape)), np.dtype(array.dtype)
         if len(shape) != 2:
             raise ValueError(
                 f"Expected 2D array, got {len(shape)}D array instead: X has shape {shape}, but "
-                "must have a row for each sample; reshape it."
+                "must have one row per sample; reshape it."
             )
         if stored.kind not in "biuf":
-            raise ValueError(f"X is of type {stored}: it must be of numbers; convert it.")
+            raise ValueError(f"X has type {stored}: it must have numbers; convert it.")
         self.array = array
         self.shape = shape[0], shape[1]
         self.dtype = stored if stored in FLOATS else np.dtype(np.float64)  # as scikit-learn does
+        self._sizes = read_bytes, cache_bytes
         row_bytes = max(1, shape[1] * self.dtype.itemsize)
-        chunks = getattr(array, "chunks", None)  # None if there are none, in h5py
-        self._unit = max(1, GAP_BYTES // row_bytes)
-        self._holds = False
+        chunks = getattr(array, "chunks", None)  # None in h5py if there are none
+        self._chunk = max(1, GAP_BYTES // row_bytes)  # rows
+        self._uses_cache = False
         if isinstance(chunks, tuple) and len(chunks) == 2 and isinstance(chunks[0], Integral):
-            self._unit = max(1, int(chunks[0]))
-            self._holds = self._unit * row_bytes <= HELD_BYTES
-        self._most = max(1, READ_BYTES // row_bytes // self._unit) * self._unit
-        self._room = max(1, HELD_BYTES // (self._unit * row_bytes))
-        self._held: OrderedDict[int, Array] = OrderedDict()
+            self._chunk = max(1, int(chunks[0]))
+            self._uses_cache = self._chunk * row_bytes <= cache_bytes
+        self._max_rows = max(1, read_bytes // row_bytes // self._chunk) * self._chunk
+        self._max_cached = max(1, cache_bytes // (self._chunk * row_bytes))
+        self._cache: OrderedDict[int, Array] = OrderedDict()
         self._lock = Lock()
 
     def __reduce__(self) -> Any:
-        return type(self), (self.array,)
+        return type(self), (self.array, *self._sizes)
 
-    def rows(self, start: int, stop: int) -> Array:
-        """See :meth:`Lazy.rows`."""
-        parts = [self._part(*ends) for ends in self._cuts(start, stop)]
+    def read_slice(self, start: int, stop: int) -> Array:
+        """See :meth:`LazyArray.read_slice`."""
+        cuts = [start, stop]
+        if self._uses_cache:  # whole chunks are read directly, the two ends through the cache
+            inner = min(stop, -(-start // self._chunk) * self._chunk)
+            # The last chunk may be shorter.
+            end = stop if stop == len(self) else stop // self._chunk * self._chunk
+            cuts = [start, inner, max(inner, end), stop]
+        parts = [self._read_part(*ends) for ends in pairwise(cuts) if ends[0] < ends[1]]
         if len(parts) == 1:
             return parts[0]
         result = np.empty((stop - start, self.shape[1]), dtype=self.dtype)
         return np.concatenate(parts, out=result) if parts else result
 
-    def gathered(self, indices: Array) -> Array:
-        """See :meth:`Lazy.gathered`."""
+    def read_rows(self, indices: Array) -> Array:
+        """See :meth:`LazyArray.read_rows`."""
         result = np.empty((len(indices), self.shape[1]), dtype=self.dtype)
         if not len(indices):
             return result
         order = np.argsort(indices, kind="stable")
         wanted = indices[order]
-        # a read ends where a chunk that isn't needed follows, and where it would be too long
-        is_end = (np.diff(wanted // self._unit) > 1) | (np.diff(wanted // self._most) > 0)
-        ends = np.union1d(np.flatnonzero(is_end) + 1, np.arange(0, len(wanted), self._most))
+        # A read ends before a chunk that isn't needed, and where it would be too long.
+        is_end = (np.diff(wanted // self._chunk) > 1) | (np.diff(wanted // self._max_rows) > 0)
+        ends = np.union1d(np.flatnonzero(is_end) + 1, np.arange(0, len(wanted), self._max_rows))
         for begin, end in zip(ends, np.append(ends[1:], len(wanted)), strict=True):
             first, last = int(wanted[begin]), int(wanted[end - 1])
-            part = self.rows(first, last + 1)
+            part = self.read_slice(first, last + 1)
             result[order[begin:end]] = part[wanted[begin:end] - first]
         return result
 
-    def _cuts(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Where a slice is cut: where it enters a chunk that it has only a part of."""
-        if not self._holds:
-            if start < stop:
-                yield start, stop
-            return
-        inner_start = min(stop, -(-start // self._unit) * self._unit)
-        # the last chunk ends where the rows do
-        inner_stop = stop if stop == len(self) else stop // self._unit * self._unit
-        inner_stop = max(inner_start, inner_stop)
-        for ends in ((start, inner_start), (inner_start, inner_stop), (inner_stop, stop)):
-            if ends[0] < ends[1]:
-                yield ends
-
-    def _part(self, start: int, stop: int) -> Array:
-        """Rows that are whole chunks, or are of a single one."""
-        number = start // self._unit
-        first, last = number * self._unit, min(len(self), (number + 1) * self._unit)
-        if not self._holds or stop > last or (start, stop) == (first, last):
+    def _read_part(self, start: int, stop: int) -> Array:
+        """Return rows that are whole chunks, or a part of one chunk."""
+        number = start // self._chunk
+        first, last = number * self._chunk, min(len(self), (number + 1) * self._chunk)
+        if not self._uses_cache or stop > last or (start, stop) == (first, last):
             return self._read(start, stop)
         with self._lock:
-            if number not in self._held:
-                self._held[number] = self._read(first, last)
-                self._held[number].flags.writeable = False
-                while len(self._held) > self._room:
-                    self._held.popitem(last=False)
-            self._held.move_to_end(number)
-            return self._held[number][start - first : stop - first]
+            if number not in self._cache:
+                self._cache[number] = self._read(first, last)
+                self._cache[number].flags.writeable = False
+                while len(self._cache) > self._max_cached:
+                    self._cache.popitem(last=False)
+            self._cache.move_to_end(number)
+            return self._cache[number][start - first : stop - first]
 
     def _read(self, start: int, stop: int) -> Array:
         rows = np.asarray(self.array[start:stop])
         if rows.shape != (stop - start, self.shape[1]):
             raise ValueError(
-                f"Rows {start} to {stop} of X have shape {rows.shape}, but "
-                f"{(stop - start, self.shape[1])} is what its shape {self.shape} says: is it being "
-                "written to?"
+                f"Rows {start} to {stop} of X have shape {rows.shape}, but the shape of X is "
+                f"{self.shape}: make sure that X doesn't change while it is read."
             )
-        with np.errstate(over="ignore"):  # what is too large is infinite, and found as such
+        with np.errstate(over="ignore"):  # overflow gives infinity, which is reported later
             return np.ascontiguousarray(rows, dtype=self.dtype)
 
 
-class Prepared(Lazy):
-    """Rows of an array with something done to each of them, when they are asked for.
+class PreparedArray(LazyArray):
+    """Rows of an array, transformed by a function on demand.
 
     Parameters
     ----------
-    array : Lazy, or ndarray such as a memory map
+    array : LazyArray, or ndarray such as a memory map
     function : callable
-        Takes a block of rows and returns as many, of the same width and type, each made of one;
-        such as one that scales rows to norm one. It must not write to what it is given.
+        Returns a transformed block of rows, of the same shape and type. Each row depends on one
+        row, such as a row scaled to norm one. It must not write to its argument.
     """
 
     def __init__(self, array: Any, function: Callable[[Array], Array]) -> None:
@@ -195,109 +195,103 @@ class Prepared(Lazy):
         self.shape = array.shape[0], array.shape[1]
         self.dtype = array.dtype
 
-    def rows(self, start: int, stop: int) -> Array:
-        """See :meth:`Lazy.rows`."""
-        return self._done(self.array[start:stop])
+    def read_slice(self, start: int, stop: int) -> Array:
+        """See :meth:`LazyArray.read_slice`."""
+        return self._transform(self.array[start:stop])
 
-    def gathered(self, indices: Array) -> Array:
-        """See :meth:`Lazy.gathered`."""
-        return self._done(self.array[indices])
+    def read_rows(self, indices: Array) -> Array:
+        """See :meth:`LazyArray.read_rows`."""
+        return self._transform(self.array[indices])
 
-    def _done(self, rows: Array) -> Array:
+    def _transform(self, rows: Array) -> Array:
         return np.asarray(self.function(np.asarray(rows)), dtype=self.dtype)
 
 
-class Chosen(Lazy):
-    """Some rows of an array, read when they are asked for.
+class RowSubset(LazyArray):
+    """Some rows of an array, read on demand.
 
     Parameters
     ----------
-    array : Lazy, or ndarray such as a memory map
-    indices : ndarray of int, or a mask of bool
-        Of the rows; those in order are read quickest.
+    array : LazyArray, or ndarray such as a memory map
+    indices : ndarray of int, or a boolean mask
+        Sorted indices are read fastest.
     """
 
     def __init__(self, array: Any, indices: Any) -> None:
-        indices = checked_indices(indices, array.shape[0])
-        if isinstance(array, Chosen):  # no chains of them
+        indices = normalize_indices(indices, array.shape[0])
+        if isinstance(array, RowSubset):  # one level is enough
             array, indices = array.array, array.indices[indices]
         self.array: Any = array
         self.indices: Array = indices
         self.shape = len(indices), array.shape[1]
         self.dtype = array.dtype
 
-    def rows(self, start: int, stop: int) -> Array:
-        """See :meth:`Lazy.rows`."""
-        return self.gathered(np.arange(start, stop))
+    def read_slice(self, start: int, stop: int) -> Array:
+        """See :meth:`LazyArray.read_slice`."""
+        return self.read_rows(np.arange(start, stop))
 
-    def gathered(self, indices: Array) -> Array:
-        """See :meth:`Lazy.gathered`."""
+    def read_rows(self, indices: Array) -> Array:
+        """See :meth:`LazyArray.read_rows`."""
         wanted = self.indices[indices]
-        if len(wanted) and (np.diff(wanted) == 1).all():  # neighbours need no copy
+        if len(wanted) and (np.diff(wanted) == 1).all():  # a slice needs no copy
             return np.asarray(self.array[int(wanted[0]) : int(wanted[-1]) + 1])
         return np.asarray(self.array[wanted])
 
 
-def check_blocks(X: Any, min_samples: int = 1, min_features: int = 1, estimator: Any = None) -> Any:
-    """Check samples as scikit-learn does, but by slices of bounded memory.
+def validate_blocks(
+    X: Any, min_samples: int = 1, estimator: Any = None, read_bytes: int = READ_BYTES
+) -> Any:
+    """Validate samples as scikit-learn does, but in blocks.
 
     Parameters
     ----------
-    X : Lazy, or ndarray such as a memory map
-        Of numbers.
-    min_samples, min_features : int
-        How many there must be.
+    X : LazyArray, or ndarray such as a memory map
+        Numbers.
+    min_samples : int
     estimator : estimator or str, optional
-        Named in errors about that.
+        Named in errors.
+    read_bytes : int
+        Bytes read at a time.
 
     Returns
     -------
-    Lazy or ndarray
-        The samples, which now are floats of 32 or 64 bits.
+    LazyArray or ndarray
+        The samples, as float32 or float64.
 
     Raises
     ------
     ValueError
-        If there are too few samples or features, or a number is missing or infinite.
+        If there are too few samples or features, or a number is NaN or infinite.
     """
-    if not isinstance(X, Lazy) and X.dtype not in FLOATS:
-        X = Sliced(X)
-    name = estimator if isinstance(estimator, str | None) else type(estimator).__name__
-    by = "" if name is None else f" by {name}"
-    for count, least, what in zip(
-        X.shape, (min_samples, min_features), ("sample", "feature"), strict=True
-    ):
-        if count < least:
-            raise ValueError(
-                f"Found array with {count} {what}(s) (shape={tuple(X.shape)}) while a minimum of "
-                f"{least} is required{by}."
-            )
-    step = max(1, READ_BYTES // max(1, X.shape[1] * X.dtype.itemsize))
+    if not isinstance(X, LazyArray) and X.dtype not in FLOATS:
+        X = SlicedArray(X)
+    if X.shape[0] < min_samples or X.shape[1] < 1:
+        check_array(X[:], ensure_min_samples=min_samples, estimator=estimator)  # raises
+    step = max(1, read_bytes // max(1, X.shape[1] * X.dtype.itemsize))
     for start in range(0, X.shape[0], step):
         block = X[start : start + step]
-        place = first_not_finite(block)
+        place = first_non_finite(block)
         if place is not None:
             row, column = place
             what = "NaN" if np.isnan(block[place]) else "infinity"
             raise ValueError(
                 f"Input X contains {what}, in row {start + row}, column {column}, both counted "
-                "from 0: fill in a number, or leave the row out."
+                "from 0: replace it, or remove the row."
             )
     return X
 
 
-def checked_indices(key: Any, n_rows: int) -> Array:
-    """Indices of rows, none negative, of what may be counted from the end or be a mask."""
+def normalize_indices(key: Any, n_rows: int) -> Array:
+    """Return row indices, none negative, from indices or a mask."""
     indices = np.asarray(key)
     if indices.ndim == 1 and indices.dtype == bool and len(indices) == n_rows:
         return np.flatnonzero(indices)
     if indices.ndim == 1 and indices.size == 0:
         indices = indices.astype(int)
     if indices.ndim != 1 or indices.dtype.kind not in "iu":
-        what = type(key).__name__ if indices.ndim == 0 else f"{indices.dtype} of {indices.shape}"
         raise IndexError(
-            f"Rows are taken by a slice, an array of indices, or a mask of shape ({n_rows},); not "
-            f"by {what}."
+            f"Got an index of type {indices.dtype} and shape {indices.shape}: give a slice, a 1D "
+            f"array of indices, or a mask of shape ({n_rows},)."
         )
     indices = indices.astype(np.intp, copy=False)
     is_out = (indices < -n_rows) | (indices >= n_rows)

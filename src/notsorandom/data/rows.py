@@ -22,7 +22,10 @@ from notsorandom.data.array_api import (
     to_host,
 )
 
-__all__ = ["FLOATS", "Array", "Rows", "dense", "row_norms", "stack_blocks"]
+__all__ = ["FLOATS", "Array", "Column", "Rows", "dense", "row_norms", "stack_blocks"]
+
+# One value, or one row of values, per sample: an array here, or one held elsewhere by other rows.
+Column = Any
 
 # Floating point types that samples are computed in.
 FLOATS = [np.float64, np.float32]
@@ -31,12 +34,12 @@ FLOATS = [np.float64, np.float32]
 BLOCK_BYTES = 2**22
 # Fewest and most rows of a block. Below, the overhead of a call shows; above, the memory of what is
 # computed from a block. Powers of two: a part of the samples that starts at a multiple of the
-# largest has the same blocks as the whole, so sums over it are the same.
-BLOCK_ROWS = (2**8, 2**13)
-# Blocks longer than SHARED_ROWS are cut until there are FEW_BLOCKS of them for threads to share.
-SHARED_ROWS, FEW_BLOCKS = 2**10, 4
+# largest has the same blocks as all samples, so sums over it are the same.
+MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 2**8, 2**13
+# Blocks longer than SHARED_ROWS are cut until there are MIN_BLOCKS of them for threads to share.
+SHARED_ROWS, MIN_BLOCKS = 2**10, 4
 # Blocks are shared in at most this many runs. Each run has its own sums.
-MOST_RUNS = 16
+MAX_RUNS = 16
 # Most rows of a block that has columns only, no samples.
 COLUMN_ROWS = 2**16
 
@@ -45,10 +48,10 @@ COLUMN_ROWS = 2**16
 class Rows:
     """Samples that are processed one block of rows at a time.
 
-    The game needs sums over the samples, one value per sample, or a few samples. A class that has
-    :meth:`map_blocks`, :meth:`map` and :meth:`take` can therefore hold the data anywhere. Values per
-    sample, such as dual variables, are *columns*: :meth:`map` returns them and all methods take
-    them, and nothing else reads them.
+    The game needs sums over the samples, one value per sample, or a few samples. A subclass that
+    overrides :meth:`map_blocks`, :meth:`sum_blocks`, :meth:`map` and :meth:`take` can therefore
+    hold the data elsewhere. Values per sample, such as dual variables, are *columns*: :meth:`map`
+    returns them and all methods take them.
 
     Parameters
     ----------
@@ -63,12 +66,15 @@ class Rows:
         any number of threads.
     n_total : int, optional
         Number of rows of the data that these rows are a part of. Both are cut into equal blocks.
+    block_rows : int, optional
+        Rows per block; by default as many as suit the cache and the threads.
     """
 
     array: Any
-    weights: Any = None
+    weights: Column = None
     pool: ThreadPool | None = None
     n_total: int | None = None
+    block_rows: int | None = None
 
     # Whether columns are arrays in the memory of this process.
     is_local = True
@@ -106,24 +112,25 @@ class Rows:
 
         `width` is how many numbers are computed from each row, if more than it has itself.
         """
+        if self.block_rows is not None:
+            return cut_rows(len(self), self.block_rows)
         n_stored = self.n_features
         if sparse.issparse(self.array):
             n_stored = self.array.nnz // max(1, len(self))
         row_bytes = max(1, n_stored, width) * self.dtype.itemsize
-        least, most = BLOCK_ROWS
-        if self.n_features == 0:
-            most = COLUMN_ROWS
-        else:
-            most = min(most, max(SHARED_ROWS, (self.n_total or len(self)) // FEW_BLOCKS))
-        room = max(least, min(most, BLOCK_BYTES // row_bytes))
-        return cuts(len(self), 1 << (room.bit_length() - 1))
+        largest = COLUMN_ROWS
+        if self.n_features:
+            n_rows = self.n_total or len(self)
+            largest = min(MAX_BLOCK_ROWS, max(SHARED_ROWS, n_rows // MIN_BLOCKS))
+        room = max(MIN_BLOCK_ROWS, min(largest, BLOCK_BYTES // row_bytes))
+        return cut_rows(len(self), 1 << (room.bit_length() - 1))
 
-    # What another storage of the rows must override.
+    # What rows stored elsewhere override.
 
     def map_blocks(
         self,
         function: Callable[..., Any],
-        *columns: Any,
+        *columns: Column,
         width: int = 0,
         given: Sequence[Any] | None = None,
     ) -> Iterator[Any]:
@@ -154,11 +161,11 @@ class Rows:
         self,
         function: Callable[..., Any],
         block: slice,
-        columns: Sequence[Any],
+        columns: Sequence[Column],
         extra: tuple[Any, ...] = (),
         on_device: bool = False,
     ) -> Any:
-        """Apply the function to a block and its columns; results go to host memory by default."""
+        """Apply the function to a block; unless `on_device`, the result goes to host memory."""
         if not self.on_device:
             return function(self.array[block], *(column[block] for column in columns), *extra)
         X = self.array[block, ...]
@@ -166,10 +173,10 @@ class Rows:
             asarray_like(column[block], X) if isinstance(column, np.ndarray) else column[block, ...]
             for column in columns
         ]
-        made = function(X, *parts, *extra)
+        result = function(X, *parts, *extra)
         if on_device:
-            return made
-        return tuple(map(to_host, made)) if isinstance(made, tuple) else to_host(made)
+            return result
+        return tuple(map(to_host, result)) if isinstance(result, tuple) else to_host(result)
 
     def _share(
         self,
@@ -178,70 +185,50 @@ class Rows:
         collect: Callable[[Any], Any] = lambda _: None,
     ) -> None:
         """Collect ``function(run)`` of runs of items in order, in threads where that pays."""
-        if len(items) == 1:
-            collect(function(items))
-            return
-        n_runs = min(len(items), MOST_RUNS)
+        n_runs = min(len(items), MAX_RUNS)
         ends = [len(items) * number // n_runs for number in range(n_runs + 1)] if items else []
         runs = [items[start:end] for start, end in pairwise(ends)]
-        if self.pool is not None and len(runs) >= (2 if self.n_features else FEW_BLOCKS):
-            self.pool.map_ordered(function, runs, collect)
-            return
-        for run in runs:
-            collect(function(run))
+        pool = self.pool if len(runs) >= (2 if self.n_features else MIN_BLOCKS) else None
+        (pool or ThreadPool(1, None)).map_ordered(function, runs, collect)
 
-    def map(self, function: Callable[..., Any], *columns: Any, width: int = 0) -> Any:
+    def map(self, function: Callable[..., Any], *columns: Column, width: int = 0) -> Column:
         """Return the column with the blocks ``function(block, *column_blocks)``."""
+        return self._map(function, columns, width, on_device=False)
 
+    def map_on_device(self, function: Callable[[Any], Any], width: int = 0) -> Any:
+        """Like :meth:`map` without columns, but the result stays on the samples' device."""
+        return self._map(function, (), width, on_device=self.on_device)
+
+    def _map(
+        self, function: Callable[..., Any], columns: Sequence[Column], width: int, on_device: bool
+    ) -> Any:
         def apply(block: slice) -> Any:
-            return self._apply(function, block, columns)
+            return self._apply(function, block, columns, on_device=on_device)
+
+        def apply_all(blocks: Sequence[slice]) -> list[Any]:
+            parts: list[Any] = []
+            self._share(lambda run: [apply(block) for block in run], blocks, parts.extend)
+            return parts
 
         first, *others = self.blocks(width)
         head = apply(first)
         if not others:
             return head
         if sparse.issparse(head):
-            return sparse.vstack([head, *self._parts(apply, others)], format="csr")
-        result = np.empty((len(self), *head.shape[1:]), dtype=head.dtype)
-        result[first] = head
+            return stack_blocks([head, *apply_all(others)])
+        shape = (len(self), *head.shape[1:])
+        result = empty_like(head, shape) if on_device else np.empty(shape, dtype=head.dtype)
+        try:
+            result[first, ...] = head
+        except TypeError:  # immutable arrays
+            return namespace(head).concat([head, *apply_all(others)], axis=0)
 
         def fill(run: Sequence[slice]) -> None:
             for block in run:
-                result[block] = apply(block)
+                result[block, ...] = apply(block)
 
         self._share(fill, others)
         return result
-
-    def _parts(self, apply: Callable[[slice], Any], blocks: Sequence[slice]) -> list[Any]:
-        """Apply the function to each block."""
-        parts: list[Any] = []
-        self._share(lambda run: [apply(block) for block in run], blocks, parts.extend)
-        return parts
-
-    def map_in_place(self, function: Callable[[Any], Any], width: int = 0) -> Any:
-        """Like :meth:`map` without columns, but the result stays on the samples' device."""
-        if not self.on_device:
-            return self.map(function, width=width)
-
-        def apply(block: slice) -> Any:
-            return self._apply(function, block, (), on_device=True)
-
-        first, *others = self.blocks(width)
-        head = apply(first)
-        if not others:
-            return head
-        whole = empty_like(head, (len(self), *head.shape[1:]))
-        try:
-            whole[first, ...] = head
-        except TypeError:  # immutable arrays
-            return namespace(head).concat([head, *self._parts(apply, others)], axis=0)
-
-        def fill(run: Sequence[slice]) -> None:
-            for block in run:
-                whole[block, ...] = apply(block)
-
-        self._share(fill, others)
-        return whole
 
     def take(self, indices: Array) -> Rows:
         """Return the rows at `indices`, in memory or on the samples' device."""
@@ -255,16 +242,15 @@ class Rows:
     def _take_samples(self, indices: Array) -> Any:
         """Copy the samples at `indices`, in threads if there are many."""
         in_memory = isinstance(self.array, np.ndarray)
-        if self.pool is None or not in_memory or len(indices) < FEW_BLOCKS * SHARED_ROWS:
+        if self.pool is None or not in_memory or len(indices) < MIN_BLOCKS * SHARED_ROWS:
             return self.array[indices]
         result = np.empty((len(indices), self.n_features), dtype=self.dtype)
 
-        def fill(run: slice) -> None:
-            np.take(self.array, indices[run], axis=0, out=result[run], mode="clip")
+        def fill(run: Sequence[slice]) -> None:
+            for part in run:
+                np.take(self.array, indices[part], axis=0, out=result[part], mode="clip")
 
-        starts = range(0, len(indices), SHARED_ROWS)
-        parts = [slice(start, start + SHARED_ROWS) for start in starts]
-        self.pool.map_ordered(fill, parts, lambda _: None)
+        self._share(fill, cut_rows(len(indices), SHARED_ROWS))
         return result
 
     def local_copy(self, array: Any, weights: Array | None = None) -> Rows:
@@ -278,37 +264,26 @@ class Rows:
         weights = None if self.weights is None else self.weights[indices]
         return replace(self, array=self.array.chosen(indices), weights=weights)
 
-    def to_host(self, column: Any, indices: Array | None = None) -> Array:
+    def to_host(self, column: Column, indices: Array | None = None) -> Array:
         """Return a column, or its values at `indices`, as an array in memory."""
         array: Array = column if indices is None else column[indices]
         return array
 
-    def from_host(self, array: Array) -> Any:
+    def from_host(self, array: Array) -> Column:
         """Return an array with one value per sample as a column."""
         return array
-
-    # What follows from these.
 
     def sum_blocks(
         self,
         function: Callable[..., tuple[Any, ...]],
-        *columns: Any,
+        *columns: Column,
         width: int = 0,
         dtype: Any = None,
     ) -> tuple[Array, ...]:
         """Sum ``function(block, *column_blocks)`` over the blocks; see :meth:`map_blocks`.
 
-        Parameters
-        ----------
-        function : callable returning a tuple of arrays
-        *columns : columns
-        width : int, default=0
-        dtype : data-type, optional
-            Of the result, by default the rows' own. Sums are accumulated in float64.
-
-        Returns
-        -------
-        tuple of ndarrays
+        The function returns a tuple of arrays. Sums are accumulated in float64, and returned in
+        `dtype`, by default that of the rows.
         """
 
         def sum_run(run: Sequence[slice]) -> list[Array]:
@@ -321,8 +296,10 @@ class Rows:
         self._share(sum_run, self.blocks(width), total.add)
         return tuple(part.astype(self.dtype if dtype is None else dtype) for part in total.parts)
 
+    # What follows from these.
+
     @property
-    def weight_columns(self) -> tuple[Any, ...]:
+    def weight_columns(self) -> tuple[Column, ...]:
         """The weights as a tuple of columns, empty if there are none."""
         return () if self.weights is None else (self.weights,)
 
@@ -336,13 +313,15 @@ class Rows:
         )
         return float(total)
 
-    def squared_norm(self, measure: Any) -> float:
+    def squared_norm(self, measure: Column) -> float:
         """Sum of the squared measure over samples and tasks, each divided by its weight."""
 
         def squares(_: Any, a: Array, w: Any = 1) -> tuple[Array]:
             return ((np.square(a, dtype=np.float64) / w).sum(),)
 
-        (total,) = self.columns_only.sum_blocks(squares, measure, *self.weight_columns, dtype=np.float64)
+        (total,) = self.columns_only.sum_blocks(
+            squares, measure, *self.weight_columns, dtype=np.float64
+        )
         return float(total)
 
     def mean(self) -> Array:
@@ -361,81 +340,17 @@ class Rows:
         (total,) = self.sum_blocks(sums, *self.weight_columns, dtype=np.float64)
         return (total / self.total_weight).astype(self.dtype)
 
-    def sample(self, n_rows: int, rng: np.random.Generator) -> Array:
+    def sample_indices(self, n_rows: int, rng: np.random.Generator) -> Array:
         """Return the sorted indices of at most `n_rows` random rows."""
         if n_rows >= len(self):
             return np.arange(len(self))
         return np.sort(rng.choice(len(self), size=n_rows, replace=False, shuffle=False))
 
-    def draw_by_weight(self, n_rows: int, rng: np.random.Generator) -> Rows:
-        """Draw samples with replacement in proportion to their weights; the result has none."""
-        parts = []
-        if self.weights is not None:
-            parts = list(self.columns_only.map_blocks(weights_of_block, self.weights))
-        if len({end for _, *ends in parts for end in ends}) <= 1:  # all weights are the same
-            return replace(self.take(rng.integers(len(self), size=n_rows)), weights=None)
-        masses = [mass for mass, *_ in parts]
-        marks = rng.random(n_rows)
-        order = np.argsort(marks)
-        drawn, _ = self.pick_by_mass(lambda w: w[:, 0], self.weights, masses, marks[order])
-        return drawn.take(np.argsort(order))
-
-    def pick_by_mass(
-        self,
-        mass_of: Callable[[Array], Array],
-        column: Any,
-        block_masses: Sequence[float],
-        marks: Array,
-    ) -> tuple[Rows, Array]:
-        """Return the samples at given fractions of the cumulative mass, and their column values.
-
-        Random fractions draw each sample with probability proportional to its mass.
-
-        Parameters
-        ----------
-        mass_of : callable
-            Masses of the samples from a block of the column: non-negative, not all zero.
-        column : column
-        block_masses : sequence of float
-            Total mass of each block of :attr:`columns_only`.
-        marks : ndarray
-            Fractions from 0 to 1, sorted.
-        """
-
-        def pick(X: Any, values: Array, given: tuple[Array, int | None]) -> Any:
-            marks, start = given
-            if len(marks) == 0:
-                return None
-            sums = mass_of(values).astype(np.float64).cumsum()
-            chosen = np.minimum(np.searchsorted(sums, marks, side="right"), len(sums) - 1)
-            return X[chosen] if start is None else start + chosen, values[chosen]
-
-        ends = np.cumsum(block_masses)
-        last = max(number for number, mass in enumerate(block_masses) if mass > 0)
-        marks = marks * ends[-1]
-        cuts = np.searchsorted(marks, ends[:last], side="left")
-        parts = [*np.split(marks, cuts), *[np.empty(0)] * (len(ends) - 1 - last)]
-        # Local samples are taken by index afterwards; remote ones are returned by the pass.
-        starts = [block.start if self.is_local else None for block in self.columns_only.blocks()]
-        given = [
-            (part - before, start)
-            for part, before, start in zip(parts, ends - block_masses, starts, strict=True)
-        ]
-        rows = self.columns_only if self.is_local else self
-        picks = [found for found in rows.map_blocks(pick, column, given=given) if found is not None]
-        X, values = (stack_blocks(list(each)) for each in zip(*picks, strict=True))
-        return replace(self.take(X), weights=None) if self.is_local else self.local_copy(X), values
-
 
 @lru_cache(maxsize=64)
-def cuts(n_rows: int, step: int) -> list[slice]:
+def cut_rows(n_rows: int, step: int) -> list[slice]:
     """Return slices of `step` rows each; the last may be shorter."""
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
-
-
-def weights_of_block(_: Any, weights: Array) -> tuple[float, float, float]:
-    """Return the sum of the weights, the smallest and the largest."""
-    return float(weights.sum(dtype=np.float64)), float(weights.min()), float(weights.max())
 
 
 class RunningSum:

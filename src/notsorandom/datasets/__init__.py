@@ -1,4 +1,4 @@
-"""Toy data, MNIST, CIFAR-10, and HoG descriptors of images."""
+"""Synthetic data, MNIST, CIFAR-10, and HoG descriptors of images."""
 
 from notsorandom.datasets.descriptors import hog
 from notsorandom.datasets.images import CIFAR10_CLASSES, fetch_cifar10, fetch_mnist

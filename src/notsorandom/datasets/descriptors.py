@@ -1,8 +1,9 @@
-"""Histograms of oriented gradients, computed once and kept."""
+"""HoG descriptors (histograms of oriented gradients), with a cache."""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import warnings
 import zipfile
@@ -12,14 +13,14 @@ import numpy as np
 
 from notsorandom._utils.progress import Progress
 from notsorandom.data.rows import Array
-from notsorandom.datasets.images import data_folder, save
+from notsorandom.datasets.images import data_folder, write
 
-# Eight orientations in cells of 4 x 4 pixels, each cell a block of its own with the L1 norm, the
-# default of scikit-image when the paper was written: 512 numbers for an image of 32 x 32.
+# As in the paper: eight orientations, cells of 4 x 4 pixels, each cell a block of its own. The L1
+# norm was scikit-image's default when the paper was written. 512 numbers per image of 32 x 32.
 ORIENTATIONS = 8
 CELL = (4, 4)
 BLOCK_NORM = "L1"
-# Images between two steps of the progress bar.
+# Images between two updates of the progress bar.
 CHUNK = 500
 
 
@@ -28,14 +29,14 @@ def hog(
     data_home: str | os.PathLike[str] | None = None,
     verbose: int = 1,
 ) -> Array:
-    """HoG descriptors of images; cached, so that the second call is instant.
+    """Return HoG descriptors of images, from the cache if they were computed before.
 
     Parameters
     ----------
     images : ndarray of shape (n_images, height, width) or (n_images, height, width, 3)
     data_home : path, optional
-        Where the results are kept. By default the environment variable ``NOTSORANDOM_DATA``, else
-        the user's cache folder.
+        Folder of the cache. By default the environment variable ``NOTSORANDOM_DATA``, else the
+        user's cache folder.
     verbose : int, default=1
         If 0, show no progress bar.
 
@@ -56,16 +57,18 @@ def hog(
     cached = read_cache(path, len(images))
     if cached is not None:
         return cached
-    descriptors = compute(images, verbose)
+    descriptors = compute_descriptors(images, verbose)
+    content = io.BytesIO()
+    np.savez(content, descriptors=descriptors)
     try:
-        save(path, lambda file: np.savez(file, descriptors=descriptors))
-    except OSError as error:  # not worth losing the descriptors for
-        warnings.warn(f"The descriptors could not be kept in {path}: {error}.", stacklevel=2)
+        write(path, content.getvalue())
+    except OSError as error:  # the descriptors are valid without a cache
+        warnings.warn(f"The descriptors were not cached in {path}: {error}.", stacklevel=2)
     return descriptors
 
 
 def read_cache(path: Path, n_images: int) -> Array | None:
-    """Kept descriptors, or None if there are none or they are damaged."""
+    """Return cached descriptors, or None if there are none or they are damaged."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             descriptors: Array = archive["descriptors"]
@@ -74,8 +77,8 @@ def read_cache(path: Path, n_images: int) -> Array | None:
     return descriptors if len(descriptors) == n_images else None
 
 
-def compute(images: Array, verbose: int) -> Array:
-    """Descriptors by scikit-image."""
+def compute_descriptors(images: Array, verbose: int) -> Array:
+    """Compute the descriptors with scikit-image."""
     try:
         from skimage.color import rgb2gray
         from skimage.feature import hog as descriptor

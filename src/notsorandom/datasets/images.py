@@ -1,4 +1,4 @@
-"""MNIST and CIFAR-10, read from their canonical files and checked byte by byte."""
+"""MNIST and CIFAR-10, read from their original files, which are verified by checksum."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import http.client
 import io
 import os
 import tarfile
-import tempfile
 import urllib.request
 import zlib
 from collections.abc import Callable
@@ -18,14 +17,15 @@ from typing import Any
 
 import numpy as np
 
+from notsorandom._utils.files import write_atomic
 from notsorandom.data.rows import Array
 
-# What reading a damaged file raises.
-DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile, ValueError)
-# Seconds to wait for a server that doesn't answer.
+# Exceptions raised on reading a damaged file.
+DAMAGE_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile, ValueError)
+# Seconds to wait for a server.
 TIMEOUT = 30
 
-# SHA-256 of each file's content, uncompressed.
+# SHA-256 of the uncompressed content of each file.
 MNIST = {
     f"{name}-ubyte.gz": sha256
     for name, sha256 in {
@@ -35,7 +35,7 @@ MNIST = {
         "t10k-labels-idx1": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
     }.items()
 }
-MNIST_HOMES = (
+MNIST_URLS = (
     "http://yann.lecun.com/exdb/mnist/",
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
 )
@@ -47,14 +47,14 @@ CIFAR10 = {
     "data_batch_5.bin": "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
     "test_batch.bin": "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
 }
-CIFAR10_HOME = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
+CIFAR10_URL = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
 CIFAR10_CLASSES = (
-    "airplane automobile bird cat deer dog frog horse ship truck".split()  # in the order of labels
+    "airplane automobile bird cat deer dog frog horse ship truck".split()  # by label, 0 to 9
 )
 
 
 def data_folder(data_home: str | os.PathLike[str] | None = None) -> Path:
-    """Folder of the data sets: the argument, else ``NOTSORANDOM_DATA``, else the user's cache."""
+    """Return the data folder: `data_home`, else ``NOTSORANDOM_DATA``, else the user's cache."""
     if data_home is not None:
         return Path(data_home).expanduser()
     if os.environ.get("NOTSORANDOM_DATA"):
@@ -66,12 +66,12 @@ def data_folder(data_home: str | os.PathLike[str] | None = None) -> Path:
 def fetch_mnist(
     data_home: str | os.PathLike[str] | None = None,
 ) -> tuple[Array, Array, Array, Array]:
-    """Load MNIST, downloading it first if it isn't there.
+    """Load MNIST; download it if it is missing.
 
     Parameters
     ----------
     data_home : path, optional
-        Folder with ``mnist/train-images-idx3-ubyte.gz`` and its three companions. By default the
+        Folder with ``mnist/train-images-idx3-ubyte.gz`` and the other three files. By default the
         environment variable ``NOTSORANDOM_DATA``, else the user's cache folder.
 
     Returns
@@ -84,23 +84,21 @@ def fetch_mnist(
     def download() -> None:
         for name, sha256 in MNIST.items():
             if not (folder / name).exists():
-                addresses = [home + name for home in MNIST_HOMES]
-                save(folder / name, first_answer(addresses, partial(unzipped, sha256=sha256)))
+                urls = [url + name for url in MNIST_URLS]
+                write(folder / name, download_first(urls, partial(decompress, sha256=sha256)))
 
-    raw = read_all(folder, MNIST, download, unzipped)
-    arrays = []
-    for images, labels in (raw[:2], raw[2:]):
-        arrays += [
-            np.frombuffer(images, dtype=np.uint8, offset=16).reshape(-1, 784),
-            np.frombuffer(labels, dtype=np.uint8, offset=8),
-        ]
-    return arrays[0], arrays[1], arrays[2], arrays[3]
+    raw = read_files(folder, MNIST, download, decompress)
+    X_train, X_test = (
+        np.frombuffer(images, dtype=np.uint8, offset=16).reshape(-1, 784) for images in raw[::2]
+    )
+    y_train, y_test = (np.frombuffer(labels, dtype=np.uint8, offset=8) for labels in raw[1::2])
+    return X_train, y_train, X_test, y_test
 
 
 def fetch_cifar10(
     data_home: str | os.PathLike[str] | None = None,
 ) -> tuple[Array, Array, Array, Array]:
-    """Load CIFAR-10, downloading it first if it isn't there.
+    """Load CIFAR-10; download it if it is missing.
 
     Parameters
     ----------
@@ -116,87 +114,76 @@ def fetch_cifar10(
     folder = data_folder(data_home) / "cifar-10-batches-bin"
 
     def download() -> None:
-        archive = io.BytesIO(first_answer([CIFAR10_HOME], bytes))
+        archive = io.BytesIO(download_first([CIFAR10_URL], bytes))
         with tarfile.open(fileobj=archive) as members:
             for member in members.getmembers():
                 name = Path(member.name).name
                 file = members.extractfile(member)
                 if name in CIFAR10 and file is not None:
-                    save(folder / name, verified(file.read(), CIFAR10[name]))
+                    write(folder / name, verify(file.read(), CIFAR10[name]))
 
-    raw = read_all(folder, CIFAR10, download, verified)
+    raw = read_files(folder, CIFAR10, download, verify)
     records = [np.frombuffer(part, dtype=np.uint8).reshape(-1, 3073) for part in raw]
     train, test = np.concatenate(records[:-1]), records[-1]
     images = [part[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1) for part in (train, test)]
     return images[0], train[:, 0], images[1], test[:, 0]
 
 
-def read_all(
+def read_files(
     folder: Path,
     expected: dict[str, str],
     download: Callable[[], None],
     decode: Callable[[bytes, str], bytes],
 ) -> list[bytes]:
-    """Contents of all files, downloaded if one is missing, each checked against its SHA-256."""
+    """Return the verified contents of all files; download them first if one is missing."""
     missing = [name for name in expected if not (folder / name).exists()]
     if missing:
         try:
             download()
-        except (*DAMAGE, OSError, tarfile.TarError) as error:
+        except (*DAMAGE_ERRORS, OSError, tarfile.TarError) as error:
             raise FileNotFoundError(
                 f"{', '.join(missing)} not found in {folder}, and the download failed ({error}). "
-                f"Put the files there, or point data_home or NOTSORANDOM_DATA at the folder above."
+                "Put the files there, or set data_home or NOTSORANDOM_DATA to the parent folder."
             ) from error
     contents = []
     for name, sha256 in expected.items():
         path = folder / name
         try:
             contents.append(decode(path.read_bytes(), sha256))
-        except DAMAGE as error:
+        except DAMAGE_ERRORS as error:
             raise ValueError(
-                f"{path} is not the original file ({error}). Delete it and load again."
+                f"{path} is not the original file ({error}). Delete it and try again."
             ) from error
     return contents
 
 
-def verified(content: bytes, sha256: str) -> bytes:
-    """Return the content if it has that checksum."""
+def verify(content: bytes, sha256: str) -> bytes:
+    """Return the content; raise ValueError if its checksum is wrong."""
     if hashlib.sha256(content).hexdigest() != sha256:
-        raise ValueError(f"its {len(content)} bytes have another checksum")
+        raise ValueError(f"the checksum of its {len(content)} bytes is wrong")
     return content
 
 
-def unzipped(compressed: bytes, sha256: str) -> bytes:
-    """Return what was compressed if it has that checksum."""
-    return verified(gzip.decompress(compressed), sha256)
+def decompress(compressed: bytes, sha256: str) -> bytes:
+    """Return the uncompressed content; raise ValueError if its checksum is wrong."""
+    return verify(gzip.decompress(compressed), sha256)
 
 
-def first_answer(addresses: list[str], check: Callable[[bytes], Any]) -> bytes:
-    """Content of the first address that gives one which passes the check."""
+def download_first(urls: list[str], check: Callable[[bytes], Any]) -> bytes:
+    """Return the content of the first URL that answers with one that passes the check."""
     errors: list[str] = []
-    for address in addresses:
+    for url in urls:
         try:
-            with urllib.request.urlopen(address, timeout=TIMEOUT) as answer:
-                content: bytes = answer.read()
+            with urllib.request.urlopen(url, timeout=TIMEOUT) as response:
+                content: bytes = response.read()
             check(content)
             return content
-        except (*DAMAGE, OSError, http.client.HTTPException) as error:
-            errors.append(f"{address}: {error}")
+        except (*DAMAGE_ERRORS, OSError, http.client.HTTPException) as error:
+            errors.append(f"{url}: {error}")
     raise OSError("; ".join(errors))
 
 
-def save(path: Path, content: bytes | Callable[[Any], Any]) -> None:
-    """Write a file whole or not at all."""
+def write(path: Path, content: bytes) -> None:
+    """Write a file atomically; make its folder if necessary."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        try:
-            if callable(content):
-                content(file)
-            else:
-                file.write(content)
-            file.close()
-            os.replace(file.name, path)
-        except BaseException:
-            file.close()
-            os.unlink(file.name)
-            raise
+    write_atomic(path, content)

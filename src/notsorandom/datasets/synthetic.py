@@ -1,4 +1,4 @@
-"""Data sets made from a formula."""
+"""Synthetic data sets."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from sklearn.utils import check_random_state
 from notsorandom._utils.parameters import check_number
 from notsorandom.data.rows import Array
 
-# Chosen so that an RBF SVM of median bandwidth and C = 1 reaches about 92.1 % from 2000 samples,
-# the figure that the paper gives for its own windmill without saying how that one is made.
+# The paper doesn't define its windmill. With this twist, an RBF SVM with median bandwidth and C = 1
+# reaches the paper's 92.1 % with 2000 samples.
 TWIST = 4 / 3
 
 
 def make_windmill(n_samples: int = 2000, random_state: Any = None) -> tuple[Array, Array]:
-    r"""Make the windmill: four twisted blades of alternating class that meet at the centre.
+    r"""Make the windmill: four twisted blades of alternating classes that meet at the centre.
 
     Points are uniform on the unit disc, in class 1 where
-    :math:`\sin(2 \theta + \tfrac43 r) > 0` and in class 0 elsewhere. The borders are sharp and
-    come arbitrarily close to each other at the centre, where a kernel of one bandwidth fails.
+    :math:`\sin(2 \theta + \tfrac43 r) > 0` and in class 0 elsewhere. The class boundaries meet at
+    the centre, where a kernel with a single bandwidth fails.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def make_windmill(n_samples: int = 2000, random_state: Any = None) -> tuple[Arra
     -------
     X : ndarray of shape (n_samples, 2)
     y : ndarray of shape (n_samples,)
-        Of 0 and 1.
+        Classes 0 and 1.
     """
     check_number("n_samples", n_samples, least=1, integer=True)
     random = check_random_state(random_state)
@@ -42,7 +42,7 @@ def make_windmill(n_samples: int = 2000, random_state: Any = None) -> tuple[Arra
 
 
 def make_checkerboard(n_samples: int = 2000, random_state: Any = None) -> tuple[Array, Array]:
-    r"""Make the checkerboard: sixteen fields of alternating class on the globe.
+    r"""Make the checkerboard: sixteen fields of alternating classes on the sphere.
 
     Points are uniform on the sphere, in class 1 where :math:`\sin 2\varphi \, \sin 4\theta > 0` and
     in class 0 elsewhere, with :math:`\varphi` the longitude and :math:`\theta` the angle to the
@@ -56,14 +56,14 @@ def make_checkerboard(n_samples: int = 2000, random_state: Any = None) -> tuple[
     Returns
     -------
     X : ndarray of shape (n_samples, 3)
-        Of unit norm.
+        Points of unit norm.
     y : ndarray of shape (n_samples,)
-        Of 0 and 1.
+        Classes 0 and 1.
     """
     check_number("n_samples", n_samples, least=1, integer=True)
     random = check_random_state(random_state)
     longitude = random.uniform(0, 2 * np.pi, size=n_samples)
-    height = random.uniform(-1, 1, size=n_samples)  # uniform on the sphere, by Archimedes
+    height = random.uniform(-1, 1, size=n_samples)  # uniform on the sphere (Archimedes)
     angle = np.arccos(height)
     ring = np.sin(angle)
     X = np.column_stack([ring * np.cos(longitude), ring * np.sin(longitude), height])

@@ -1,17 +1,17 @@
-"""Pictures of what was learned, in the style of scikit-learn's displays."""
+"""Plots of fitted models, in the style of scikit-learn's displays."""
 
-from notsorandom.display.drawing import import_pyplot
+from notsorandom.display.figures import import_pyplot
 from notsorandom.display.game import GameDisplay
 from notsorandom.display.globe import GlobeDisplay
 from notsorandom.display.history import HistoryDisplay
-from notsorandom.display.path import PathDisplay
+from notsorandom.display.score_curve import ScoreCurveDisplay
 from notsorandom.display.spectrum import SpectrumDisplay
 
 __all__ = [
     "GameDisplay",
     "GlobeDisplay",
     "HistoryDisplay",
-    "PathDisplay",
+    "ScoreCurveDisplay",
     "SpectrumDisplay",
     "import_pyplot",
 ]

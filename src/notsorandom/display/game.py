@@ -7,32 +7,40 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.data.rows import Array, Rows
-from notsorandom.display.drawing import BLUE, RED, RESOLUTION, import_pyplot, mesh
+from notsorandom.data.rows import Array, Rows, dense
+from notsorandom.display.figures import RESOLUTION, class_colors, import_pyplot
 from notsorandom.display.inspection import (
-    Moment,
-    moments,
-    plane_of,
+    GameSnapshot,
+    planar_problem,
     potential_on_grid,
-    require_classes,
+    take_snapshots,
 )
-from notsorandom.game.scoring import predicted_codes
+from notsorandom.game.dual import codes_from_scores
+
+# Titles of the three panels of a round.
+PANELS = ("samples by dual weight", "potential and frequencies", "decision function")
+# Samples that are drawn at most; more can't be told apart.
+MAX_SAMPLES = 3000
+# Side of the drawn square, relative to the samples' and the frequencies' extent.
+SAMPLE_MARGIN, FREQUENCY_MARGIN = 1.04, 1.15
+# Decision values beyond twice the margin have the same colour.
+MAX_DECISION = 2.0
 
 
 class GameDisplay:
-    """A game on the plane at a few moments: the data, the potential, the decision.
+    """Rounds of a game on the plane: samples, potential and decision function.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, 2)
     y : ndarray of shape (n_samples,)
-        Of two values.
-    moments : sequence of Moment
-        See :func:`notsorandom.display.inspection.moments`.
+        Class labels of two classes.
+    snapshots : sequence of GameSnapshot
+        See :func:`notsorandom.display.inspection.take_snapshots`.
 
     Attributes
     ----------
-    axes_ : ndarray of matplotlib Axes, of shape (3, n_moments)
+    axes_ : ndarray of matplotlib Axes, of shape (3, n_snapshots)
     figure_ : matplotlib Figure
 
     Examples
@@ -47,16 +55,16 @@ class GameDisplay:
     (3, 2)
     """
 
-    def __init__(self, X: Array, y: Array, moments: Sequence[Moment]) -> None:
+    def __init__(self, X: Array, y: Array, snapshots: Sequence[GameSnapshot]) -> None:
         self.X = X
         self.y = y
-        self.moments = moments
+        self.snapshots = snapshots
 
     @classmethod
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, rounds: Sequence[int] | None = None, ax: Any = None
     ) -> GameDisplay:
-        """Play a fitted estimator's game again, and draw it at some rounds.
+        """Replay the game of a fitted estimator and draw some of its rounds.
 
         Parameters
         ----------
@@ -64,80 +72,120 @@ class GameDisplay:
         X, y : array-likes
             The training data: two features, two classes.
         rounds : sequence of int, optional
-            Counted from one; by default the first, the last, and one in between.
+            Numbers of rounds, from 1; by default the first, the last and one in between.
         ax : array of matplotlib Axes of shape (3, n_rounds), optional
         """
-        plane, player = plane_of(estimator, X, y)
-        require_classes(estimator)
-        if len(estimator.classes_) != 2:
+        problem = planar_problem(estimator, X, y)
+        n_classes = len(getattr(estimator, "classes_", ()))
+        if n_classes != 2:
+            kind = f"{n_classes} classes" if n_classes else "real targets"
             raise ValueError(
-                f"The model has {len(estimator.classes_)} classes, but a game is drawn for two: "
-                "use HistoryDisplay and SpectrumDisplay."
+                f"This {type(estimator).__name__} was fitted to {kind}, but GameDisplay draws "
+                "games of two classes: use HistoryDisplay, SpectrumDisplay or ScoreCurveDisplay."
             )
-        labels = estimator.classes_[predicted_codes(player.targets)]
-        return cls(plane, labels, moments(estimator, X, y, rounds)).plot(ax)
+        labels = estimator.classes_[codes_from_scores(problem.targets)]
+        snapshots = take_snapshots(estimator, X, y, rounds)
+        return cls(dense(problem.rows.array), labels, snapshots).plot(ax)
 
-    def plot(self, ax: Any = None) -> GameDisplay:
-        """Draw a column for each moment on `ax`, or on a new figure."""
-        n_moments = len(self.moments)
+    def plot(self, ax: Any = None, *, resolution: int = RESOLUTION) -> GameDisplay:
+        """Draw one column per snapshot.
+
+        Parameters
+        ----------
+        ax : array of matplotlib Axes of shape (3, n_snapshots), optional
+            By default those of a new figure.
+        resolution : int
+            Points along each side of the images.
+
+        Returns
+        -------
+        self
+        """
+        n_snapshots = len(self.snapshots)
         if ax is None:
-            size = (3.2 * n_moments, 9.6)
+            size = (3.2 * n_snapshots, 9.6)
             _, ax = import_pyplot().subplots(
-                3, n_moments, figsize=size, squeeze=False, layout="constrained"
+                3, n_snapshots, figsize=size, squeeze=False, layout="constrained"
             )
-        self.axes_ = np.asarray(ax).reshape(3, n_moments)
+        self.axes_ = np.asarray(ax).reshape(3, n_snapshots)
         self.figure_ = self.axes_[0, 0].figure
-        for column, moment in zip(self.axes_.T, self.moments, strict=True):
-            n_frequencies = len(moment.kernel.frequencies)
-            column[0].set_title(f"round {moment.round}: {n_frequencies} frequencies", fontsize=10)
-            self._draw_data(column[0], moment)
-            draw_potential(column[1], moment, reach_of(self.moments[-1]), Rows(self.X))
-            self._draw_decision(column[2], moment)
-        names = ("samples, by dual weight", "potential and frequencies", "decision function")
-        for axis, name in zip(self.axes_[:, 0], names, strict=True):
+        limit = frequency_limit(self.snapshots[-1])
+        for column, snapshot in zip(self.axes_.T, self.snapshots, strict=True):
+            column[0].set_title(snapshot.title, fontsize=10)
+            self._draw_samples(column[0], snapshot)
+            draw_potential(column[1], snapshot, self.X, limit, resolution)
+            self._draw_decision(column[2], snapshot, resolution)
+        for axis, name in zip(self.axes_[:, 0], PANELS, strict=True):
             axis.set_ylabel(name)
-        for axis in self.axes_.ravel():
+        for axis in self.axes_.flat:
             axis.set(xticks=[], yticks=[], aspect="equal")
         return self
 
-    def _draw_data(self, axis: Any, moment: Moment) -> None:
-        dual = np.abs(moment.measure[:, 0])
-        share = dual / max(dual.max(), np.finfo(float).tiny)
-        order = np.argsort(share)
+    def _draw_samples(self, axis: Any, snapshot: GameSnapshot) -> None:
+        drawn = np.linspace(0, len(self.X) - 1, min(len(self.X), MAX_SAMPLES)).astype(int)
+        dual = np.abs(snapshot.measure[:, 0])
+        share = dual[drawn] / max(dual.max(), np.finfo(float).tiny)
+        order = np.argsort(share)  # the heaviest are drawn last, on top
+        drawn, share = drawn[order], share[order]
         axis.scatter(
-            *self.X[order].T,
-            c=np.where(self.y == np.unique(self.y)[-1], RED, BLUE)[order],
-            s=1 + 9 * share[order] ** 2,
-            alpha=0.15 + 0.85 * share[order] ** 2,
+            *self.X[drawn].T,
+            c=class_colors(self.y)[drawn],
+            s=1 + 9 * share**2,
+            alpha=0.15 + 0.85 * share**2,
             linewidths=0,
         )
-        self._frame(axis)
+        left, right, bottom, top = self._extent()
+        axis.set(xlim=(left, right), ylim=(bottom, top))
 
-    def _draw_decision(self, axis: Any, moment: Moment) -> None:
-        grid, extent = mesh(self.X.min(axis=0), self.X.max(axis=0))
-        values = moment.decision(grid).reshape(RESOLUTION, RESOLUTION)
+    def _draw_decision(self, axis: Any, snapshot: GameSnapshot, resolution: int) -> None:
+        left, right, bottom, top = extent = self._extent()
+        across, up = np.linspace(left, right, resolution), np.linspace(bottom, top, resolution)
+        grid = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2).astype(self.X.dtype)
+        values = snapshot.decision_function(grid)[:, 0].reshape(resolution, resolution)
         axis.imshow(
-            values, extent=extent, origin="lower", cmap="RdBu_r", vmin=-2, vmax=2, alpha=0.9
+            values,
+            extent=extent,
+            origin="lower",
+            cmap="RdBu_r",
+            vmin=-MAX_DECISION,
+            vmax=MAX_DECISION,
+            alpha=0.9,
+            interpolation="bilinear",
         )
         axis.contour(values, levels=[-1, 0, 1], extent=extent, colors="k", linewidths=[0.4, 1, 0.4])
-        self._frame(axis)
 
-    def _frame(self, axis: Any) -> None:
+    def _extent(self) -> tuple[float, float, float, float]:
+        """Left, right, bottom and top of a square around the samples."""
         low, high = self.X.min(axis=0), self.X.max(axis=0)
-        axis.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+        half = SAMPLE_MARGIN * float((high - low).max()) / 2 or 1.0
+        x, y = map(float, (low + high) / 2)
+        return x - half, x + half, y - half, y + half
 
 
-def reach_of(moment: Moment) -> float:
-    """Half the side of a square that holds all frequencies found until then."""
-    return 1.15 * float(np.abs(moment.kernel.frequencies).max())
+def frequency_limit(snapshot: GameSnapshot) -> float:
+    """Return half the side of a square around all frequencies found by then."""
+    return FREQUENCY_MARGIN * float(np.abs(snapshot.kernel.frequencies).max()) or 1.0
 
 
-def draw_potential(axis: Any, moment: Moment, reach: float, rows: Rows) -> None:
-    """Draw the amplitude over the plane of frequencies, and those found, with their mirrors."""
-    kernel = moment.kernel
-    side, extent = np.linspace(-reach, reach, RESOLUTION), [-reach, reach, -reach, reach]
-    values = np.sqrt(potential_on_grid(kernel, rows, moment.measure, side, side))
-    axis.imshow(values, extent=extent, origin="lower", cmap="magma")
+def draw_potential(
+    axis: Any, snapshot: GameSnapshot, X: Array, limit: float, resolution: int = RESOLUTION
+) -> None:
+    """Draw the root of the potential over the plane of frequencies, and the frequencies found.
+
+    Parameters
+    ----------
+    axis : matplotlib Axes
+    snapshot : GameSnapshot
+    X : ndarray of shape (n_samples, 2)
+    limit : float
+        Half the side of the drawn square; see :func:`frequency_limit`.
+    resolution : int
+    """
+    kernel = snapshot.kernel
+    side, extent = np.linspace(-limit, limit, resolution), [-limit, limit, -limit, limit]
+    values = np.sqrt(potential_on_grid(Rows(X), snapshot.measure, side, side))
+    axis.imshow(values, extent=extent, origin="lower", cmap="magma", interpolation="bilinear")
+    # A frequency and its negative are the same wave.
     both = np.concatenate([kernel.frequencies, -kernel.frequencies])
     axis.scatter(*both.T, s=7, c="#2ee6d6", linewidths=0)
     axis.set(xlim=extent[:2], ylim=extent[2:])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from notsorandom.data.rows import Array
-from notsorandom.display.drawing import BLUE, RED, RESOLUTION, import_pyplot
+from notsorandom.display.figures import RESOLUTION, class_colors, import_pyplot
 
 
 class GlobeDisplay:
@@ -17,12 +17,17 @@ class GlobeDisplay:
     Parameters
     ----------
     panels : sequence of (str, callable)
-        Title and function of each globe; the function takes points of shape (n_points, 3) and
-        returns a number for each.
+        Title and function of each globe. The function maps points of shape (n_points, 3) to
+        values of shape (n_points,).
     samples : tuple of ndarrays of shape (n_samples, 3) and (n_samples,), optional
-        Samples and their classes, of two values, for a globe of their own.
+        Samples and their labels, of two classes; they are drawn on the first globe.
     longitude, latitude : float, default=30
-        Of the point in the middle, in degrees.
+        The point in the middle of the view, in degrees.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes, of shape (n_globes,)
+    figure_ : matplotlib Figure
     """
 
     def __init__(
@@ -37,34 +42,41 @@ class GlobeDisplay:
         self.longitude = longitude
         self.latitude = latitude
 
-    def plot(self) -> Any:
-        """Draw the globes side by side; return the matplotlib figure."""
+    def plot(self) -> GlobeDisplay:
+        """Draw the globes side by side on a new figure."""
         pyplot = import_pyplot()
         n_globes = len(self.panels) + (self.samples is not None)
-        figure, axes = pyplot.subplots(
+        self.figure_, axes = pyplot.subplots(
             1, n_globes, figsize=(2.6 * n_globes, 2.9), squeeze=False, layout="constrained"
         )
-        globes = list(axes[0])
+        self.axes_ = axes[0]
         if self.samples is not None:
-            self._draw_samples(globes.pop(0), *self.samples)
-        for axis, (title, function) in zip(globes, self.panels, strict=True):
+            self._draw_samples(self.axes_[0], *self.samples)
+        first = n_globes - len(self.panels)
+        for axis, (title, function) in zip(self.axes_[first:], self.panels, strict=True):
             axis.set_title(title, fontsize=10)
             self._draw_function(axis, function)
-        for axis in axes[0]:
+        for axis in self.axes_:
             axis.add_patch(pyplot.Circle((0, 0), 1, fill=False, linewidth=0.8))
             axis.set(xlim=(-1.05, 1.05), ylim=(-1.05, 1.05), aspect="equal")
             axis.set_axis_off()
-        return figure
+        return self
 
     def _draw_samples(self, axis: Any, X: Array, y: Array) -> None:
-        right, up, towards = view(self.longitude, self.latitude) @ X.T
-        front = towards > 0
-        colors = np.where(y == np.unique(y)[-1], RED, BLUE)
+        right, up, towards = self._view() @ X.T
+        visible = towards > 0
         axis.set_title("samples", fontsize=10)
-        axis.scatter(right[front], up[front], c=colors[front], s=4, linewidths=0)
+        axis.scatter(right[visible], up[visible], c=class_colors(y)[visible], s=4, linewidths=0)
 
     def _draw_function(self, axis: Any, function: Callable[[Array], Array]) -> None:
-        values = front_of_globe(function, RESOLUTION, self.longitude, self.latitude)
+        """Draw the values on the visible half of the sphere."""
+        side = np.linspace(-1, 1, RESOLUTION)
+        flat = np.stack(np.meshgrid(side, side), axis=-1)  # (n_up, n_right, 2)
+        squares = np.square(flat).sum(axis=-1)
+        inside = squares < 1
+        towards = np.sqrt(1 - squares[inside])
+        values = np.full(inside.shape, np.nan)
+        values[inside] = function(np.column_stack([flat[inside], towards]) @ self._view())
         limit, extent = np.nanmax(np.abs(values)), [-1, 1, -1, 1]
         axis.imshow(
             values,
@@ -77,24 +89,9 @@ class GlobeDisplay:
         )
         axis.contour(values, levels=[0], extent=extent, colors="k", linewidths=0.6)
 
-
-def view(longitude: float, latitude: float) -> Array:
-    """Directions to the right, up, and towards the eye, as rows."""
-    turn, tilt = np.radians([longitude, latitude])
-    right = [-np.sin(turn), np.cos(turn), 0]
-    towards = [np.cos(tilt) * np.cos(turn), np.cos(tilt) * np.sin(turn), np.sin(tilt)]
-    return np.array([right, np.cross(towards, right), towards])
-
-
-def front_of_globe(
-    function: Callable[[Array], Array], side: int, longitude: float = 30, latitude: float = 30
-) -> Array:
-    """Values over the half of the sphere that is seen, on a grid from the bottom; NaN around it."""
-    steps = np.linspace(-1, 1, side)
-    flat = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
-    squared = (flat**2).sum(axis=1)
-    front = squared < 1
-    seen = np.column_stack([flat[front], np.sqrt(1 - squared[front])]) @ view(longitude, latitude)
-    values = np.full(side**2, np.nan)
-    values[front] = function(seen)
-    return values.reshape(side, side)
+    def _view(self) -> Array:
+        """Directions to the right, up, and towards the viewer, as rows."""
+        turn, tilt = np.radians([self.longitude, self.latitude])
+        right = [-np.sin(turn), np.cos(turn), 0]
+        towards = [np.cos(tilt) * np.cos(turn), np.cos(tilt) * np.sin(turn), np.sin(tilt)]
+        return np.array([right, np.cross(towards, right), towards])

@@ -1,4 +1,4 @@
-"""How a game went, by round."""
+"""The course of a game."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from notsorandom.data.rows import Array
-from notsorandom.display.drawing import BLUE, GREY, RED, import_pyplot
+from notsorandom.display.figures import BLUE, GREY, RED, import_pyplot
 from notsorandom.display.inspection import bounds_by_round
 
 
 class HistoryDisplay:
-    """How a game went: potential, dual variables at the ends of their box, bounds and their gap.
+    """The course of a game: potential, dual variables at their bounds, bounds on the value.
 
     Parameters
     ----------
@@ -24,8 +24,8 @@ class HistoryDisplay:
 
     Attributes
     ----------
-    axes_ : ndarray of matplotlib Axes
-        The game's, and the bounds' if there are any.
+    axes_ : ndarray of matplotlib Axes, of shape (1,) or (2,)
+        Those of the potential and, if there are bounds, of the bounds.
     ax_ : matplotlib Axes
         The first of them.
     figure_ : matplotlib Figure
@@ -45,11 +45,10 @@ class HistoryDisplay:
 
         Parameters
         ----------
-        estimator : FourierFeatures or FourierClassifier, fitted
+        estimator : FourierFeatures, FourierClassifier or FourierRegressor, fitted
         X, y : array-likes, optional
-            The training data. With them, the bounds on the value of the game are drawn too.
-        ax : matplotlib Axes or sequence of two, optional
-            Two with the bounds.
+            The training data. With them, bounds on the value of the game are drawn too.
+        ax : matplotlib Axes, or sequence of two with the bounds, optional
         """
         check_is_fitted(estimator)
         bounds = None if X is None else bounds_by_round(estimator, X, y)
@@ -63,30 +62,33 @@ class HistoryDisplay:
             _, ax = import_pyplot().subplots(1, n_panels, figsize=size, layout="constrained")
         self.axes_ = np.asarray(ax, dtype=object).reshape(-1)
         if len(self.axes_) != n_panels:
-            raise ValueError(f"ax has {len(self.axes_)} axes, but this history takes {n_panels}.")
+            raise ValueError(
+                f"ax has {len(self.axes_)} axes, but {n_panels} are needed: one for the history, "
+                "and one more if X and y are given."
+            )
         self.ax_ = self.axes_[0]
         self.figure_ = self.ax_.figure
-        self._draw_game(self.ax_)
+        self._draw_rounds(self.ax_)
         if self.bounds is not None:
             draw_bounds(self.axes_[1], *self.bounds)
         return self
 
-    def _draw_game(self, axis: Any) -> None:
-        rounds = np.arange(1, len(self.history["potential"]) + 1)
+    def _draw_rounds(self, axis: Any) -> None:
         potential = self.history["potential"]
+        rounds = np.arange(1, len(potential) + 1)
         axis.plot(rounds, potential, ".-", color=RED, label="potential")
-        axis.set(xlabel="round", ylabel="highest potential, of the largest possible")
+        axis.set(xlabel="round", ylabel="highest potential, relative to its maximum")
         if np.any(potential > 0):
             axis.set_yscale("log")
         shares = axis.twinx()
         shares.plot(rounds, self.history["share_at_zero"], color=BLUE, label="dual at 0")
         shares.plot(rounds, self.history["share_at_upper"], color=BLUE, ls="--", label="dual at C")
-        shares.set(ylabel="share of the dual variables", ylim=(0, 1))
+        shares.set(ylabel="share of the dual variables", ylim=(0, 1.02))
         add_legend(axis, shares)
 
 
 def draw_bounds(axis: Any, rounds: Array, upper: Array, lower: Array) -> None:
-    """Draw both bounds on the value of the game, and their relative distance."""
+    """Draw both bounds on the value of the game, and the relative gap between them."""
     axis.plot(rounds, upper, "o-", color=RED, markersize=3, label="upper bound")
     axis.plot(rounds, lower, "o-", color=BLUE, markersize=3, label="lower bound (estimated)")
     axis.fill_between(rounds, lower, upper, color=GREY, alpha=0.15, linewidth=0)
@@ -98,7 +100,8 @@ def draw_bounds(axis: Any, rounds: Array, upper: Array, lower: Array) -> None:
 
 
 def add_legend(*axes: Any) -> None:
-    """One legend for all lines of axes that share a panel."""
+    """Add one legend for the lines of axes that share a panel, above it."""
     lines = [line for axis in axes for line in axis.lines]
     names = [line.get_label() for line in lines]
-    axes[-1].legend(lines, names, fontsize="small", loc="center right")
+    above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": len(lines)}
+    axes[-1].legend(lines, names, fontsize="small", frameon=False, **above)

@@ -1,4 +1,4 @@
-"""A fitted model looked at once more: what the pictures of it show."""
+"""Quantities computed from fitted models, for figures and reports."""
 
 from __future__ import annotations
 
@@ -8,38 +8,40 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from notsorandom._utils.parameters import check_number
 from notsorandom.baselines import RandomFourierFeatures
-from notsorandom.data.array_api import on_host
-from notsorandom.data.rows import Array, Rows, dense
-from notsorandom.estimators.config import loss_of
-from notsorandom.estimators.samples import read_samples
-from notsorandom.estimators.training import DUALITY_GAP
-from notsorandom.game import Player, replay
-from notsorandom.game.scoring import predicted_codes, score
-from notsorandom.kernel import LearnedKernel
-from notsorandom.linear.newton import decide, solve_machines
+from notsorandom.data.array_api import to_host
+from notsorandom.data.rows import Array, Rows
+from notsorandom.estimators.config import GradientSolver, configure
+from notsorandom.estimators.training import fit_linear_models
+from notsorandom.estimators.validation import read_samples, shortened
+from notsorandom.game.dual import DualProblem, codes_from_scores
+from notsorandom.game.replay import replay
+from notsorandom.kernel import LearnedKernel, linear_scores
 
-# Sizes and rounds at which something is computed anew, if none are asked for.
+# Sizes or rounds that are evaluated by default.
 N_POINTS = 8
+# Columns that the summary of a spectrum names.
+N_NAMED_COLUMNS = 5
 
 
 @dataclass(frozen=True)
-class Moment:
-    """One moment of a game.
+class GameSnapshot:
+    """The state of a game in one round.
 
     Parameters
     ----------
     round : int
-        Counted from one.
+        Number of the round, from 1.
     measure : ndarray of shape (n_samples, n_tasks)
-        That the round's frequencies were found for: dual variables times labels.
+        The measure whose potential is searched in this round.
     kernel : LearnedKernel
-        Of the frequencies found until then, this round's included.
+        Kernel of the frequencies found so far, including this round.
     coef, intercept : ndarrays of shape (n_tasks, n_components) and (n_tasks,)
-        The SVM on their features.
+        Linear models on the kernel's features.
     """
 
     round: int
@@ -48,91 +50,127 @@ class Moment:
     coef: Array
     intercept: Array
 
-    def decision(self, X: Array) -> Array:
-        """Decision values of shape (n_samples, n_tasks)."""
-        return decide(self.kernel.features(X), self.coef, self.intercept)
+    @property
+    def title(self) -> str:
+        """Number of the round and of the frequencies."""
+        count = len(self.kernel.weights)
+        return f"round {self.round}: {count} {'frequency' if count == 1 else 'frequencies'}"
+
+    def decision_function(self, X: Array) -> Array:
+        """Return decision values of shape (n_samples, n_tasks)."""
+        return linear_scores(self.kernel.features(X), self.coef, self.intercept)
 
 
-def moments(estimator: Any, X: Any, y: Any, rounds: Sequence[int] | None = None) -> list[Moment]:
-    """Play a fitted estimator's game again, and stop at some rounds.
+def take_snapshots(
+    estimator: Any, X: Any, y: Any, rounds: Sequence[int] | None = None
+) -> list[GameSnapshot]:
+    """Replay the game of a fitted estimator and return its state in some rounds.
 
     Parameters
     ----------
-    estimator : FourierFeatures or FourierClassifier, fitted
+    estimator : FourierFeatures, FourierClassifier or FourierRegressor, fitted
     X, y : array-likes
         The training data.
     rounds : sequence of int, optional
-        Counted from one; by default the first, the last, and one in between.
+        Numbers of rounds, from 1; by default the first, the last and one in between.
 
     Returns
     -------
-    list of Moment
-        In the order of the rounds. With ``reweight=True`` they are of all frequencies that were
-        found, in the weights of the play, before any were dropped.
+    list of GameSnapshot
+        In the order of the rounds. If the solver reweights, they have all frequencies that were
+        found, with the weights before the reweighting.
     """
-    rows, player = estimator._played_data(X, y)
-    kernel, history = whole_kernel(estimator), estimator.history_
+    problem = estimator._game_problem(X, y)
+    kernel, history = played_kernel(estimator), estimator.history_
     n_rounds = len(history["n_frequencies"])
-    if "plays" not in history or kernel.space.kind == "finite":
+    if not is_replayable(estimator):
         raise ValueError(
-            "This game can't be played again: only on continuous spaces, and with "
-            "dynamics='gradient', does its record tell what was found when."
+            "This game can't be replayed. It must be played on a continuous space, with "
+            "solver='gradient' or 'reweight' and exact projections."
         )
     if rounds is None:
-        rounds = spread_out(np.arange(1, n_rounds + 1), 3).tolist()
+        rounds = geometric_subset(np.arange(1, n_rounds + 1), 3).tolist()
     if not len(rounds) or any(number not in range(1, n_rounds + 1) for number in rounds):
         raise ValueError(
-            f"rounds={list(rounds)!r} is not allowed: give some from 1 to {n_rounds}, as many as "
-            "the game had."
+            f"rounds={list(rounds)!r} is not allowed: give numbers from 1 to {n_rounds}, the "
+            "number of rounds of this game."
         )
-    duals = replay(
-        rows,
-        player,
-        space=kernel.space,
-        frequencies=kernel.frequencies,
-        phases=kernel.phases,
-        scales=kernel.scales.astype(rows.dtype),
-        phase=kernel.phase,
-        history=history,
-    )
     n_columns = kernel.space.n_columns(kernel.phase)
-    found = []
+    snapshots = []
+    duals = replay(problem, kernel, history)
     for number, dual in zip(range(1, max(rounds) + 1), duals, strict=False):
         if number in rounds:
             part = kernel.head(int(history["n_frequencies"][number - 1]) * n_columns)
-            coef, intercept = fit_machines(part.features_of(rows), player)
-            found.append(Moment(number, player.measure(dual), part, coef, intercept))
-    return found
+            coef, intercept, _ = fit_linear_models(part, problem)
+            snapshots.append(GameSnapshot(number, problem.measure(dual), part, coef, intercept))
+    return snapshots
+
+
+def is_replayable(estimator: Any) -> bool:
+    """Whether the history of a fitted estimator determines its dual variables in every round."""
+    solver = configure(estimator).solver
+    return (
+        estimator.kernel_.space.kind == "continuous"
+        and isinstance(solver, GradientSolver)
+        and solver.projection == "exact"
+    )
+
+
+def played_kernel(estimator: Any) -> LearnedKernel:
+    """Return the kernel of all frequencies that the game found, before any were dropped."""
+    kernel: LearnedKernel = estimator.kernel_
+    if not getattr(configure(estimator).solver, "reweight", False):
+        return kernel
+    if not hasattr(estimator, "average_kernel_"):
+        raise ValueError(
+            "The head of a reweighted model doesn't contain the frequencies that were dropped: "
+            "use the whole model."
+        )
+    return estimator.average_kernel_
+
+
+def planar_problem(estimator: Any, X: Any, y: Any) -> DualProblem:
+    """Return the problem of a game on the Euclidean plane; raise ValueError for other games."""
+    problem: DualProblem = estimator._game_problem(X, y)
+    space = estimator.kernel_.space
+    if problem.rows.n_features != 2 or not space.is_vector_space:
+        raise ValueError(
+            f"X has {problem.rows.n_features} columns and the space is {type(space).__name__}, but "
+            "only games of two columns on the Euclidean plane can be drawn as images: leave out X "
+            "and y, or use HistoryDisplay."
+        )
+    return problem
 
 
 def bounds_by_round(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, Array]:
-    """Bounds on the value of the game, as they were after some of its rounds.
+    """Compute bounds on the value of the game after some of its rounds.
 
     Returns
     -------
     rounds : ndarray of shape (n_points,)
-        Counted from one.
+        Numbers of rounds, from 1.
     upper : ndarray of shape (n_points,)
-        The least objective of an SVM on the features found by then, or at a point before.
+        The smallest objective so far of the linear models on the features found.
     lower : ndarray of shape (n_points,)
-        The best that a dual point said until then, with the peaks found for it as the highest.
+        The largest lower bound so far from the dual variables; an estimate, because it takes the
+        highest peaks found for the highest that exist.
     """
-    rows, player = estimator._played_data(X, y)
-    kernel, history = whole_kernel(estimator), estimator.history_
-    counts = history["n_frequencies"] * kernel.space.n_columns(kernel.phase)
-    possible = np.flatnonzero(np.isin(counts, kernel.possible_sizes()))
-    rounds = spread_out(possible + 1, N_POINTS)
+    problem = estimator._game_problem(X, y)
+    kernel, history = played_kernel(estimator), estimator.history_
+    sizes = history["n_frequencies"] * kernel.space.n_columns(kernel.phase)
+    possible = np.flatnonzero(np.isin(sizes, kernel.possible_sizes()))
+    rounds = geometric_subset(possible + 1, N_POINTS)
     upper = []
-    for size in counts[rounds - 1]:
-        features = kernel.head(int(size)).features_of(rows)
-        coef, intercept = fit_machines(features, player)
-        losses = player.loss_of(decide(features, coef, intercept))
-        upper.append(0.5 * float(np.square(coef).sum()) + losses)
+    for size in sizes[rounds - 1]:
+        part = kernel.head(int(size))
+        coef, intercept, _ = fit_linear_models(part, problem)
+        loss = problem.total_loss(part.scores(problem.rows, coef, intercept))
+        upper.append(0.5 * float(np.square(coef).sum()) + loss)
     lower = np.maximum.accumulate(history["lower"])[rounds - 1]
     return rounds, np.minimum.accumulate(upper), lower
 
 
-def accuracy_by_size(
+def scores_by_size(
     estimator: Any,
     X: Any,
     y: Any,
@@ -141,7 +179,9 @@ def accuracy_by_size(
     sizes: Sequence[int] | None = None,
     baselines: Mapping[str, Any] | None = None,
 ) -> tuple[Array, dict[str, Array]]:
-    """Test accuracy by number of features, of a fitted estimator and of baselines.
+    """Compute test scores of a fitted estimator and of baselines by number of features.
+
+    All features get the same linear model, with the estimator's loss and `C`.
 
     Parameters
     ----------
@@ -149,179 +189,183 @@ def accuracy_by_size(
     X, y, X_test, y_test : array-likes
         Training and test data.
     sizes : sequence of int, optional
-        By default a few, up to all features.
+        Numbers of features; by default a few, up to all.
     baselines : dict of str to transformer, optional
-        Of :mod:`notsorandom.baselines`, fitted anew at the largest size; by default random
-        features of the RBF kernel. All get the same linear model, with the estimator's loss and
-        `C`.
+        Transformers of :mod:`notsorandom.baselines`, which are fitted at the largest size; by
+        default random features of the RBF kernel.
 
     Returns
     -------
     sizes : ndarray of shape (n_sizes,)
-    accuracies : dict of str to ndarray of shape (n_sizes,)
-        The estimator's as ``"learned"``; NaN where a baseline has no such size. Of real targets,
-        the coefficient of determination.
+    scores : dict of str to ndarray of shape (n_sizes,)
+        Accuracy, or R^2 for real targets. The estimator's are named ``"learned"``. NaN where a
+        baseline can't have the size.
     """
-    rows, player = estimator._training_data(X, y).pair
-    kernel = estimator.kernel_
+    problem = estimator._training_data(X, y).problem
+    rows, kernel = problem.rows, estimator.kernel_
     possible = kernel.possible_sizes()
     if sizes is None:
-        sizes = spread_out(possible, N_POINTS).tolist()
+        sizes = geometric_subset(possible, N_POINTS).tolist()
     if not len(sizes) or not set(sizes) <= set(possible.tolist()):
         raise ValueError(
-            f"sizes={list(sizes)!r} is not allowed: this model has {kernel.n_components} features, "
-            f"and can be cut at {summary(possible)}."
+            f"sizes={list(sizes)!r} is not allowed: the possible sizes of this model are "
+            f"{shortened(possible)}."
         )
     if baselines is None:
         baselines = {"random (RBF)": RandomFourierFeatures(random_state=0)}
-    X_test, y_test = read_samples(estimator, X_test, dtype=rows.dtype), on_host(y_test)
-    y_test = np.asarray(y_test) if learned_reals(estimator) else column_or_1d(y_test)
+    X_test, y_test = read_samples(estimator, X_test, dtype=rows.dtype), to_host(y_test)
     check_consistent_length(X_test, y_test)
-    kernels = {"learned": kernel}
-    targets = player.targets if learned_reals(estimator) else predicted_codes(player.targets)
-    for name, baseline in baselines.items():
-        model = (
-            clone(baseline).set_params(n_components=max(sizes)).fit(on_host(rows.array), targets)
-        )
-        kernels[name] = model.kernel_
     test_rows = Rows(kernel.space.prepare(X_test))
+    targets = problem.strata() if problem.loss.one_sided else problem.targets
+    kernels = {"learned": kernel}
+    for name, baseline in baselines.items():
+        transformer = clone(baseline).set_params(n_components=max(sizes))
+        kernels[name] = transformer.fit(to_host(rows.array), targets).kernel_
 
-    def quality(kernel: LearnedKernel) -> float:
-        coef, intercept = fit_machines(kernel.features_of(rows), player)
-        return quality_of(estimator, decide(kernel.features_of(test_rows), coef, intercept), y_test)
+    def score(kernel: LearnedKernel, size: int) -> float:
+        if size not in kernel.possible_sizes():
+            return np.nan
+        part = kernel.head(size)
+        coef, intercept, _ = fit_linear_models(part, problem)
+        return score_predictions(estimator, part.scores(test_rows, coef, intercept), y_test)
 
-    accuracies = {
-        name: np.array(
-            [quality(each.head(n)) if n in each.possible_sizes() else np.nan for n in sizes]
-        )
-        for name, each in kernels.items()
+    return np.array(sizes), {
+        name: np.array([score(each, size) for size in sizes]) for name, each in kernels.items()
     }
-    return np.array(sizes), accuracies
 
 
-def quality_of(estimator: Any, scores: Array, y: Array) -> float:
-    """Accuracy of scores, or the coefficient of determination of real targets."""
-    if learned_reals(estimator):
-        targets = np.asarray(y, dtype=np.float64).reshape(len(scores), -1)
-        return score(Player(loss_of(estimator), targets), scores)
-    return float(np.mean(estimator.classes_[predicted_codes(scores)] == y))
+def score_predictions(estimator: Any, scores: Array, y: Any) -> float:
+    """Return the accuracy of decision values, or the R^2 of all outputs together."""
+    if has_classes(estimator):
+        predicted = estimator.classes_[codes_from_scores(scores)]
+        return float(np.mean(predicted == column_or_1d(y)))
+    targets = np.asarray(y, dtype=np.float64).reshape(len(scores), -1)
+    return float(r2_score(targets, scores, multioutput="variance_weighted"))
 
 
-def learned_reals(estimator: Any) -> bool:
-    """Whether a fitted estimator learned from real targets, not from classes."""
-    return not hasattr(estimator, "classes_")
+def has_classes(estimator: Any) -> bool:
+    """Whether an estimator was fitted to classes, not to real targets."""
+    return hasattr(estimator, "classes_")
 
 
-def mean_and_spread(trials: Array) -> tuple[Array, Array]:
-    """Mean and standard deviation over trials, (n_trials, n_sizes), of which some may be NaN."""
-    known = np.isfinite(trials)
-    counts = known.sum(axis=0)
-    mean = np.where(known, trials, 0).sum(axis=0) / np.where(counts > 0, counts, np.nan)
-    square = np.where(known, (trials - mean) ** 2, 0).sum(axis=0)
-    return mean, np.sqrt(square / np.maximum(counts - 1, 1))
+def score_name(estimator: Any) -> str:
+    """Return the name of the score that suits the targets."""
+    return "accuracy" if has_classes(estimator) else "R^2"
 
 
-def fit_machines(features: Array, player: Player) -> tuple[Array, Array]:
-    """Weights and intercepts of the machines on some features."""
-    coef, intercept, _ = solve_machines(features, player, DUALITY_GAP)
-    return coef, intercept
-
-
-def heaviest_as_images(kernel: LearnedKernel, image_shape: Sequence[int], n_images: int) -> Array:
-    """The heaviest frequencies of a model on images, (n_images, height, width), channels averaged.
+def frequency_images(kernel: LearnedKernel, image_shape: Sequence[int], n_images: int) -> Array:
+    """Return the frequencies with the largest weights as images, with channels averaged.
 
     Parameters
     ----------
     kernel : LearnedKernel
     image_shape : (height, width) or (height, width, n_channels)
-        Of the images whose pixels are the columns of `X`.
+        Shape of the images whose pixels are the columns of `X`.
     n_images : int
-        At most.
+        Most images.
+
+    Returns
+    -------
+    ndarray of shape (n_images, height, width)
     """
     check_number("n_images", n_images, above=0, integer=True)
-    n_pixels = kernel.frequencies.shape[1]
     if kernel.space.kind == "finite":
         raise ValueError(
-            "image_shape is not allowed on the sphere's harmonics: their frequencies are indices, "
-            "not images."
+            f"image_shape={image_shape!r} is not allowed on the sphere's harmonics: their "
+            "frequencies are indices, not images. Leave it out."
         )
+    n_pixels = kernel.frequencies.shape[1]
     shape = np.asarray(image_shape)
-    fits = shape.dtype.kind in "iu" and shape.shape in ((2,), (3,)) and (shape > 0).all()
-    if not fits or shape.prod() != n_pixels:
+    is_shape = shape.dtype.kind in "iu" and shape.shape in ((2,), (3,)) and (shape > 0).all()
+    if not is_shape or shape.prod() != n_pixels:
         raise ValueError(
             f"image_shape={image_shape!r} is not allowed: it must be (height, width) or "
-            f"(height, width, n_channels), of {n_pixels} numbers together."
+            f"(height, width, n_channels) with {n_pixels} as product, the number of columns."
         )
-    heaviest = np.argsort(-kernel.weights, kind="stable")[:n_images]
-    images = kernel.frequencies[heaviest].reshape(len(heaviest), *image_shape)
+    order = np.argsort(-kernel.weights, kind="stable")[:n_images]
+    images = kernel.frequencies[order].reshape(len(order), *image_shape)
     return images if images.ndim == 3 else images.mean(axis=-1)
 
 
-def potential_on_grid(
-    kernel: LearnedKernel, rows: Rows, measure: Array, across: Array, up: Array
-) -> Array:
-    """Potential on a grid of frequencies of the plane, of shape (len(up), len(across)).
+def potential_on_grid(rows: Rows, measure: Array, across: Array, up: Array) -> Array:
+    """Compute the potential on a grid of frequencies of the plane.
 
-    A wave on the plane is the product of one along each axis, so that the grid's are products of
-    few.
+    A wave on the plane is the product of one wave along each axis, so only
+    ``len(across) + len(up)`` waves are evaluated.
+
+    Returns
+    -------
+    ndarray of shape (len(up), len(across))
     """
-    tasks = range(measure.shape[1])
+    # The potential doesn't depend on the origin; near the samples, rounding errors are smallest.
+    center = rows.mean().astype(rows.dtype)
 
-    def sums(X: Array, a: Array) -> tuple[Array, ...]:
-        places = X - kernel.space.center
+    def transforms(X: Array, a: Array) -> tuple[Array, ...]:
+        centered = X - center
         first, second = (
-            np.exp(1j * places[:, [axis]] * side) for axis, side in ((0, across), (1, up))
+            np.exp(1j * centered[:, [axis]] * side) for axis, side in ((0, across), (1, up))
         )
-        transforms = [second.T @ (a[:, [task]] * first) for task in tasks]  # (n_up, n_across)
-        return tuple(part for each in transforms for part in (each.real, each.imag))
+        tasks = [second.T @ (a[:, [task]] * first) for task in range(a.shape[1])]
+        return tuple(part for each in tasks for part in (each.real, each.imag))
 
-    parts = rows.add(sums, measure, width=4 * (len(across) + len(up)))
+    parts = rows.sum_blocks(transforms, measure, width=4 * (len(across) + len(up)))
     return np.square(parts, dtype=np.float64).sum(axis=0)
 
 
-def whole_kernel(estimator: Any) -> LearnedKernel:
-    """The kernel of all frequencies that the game found, before any were dropped."""
-    kernel: LearnedKernel = estimator.kernel_
-    if not estimator.reweight:
-        return kernel
-    if not hasattr(estimator, "average_kernel_"):
-        raise ValueError(
-            "The head of a model with reweight=True doesn't know the game that it comes from: "
-            "look at the whole model."
-        )
-    return estimator.average_kernel_
+def summarize_spectrum(
+    kernel: LearnedKernel, column_std: Array | None = None, names: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Summarise the frequencies of a kernel in a few numbers.
+
+    Parameters
+    ----------
+    kernel : LearnedKernel
+    column_std : ndarray of shape (n_features,), optional
+        Standard deviations of the columns.
+    names : sequence of str, optional
+        Names of the columns.
+
+    Returns
+    -------
+    dict
+        ``"n_frequencies"``; ``"effective_number"``, the exponential of the entropy of the weights;
+        on the sphere, ``"degrees"``, the number of frequencies of each degree; with
+        `column_std` and `names`, ``"columns"``, the columns that change the features most and
+        their shares.
+    """
+    weights = kernel.weights[kernel.weights > 0]
+    summary: dict[str, Any] = {
+        "n_frequencies": len(kernel.weights),
+        "effective_number": round(float(np.exp(-(weights * np.log(weights)).sum())), 1),
+    }
+    if not kernel.space.is_vector_space:
+        degrees, counts = np.unique(kernel.space.norms(kernel.frequencies), return_counts=True)
+        summary["degrees"] = dict(zip(map(str, degrees.tolist()), counts.tolist(), strict=True))
+    elif column_std is not None and names is not None:
+        shares = kernel.weights @ np.abs(kernel.frequencies * column_std)
+        shares = shares / (shares.sum() or 1.0)
+        first = np.argsort(-shares, kind="stable")[:N_NAMED_COLUMNS]
+        summary["columns"] = {names[index]: round(float(shares[index]), 4) for index in first}
+    return summary
 
 
-def plane_of(estimator: Any, X: Any, y: Any) -> tuple[Array, Player]:
-    """The samples that the game was played on, if they can be drawn on a plane, and its player."""
-    rows, player = estimator._played_data(X, y)
-    space = estimator.kernel_.space
-    if rows.n_features != 2 or not space.is_flat:
-        raise ValueError(
-            f"X has {rows.n_features} columns, on {type(space).__name__}, but only games of two "
-            "columns on the Euclidean plane can be drawn as maps: leave X and y out, or use "
-            "HistoryDisplay."
-        )
-    return dense(rows.array), player
+def spectrum_sentence(summary: Mapping[str, Any]) -> str:
+    """Return the summary of a spectrum as text."""
+    text = (
+        f"{summary['n_frequencies']:,} frequencies "
+        f"(effective number {summary['effective_number']:,.0f})."
+    )
+    if "degrees" in summary:
+        degrees = [f"{degree} ({count:,})" for degree, count in summary["degrees"].items()]
+        text += f" Degrees (number of frequencies): {', '.join(degrees)}."
+    if "columns" in summary:
+        columns = [f"{name} {100 * share:.0f} %" for name, share in summary["columns"].items()]
+        text += f" Columns that drive them: {', '.join(columns)}."
+    return text
 
 
-def require_classes(estimator: Any) -> None:
-    """Raise ValueError unless the estimator learned from classes."""
-    if learned_reals(estimator):
-        raise ValueError(
-            f"This {type(estimator).__name__} learned from real targets, but what was asked for is "
-            "about classes: use HistoryDisplay, SpectrumDisplay or PathDisplay."
-        )
-
-
-def spread_out(numbers: Array, n_points: int) -> Array:
-    """At most `n_points` of some rising numbers, the first and last among them, evenly by ratio."""
-    wanted = np.geomspace(numbers[0], numbers[-1], n_points)
-    places = np.searchsorted(numbers, wanted * (1 - 1e-9))
-    return numbers[np.unique(np.minimum(places, len(numbers) - 1))]
-
-
-def summary(numbers: Array) -> str:
-    """A few of some numbers, in words."""
-    shown = [str(number) for number in numbers[:5]]
-    return ", ".join(shown) + (f", ... {numbers[-1]}" if len(numbers) > len(shown) else "")
+def geometric_subset(numbers: Array, n_points: int) -> Array:
+    """Return at most `n_points` of increasing numbers, evenly spaced by ratio, with both ends."""
+    targets = np.geomspace(numbers[0], numbers[-1], n_points)
+    indices = np.searchsorted(numbers, targets * (1 - 1e-9))
+    return numbers[np.unique(np.minimum(indices, len(numbers) - 1))]

@@ -1,4 +1,4 @@
-"""What a kernel is made of."""
+"""The spectrum of a kernel."""
 
 from __future__ import annotations
 
@@ -8,31 +8,36 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from notsorandom.data.rows import Array, Rows
-from notsorandom.display.drawing import BLUE, axis_of
-from notsorandom.display.game import draw_potential, reach_of
-from notsorandom.display.inspection import Moment, heaviest_as_images, moments, plane_of
+from notsorandom.data.rows import Array, dense
+from notsorandom.display.figures import BLUE, axes_or_new
+from notsorandom.display.game import draw_potential, frequency_limit
+from notsorandom.display.inspection import (
+    GameSnapshot,
+    frequency_images,
+    planar_problem,
+    take_snapshots,
+)
 from notsorandom.kernel import LearnedKernel
 
-# Space between images, of their width.
-FRAME = 0.08
+# Gap between images, relative to their width.
+GAP = 0.08
 
 
 class SpectrumDisplay:
-    """What a kernel is made of.
+    """The spectrum of a kernel.
 
-    It shows the weight of each frequency by its length or degree; or frequencies on the plane, over
-    the potential that the last of them were found in; or frequencies of images, as images.
+    Draws one of three: the weight of each frequency by its norm or degree; the frequencies on the
+    plane, over the potential of the last round; or frequencies of images, as images.
 
     Parameters
     ----------
     kernel : LearnedKernel
-    landscape : (ndarray of shape (n_samples, 2), Moment), optional
-        Samples and a moment of their game, for the potential.
-    image_shape : sequence of int, optional
-        For images.
+    planar_game : (ndarray of shape (n_samples, 2), GameSnapshot), optional
+        Samples and a snapshot of their game, to draw the potential.
+    image_shape : (height, width) or (height, width, n_channels), optional
+        To draw frequencies as images.
     n_images : int, default=12
-        At most, the heaviest.
+        Most images; the frequencies with the largest weights are drawn.
 
     Attributes
     ----------
@@ -46,19 +51,19 @@ class SpectrumDisplay:
     >>> from notsorandom.display import SpectrumDisplay
     >>> X, y = make_windmill(500, random_state=0)
     >>> model = FourierClassifier(40, random_state=0).fit(X, y)
-    >>> by_length = SpectrumDisplay.from_estimator(model)
-    >>> over_the_potential = SpectrumDisplay.from_estimator(model, X, y)
+    >>> by_norm = SpectrumDisplay.from_estimator(model)
+    >>> over_potential = SpectrumDisplay.from_estimator(model, X, y)
     """
 
     def __init__(
         self,
         kernel: LearnedKernel,
-        landscape: tuple[Array, Moment] | None = None,
+        planar_game: tuple[Array, GameSnapshot] | None = None,
         image_shape: Sequence[int] | None = None,
         n_images: int = 12,
     ) -> None:
         self.kernel = kernel
-        self.landscape = landscape
+        self.planar_game = planar_game
         self.image_shape = image_shape
         self.n_images = n_images
 
@@ -79,49 +84,50 @@ class SpectrumDisplay:
         ----------
         estimator : a fitted estimator with a kernel_
         X, y : array-likes, optional
-            The training data, of two features: the potential at the last round is drawn.
+            The training data, of two features, to draw the potential of the last round.
         image_shape : (height, width) or (height, width, n_channels), optional
-            Of the images whose pixels are the columns of `X`: the frequencies are drawn as such,
-            channels averaged.
+            Shape of the images whose pixels are the columns of `X`, to draw the frequencies as
+            images; channels are averaged.
         n_images : int, default=12
+            Most images.
         ax : matplotlib Axes, optional
         """
         check_is_fitted(estimator)
         kernel: LearnedKernel = estimator.kernel_
-        if image_shape is not None:
-            return cls(kernel, image_shape=image_shape, n_images=n_images).plot(ax)
-        if X is None:
-            return cls(kernel).plot(ax)
-        plane, _ = plane_of(estimator, X, y)
-        last = len(estimator.history_["potential"])
-        return cls(kernel, (plane, moments(estimator, X, y, [last])[0])).plot(ax)
+        if X is None or image_shape is not None:
+            return cls(kernel, None, image_shape, n_images).plot(ax)
+        samples = dense(planar_problem(estimator, X, y).rows.array)
+        (last,) = take_snapshots(estimator, X, y, [len(estimator.history_["potential"])])
+        return cls(kernel, (samples, last)).plot(ax)
 
     def plot(self, ax: Any = None) -> SpectrumDisplay:
         """Draw on `ax`, or on a new figure."""
-        self.ax_ = axis = axis_of(ax)
+        self.ax_ = axis = axes_or_new(ax)
         self.figure_ = axis.figure
         if self.image_shape is not None:
-            images = heaviest_as_images(self.kernel, self.image_shape, self.n_images)
+            images = frequency_images(self.kernel, self.image_shape, self.n_images)
             axis.imshow(mosaic(images), cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
             axis.set_axis_off()
-        elif self.landscape is not None:
-            X, moment = self.landscape
-            draw_potential(axis, moment, reach_of(moment), Rows(X))
+        elif self.planar_game is not None:
+            X, snapshot = self.planar_game
+            draw_potential(axis, snapshot, X, frequency_limit(snapshot))
             axis.set(xlabel="frequency along x", ylabel="frequency along y", aspect="equal")
         else:
-            sizes = self.kernel.space.sizes(self.kernel.frequencies)
-            axis.vlines(sizes, 0, self.kernel.weights, color=BLUE, alpha=0.6)
-            axis.plot(sizes, self.kernel.weights, "o", color=BLUE, markersize=3)
-            axis.set(xlabel="length or degree of the frequency", ylabel="weight", ylim=(0, None))
+            space, weights = self.kernel.space, self.kernel.weights
+            norms = space.norms(self.kernel.frequencies)
+            axis.vlines(norms, 0, weights, color=BLUE, alpha=0.6)
+            axis.plot(norms, weights, "o", color=BLUE, markersize=3)
+            name = "norm of the frequency" if space.is_vector_space else "degree of the frequency"
+            axis.set(xlabel=name, ylabel="weight", ylim=(0, None))
         return self
 
 
 def mosaic(images: Array) -> Array:
-    """Images side by side in a few rows, each over its largest magnitude, NaN between them."""
+    """Return images side by side in rows, each divided by its largest magnitude, NaN between."""
     n_images, height, width = images.shape
     n_columns = int(np.ceil(np.sqrt(2 * n_images)))
     n_rows = -(-n_images // n_columns)
-    gap = max(1, round(FRAME * width))
+    gap = max(1, round(GAP * width))
     canvas = np.full((n_rows * (height + gap) - gap, n_columns * (width + gap) - gap), np.nan)
     for number, image in enumerate(images):
         top, left = np.array(divmod(number, n_columns)) * (height + gap, width + gap)

@@ -1,10 +1,10 @@
-"""What all estimators have in common: validate, play, store."""
+"""The base classes of the estimators: the steps of a fit, and what is read off a fitted model."""
 
 from __future__ import annotations
 
 import copy
-import math
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from notsorandom._utils.parameters import check_number
 from notsorandom._utils.threads import ThreadPool, thread_pool
 from notsorandom.data.rows import Array, Rows
 from notsorandom.estimators.callbacks import (
@@ -26,7 +25,6 @@ from notsorandom.estimators.callbacks import (
 from notsorandom.estimators.config import FitConfig, configure
 from notsorandom.estimators.training import (
     DUALITY_GAP,
-    choose_search,
     choose_smoothing,
     fit_linear_models,
     hold_out,
@@ -36,7 +34,6 @@ from notsorandom.estimators.training import (
     progress_bar,
 )
 from notsorandom.estimators.validation import TrainingData, read_samples, read_training_data
-from notsorandom.game.certificate import Certificate
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.loop import GameLoop
 from notsorandom.game.losses import LOSSES
@@ -49,31 +46,14 @@ if TYPE_CHECKING:
     from notsorandom.estimators.early_stopping import EarlyStopping
     from notsorandom.estimators.features import FourierFeatures
     from notsorandom.estimators.resume import CheckpointFile, SavedFit, WarmStart
+    from notsorandom.game.certificate import Certificate
 
-# Attributes that a game sets; all that a transformer needs.
+# Attributes that validation and the game set; a transformer needs no others.
 LEARNED = (
-    "classes_",
-    "n_outputs_",
-    "kernel_",
-    "frequencies_",
-    "phases_",
-    "history_",
-    "status_",
-    "smoothing_",
-    "dual_",
-    "average_dual_",
-    "average_kernel_",
-    "validation_sizes_",
-    "validation_losses_",
-    "validation_scores_",
-    "n_samples_fit_",
-    "n_features_in_",
-    "feature_names_in_",
-    "_flat",
-    "_weights",
-    "_weighted",
-    "_held_out_bits",
-)
+    "classes_ n_outputs_ kernel_ frequencies_ phases_ history_ status_ smoothing_ dual_ "
+    "average_dual_ average_kernel_ validation_sizes_ validation_losses_ validation_scores_ "
+    "n_samples_fit_ n_features_in_ feature_names_in_ _flat _weights _weighted _held_out_bits"
+).split()
 
 
 class FourierEstimator(CallbackSupportMixin, BaseEstimator):
@@ -148,26 +128,13 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         state = self._resume(config, data, training, last_fit, file, saved, stopping, rng)
         if state is None:
             self.smoothing_ = choose_smoothing(config, problem, smoothing_rng, self.verbose)
-
-        def after_round(loop: GameLoop) -> bool:
-            stop = tasks is not None and tasks.report_features(
-                loop.n_features, lambda n: self._attributes_at(config, loop, n, data, training)
-            )
-            stop = (stopping is not None and stopping.should_stop(loop)) or stop
-            # A truncated round, or the last one, is played again after a crash.
-            if file is not None and not (stop or loop.truncated or loop.finished):
-                file.write_if_due(lambda: self._saved_fit(seed, loop, stopping))
-            return stop
-
+        after_round = self._after_round(config, data, training, tasks, stopping, file, seed)
         result = play_game(config, problem, self.smoothing_, rng, after_round, state, self.verbose)
         if stopping is not None:
             result = self._choose_size(stopping, result)
         self._store_result(result, learn_kernel(config, problem, result), training)
         self._fit_linear_models(data.problem)
-        if self.warm_start and result.state is not None:
-            from notsorandom.estimators.resume import WarmStart
-
-            self._warm_start = WarmStart.after(self, data.problem, result.state)
+        self._keep_warm_start(data.problem, result.state)
         if tasks is not None:
             tasks.end(lambda: dict(vars(self)))
         if file is not None:
@@ -244,14 +211,29 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             return last_fit._warm_start.resume(self, data.problem)
         return None
 
-    def _saved_fit(self, seed: int, loop: GameLoop, stopping: EarlyStopping | None) -> SavedFit:
-        """Return the state of the fit, for a checkpoint."""
-        from notsorandom.estimators.resume import SavedFit
+    def _after_round(
+        self,
+        config: FitConfig,
+        data: TrainingData,
+        training: TrainingData,
+        tasks: CallbackTasks | None,
+        stopping: EarlyStopping | None,
+        file: CheckpointFile | None,
+        seed: int,
+    ) -> Callable[[GameLoop], bool]:
+        """Return the function that is called after each round; the game stops if it is true."""
 
-        state = loop.current_state().to_host(loop.problem.rows)
-        return SavedFit(
-            seed, self.smoothing_, state, None if stopping is None else stopping.get_state()
-        )
+        def after_round(loop: GameLoop) -> bool:
+            stop = tasks is not None and tasks.report_features(
+                loop.n_features, lambda n: self._attributes_at(config, loop, n, data, training)
+            )
+            stop = (stopping is not None and stopping.should_stop(loop)) or stop
+            # A truncated round, or the last one, is played again after a crash.
+            if file is not None and not (stop or loop.truncated or loop.finished):
+                file.write_if_due(seed, self.smoothing_, loop, stopping)
+            return stop
+
+        return after_round
 
     def _choose_size(self, stopping: EarlyStopping, result: GameResult) -> GameResult:
         """Return the result with the best validation loss, and store the evaluations."""
@@ -275,6 +257,13 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _fit_linear_models(self, problem: DualProblem) -> None:
         """Fit the final models of a predictor; a transformer has none."""
+
+    def _keep_warm_start(self, problem: DualProblem, state: GameState | None) -> None:
+        """Keep the state of the game if a later fit may continue it."""
+        if self.warm_start and state is not None:
+            from notsorandom.estimators.resume import WarmStart
+
+            self._warm_start = WarmStart.after(self, problem, state)
 
     def _attributes_at(
         self,
@@ -307,12 +296,12 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The training samples. As many samples as at fit are taken for them. Other samples give
-            valid bounds too, for a kernel that was not learned for them.
+            The training samples; if there are as many as at fit, they are taken to be the same.
+            Other samples give valid bounds too, for a kernel that was not learned from them.
         y : array-like of shape (n_samples,)
         bandwidth : float, optional
-            The kernels compared with have no longer frequencies than this; by default those of the
-            learned kernel.
+            The learned kernel is compared with all kernels whose frequencies are no longer than
+            this. By default, its own longest frequency.
         max_evaluations : int, default=200000
             Evaluations of the potential after which a certified bound is returned as it is.
 
@@ -320,35 +309,9 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         -------
         Certificate
         """
-        from notsorandom.estimators.certify import certify
+        from notsorandom.estimators.certify import certify_estimator
 
-        data = self._training_data(X, y)
-        if bandwidth is not None:
-            check_number("bandwidth", bandwidth, above=0)
-        check_number("max_evaluations", max_evaluations, least=1, integer=True)
-        duals, average_play = [], None
-        if hasattr(self, "dual_") and len(self.dual_) == data.n_given:
-            duals = [
-                ("the last dual", data.from_given(self.dual_)),
-                ("the average dual", data.from_given(self.average_dual_)),
-            ]
-            average = getattr(self, "average_kernel_", None)
-            if average is not None and "plays" in self.history_ and self._held_out_bits is None:
-                average_play = (average, self.history_)
-        certificate = certify(
-            self.kernel_,
-            data.problem,
-            duals,
-            choose_search(configure(self), self.kernel_.space),
-            np.random.default_rng(0),
-            bandwidth,
-            average_play,
-            max_evaluations,
-        )
-        if self._weights is None and getattr(self, "class_weight", None) is None:
-            return certificate
-        # The bound on the error is for samples drawn from one distribution, without weights.
-        return replace(certificate, generalization=math.nan)
+        return certify_estimator(self, X, y, bandwidth, max_evaluations)
 
     def _training_data(self, X: Any, y: Any) -> TrainingData:
         """Validate the training data, given again after the fit."""
@@ -392,7 +355,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
 
 
 class FourierPredictor(FourierEstimator):
-    """What classifier and regressor have in common: linear models on the learned features."""
+    """Base class of classifier and regressor: linear models on the learned features."""
 
     def _fit_linear_models(self, problem: DualProblem) -> None:
         with progress_bar(problem.n_tasks, "linear models", self.verbose) as update:

@@ -1,4 +1,4 @@
-"""Scikit-learn's callbacks, where the installed version has them."""
+"""Support of scikit-learn's callbacks, which came with version 1.9."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ try:
 except ImportError:  # before scikit-learn 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stand-in without callbacks."""
+        """Empty base class in place of scikit-learn's."""
 
     def with_callbacks(method: Any) -> Any:
-        """Return the method."""
+        """Return the method unchanged."""
         return method
 
     CALLBACK_FRAMES = 0
@@ -25,13 +25,14 @@ __all__ = ["CALLBACK_FRAMES", "CallbackSupportMixin", "CallbackTasks", "with_cal
 
 
 class CallbackTasks:
-    """The tasks of one fit that callbacks are informed of: one per feature learned.
+    """Report the tasks of one fit to its callbacks: one task per feature learned.
 
     Parameters
     ----------
     estimator : estimator
-        As the caller knows it.
+        The one that the user called `fit` on.
     max_features : int
+        Number of features that may be learned, at most.
     **data
         `X`, `y` and `metadata` of the fit.
     """

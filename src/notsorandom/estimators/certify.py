@@ -1,13 +1,18 @@
-"""Certificates: the SVM on the kernel bounds the game's value from above, dual points from below."""
+"""Compute certificates: bounds on the value of the game from models, dual points and searches."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from notsorandom._utils.parameters import check_number
 from notsorandom.data.rows import Array
+from notsorandom.estimators.config import configure
+from notsorandom.estimators.training import choose_search
 from notsorandom.game.certificate import (
     Certificate,
     lower_bound,
@@ -19,7 +24,7 @@ from notsorandom.kernel import LearnedKernel
 from notsorandom.linear.newton import LinearModel, solve_task
 from notsorandom.search.base import Search
 from notsorandom.spaces.base import ContinuousSpace
-from notsorandom.spaces.landscape import Landscape, feature_potentials
+from notsorandom.spaces.landscape import Landscape
 
 # Independent searches for the highest peak of each dual point.
 N_SEARCHES = 8
@@ -27,6 +32,40 @@ N_SEARCHES = 8
 PEAK_PRECISION = 1e-3
 # Relative duality gap of the SVMs: the certificate's gap should be the kernel's, not theirs.
 SVM_GAP = 1e-4
+
+
+def certify_estimator(
+    estimator: Any, X: Any, y: Any, bandwidth: float | None, max_evaluations: int
+) -> Certificate:
+    """Compute the certificate of a fitted estimator; see :meth:`FourierEstimator.certificate`."""
+    data = estimator._training_data(X, y)
+    if bandwidth is not None:
+        check_number("bandwidth", bandwidth, above=0)
+    check_number("max_evaluations", max_evaluations, least=1, integer=True)
+    duals, average_play = [], None
+    if hasattr(estimator, "dual_") and len(estimator.dual_) == data.n_given:
+        duals = [
+            ("the last dual", data.from_given(estimator.dual_)),
+            ("the average dual", data.from_given(estimator.average_dual_)),
+        ]
+        average = getattr(estimator, "average_kernel_", None)
+        was_played = "plays" in estimator.history_ and estimator._held_out_bits is None
+        if average is not None and was_played:
+            average_play = (average, estimator.history_)
+    certificate = certify(
+        estimator.kernel_,
+        data.problem,
+        duals,
+        choose_search(configure(estimator), estimator.kernel_.space),
+        np.random.default_rng(0),
+        bandwidth,
+        average_play,
+        max_evaluations,
+    )
+    if estimator._weights is None and getattr(estimator, "class_weight", None) is None:
+        return certificate
+    # The bound on the error is for samples drawn from one distribution, without weights.
+    return replace(certificate, generalization=math.nan)
 
 
 def certify(
@@ -51,7 +90,7 @@ def certify(
         Finds peaks where they can't be bounded, and starting points where they can.
     rng : numpy.random.Generator
     bandwidth : float, optional
-        The kernels compared with have no longer frequencies; by default those of `kernel`.
+        Longest frequency of the kernels that `kernel` is compared with; by default its own.
     average_play : (LearnedKernel, dict), optional
         The kernel player's average play and the history of the game, if it was played on this
         problem.
@@ -116,7 +155,7 @@ def highest_potential(
     frequencies = space.clip_to_bandwidth(np.concatenate(found), bandwidth)
     amplitudes = space.amplitudes(rows, measure, frequencies)
     scales = space.scales(rows, frequencies).astype(np.float64)
-    return float((feature_potentials(space, amplitudes, phase) * scales**2).max())
+    return float((space.feature_potentials(amplitudes, phase) * scales**2).max())
 
 
 def average_regret(
@@ -129,7 +168,9 @@ def average_regret(
     if average_play is None:
         return math.nan, math.nan
     average, history = average_play
-    best = sum(model.primal_value for model in solve_svms(average.features_of(problem.rows), problem))
+    best = sum(
+        model.primal_value for model in solve_svms(average.features_of(problem.rows), problem)
+    )
     earned = float(np.average(history["objective"], weights=history["plays"]))
     kernel_bound = average.space.kernel_bound(problem.rows.n_features, average.phase)
     return best - earned, regret_bound(problem, kernel_bound, history["plays"], history["step"])

@@ -16,7 +16,10 @@ from notsorandom.game.losses import CLASSIFICATION_LOSSES
 class FourierClassifier(ClassifierMixin, FourierPredictor):
     r"""A linear SVM on Fourier features learned from the same labels.
 
-    The features are those of :class:`FourierFeatures`.
+    A kernel is a measure over frequencies, which a game finds: one player searches for the wave
+    that best separates the classes, the other puts weight on the samples that are still
+    misclassified. The features are those of :class:`FourierFeatures`, which says more about the
+    method.
 
     Parameters
     ----------
@@ -99,6 +102,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         How the game ended: with all features or rounds, stopped early or by a callback, or with a
         potential that is zero everywhere.
     smoothing_ : float
+        The smoothing that was given or chosen.
     dual_, average_dual_ : ndarrays of shape (n_samples, n_tasks)
         The last dual point and the average over the game: dual variables times labels, zero for
         samples that were held out.
@@ -187,7 +191,8 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         ndarray of shape (n_samples,)
             For an array API array `X` and numeric classes, of its kind and on its device.
         """
-        labels = self.classes_[codes_from_scores(self._scores(X))]
+        codes = codes_from_scores(self._scores(X))
+        labels = self.classes_[codes]
         return asarray_like(labels, X) if labels.dtype.kind in "biuf" else labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -1,4 +1,4 @@
-"""The configuration of a fit: every parameter checked before any work."""
+"""The configuration of a fit: parameters are checked before anything is computed."""
 
 from __future__ import annotations
 

@@ -14,9 +14,6 @@ from notsorandom.game.result import GameResult
 # models of nearly the same size differ little.
 FIRST_SIZE = 10
 GROWTH = 0.1
-# Evaluations without improvement after which the game stops, and what counts as an improvement.
-PATIENCE = 5
-MIN_IMPROVEMENT = 1e-4
 # Relative duality gap of the models that are evaluated.
 GAP = 1e-2
 
@@ -29,6 +26,10 @@ class EarlyStopping:
     config : FitConfig
     training, validation : DualProblem
         The samples that the game is played on, and those it is evaluated on.
+    patience : int, default=5
+        The game stops after this many evaluations without improvement.
+    min_improvement : float, default=1e-4
+        Decrease of the validation loss that counts as an improvement.
 
     Attributes
     ----------
@@ -36,8 +37,16 @@ class EarlyStopping:
         Numbers of features evaluated, with validation loss and score.
     """
 
-    def __init__(self, config: FitConfig, training: DualProblem, validation: DualProblem) -> None:
+    def __init__(
+        self,
+        config: FitConfig,
+        training: DualProblem,
+        validation: DualProblem,
+        patience: int = 5,
+        min_improvement: float = 1e-4,
+    ) -> None:
         self.config, self.training, self.validation = config, training, validation
+        self.patience, self.min_improvement = patience, min_improvement
         self.sizes: list[int] = []
         self.losses: list[float] = []
         self.scores: list[float] = []
@@ -47,14 +56,14 @@ class EarlyStopping:
         self._last_progress = 0
 
     def should_stop(self, loop: GameLoop) -> bool:
-        """Evaluate after a round, if enough was found since the last evaluation."""
+        """Evaluate the features after a round, if there are enough new ones since the last time."""
         # Where frequencies are found again, rounds may change only their weights.
         progress = max(loop.n_features, len(loop.history))
         if progress < self._last_progress + max(FIRST_SIZE, GROWTH * self._last_progress):
             return False
         self._last_progress = progress
         self._evaluate(loop.result())
-        return self._n_without_improvement >= PATIENCE
+        return self._n_without_improvement >= self.patience
 
     def best_result(self, result: GameResult) -> GameResult:
         """Return the game's result at the last improvement; `result` is the final one."""
@@ -86,7 +95,7 @@ class EarlyStopping:
         self.sizes.append(kernel.n_components)
         self.losses.append(self.validation.validation_loss(scores))
         self.scores.append(self.validation.score(scores))
-        if self.losses[-1] < self._best_loss - MIN_IMPROVEMENT:
+        if self.losses[-1] < self._best_loss - self.min_improvement:
             self._best, self._best_loss = result, self.losses[-1]
             self._n_without_improvement = 0
         else:

@@ -18,7 +18,7 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
     A kernel is a measure over frequencies. This transformer finds the frequencies by a game: one
     player searches for the wave that best separates the classes, the other puts weight on the
     samples that are still misclassified. A linear model on a hundred such features does what
-    thousands of random ones don't.
+    thousands of random ones do not.
 
     Parameters
     ----------
@@ -97,13 +97,15 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         How the game ended: with all features or rounds, stopped early or by a callback, or with a
         potential that is zero everywhere.
     smoothing_ : float
+        The smoothing that was given or chosen.
     dual_, average_dual_ : ndarrays of shape (n_samples, n_tasks)
         The last dual point and the average over the game: dual variables times labels, zero for
         samples that were held out.
     validation_sizes_, validation_losses_, validation_scores_ : ndarrays
         With ``n_components="auto"``: numbers of features that were evaluated, with the validation
-        loss that decides (for classes the squared distance of decision values, clipped
-        to [-1, 1], from the labels, divided by 4; for real targets ``1 - R^2``) and the accuracy or R^2.
+        loss that decides and the accuracy or R^2. The loss is, for classes, the squared distance of
+        decision values, clipped to [-1, 1], from the labels, divided by 4; for real targets,
+        ``1 - R^2``.
     n_samples_fit_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -119,17 +121,18 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
     relative to another does, as for ``SVC``: use ``StandardScaler``. Sparse samples are not made
     dense.
 
-    A sample of weight 2 is like the sample twice. Up to 1024 samples the two give the same model to
-    the last digit, and the order of the samples doesn't matter; above, random draws differ.
+    A sample of weight 2 counts like two equal samples. Up to 1024 samples the two give the same
+    model to the last digit, and the order of the samples doesn't matter; above, random draws
+    differ.
 
     With scikit-learn 1.9 or later, callbacks can be set (``set_callbacks``): a task is one feature
     learned, before any reweighting, and a callback can stop the game at the end of a round.
 
     The paper's own setting is::
 
-        FourierClassifier(
-            phase="paired", smoothing=0, search=Langevin(n_peaks=1, n_refine=0, noise="paper"),
-            solver=GradientSolver(weighting="uniform", projection="alternating"),
+        FourierFeatures(
+            solver=GradientSolver("theory", "uniform", "alternating"),
+            search="langevin", phase="paired", smoothing=0.0,
         )
 
     References
@@ -190,9 +193,9 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
 
         A fit with that `n_components` and the same smoothing finds the same features, so one fit
         gives every smaller size. Exceptions: on the sphere's harmonics, a harmonic that was found
-        again later has the weight of the longer game, and a short fit may end with other
-        harmonics; `dual_` is that of the longer game; after reweighting, they are the first of the
-        features that were kept.
+        again later has the weight of the longer game, and a shorter fit may end with other
+        harmonics; `dual_` is that of the longer game; after reweighting, the features are the
+        first of those that were kept.
         """
         check_is_fitted(self)
         kernel = self.kernel_.head(n_components)

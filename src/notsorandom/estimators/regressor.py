@@ -15,7 +15,9 @@ from notsorandom.game.losses import REGRESSION_LOSSES
 class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
     r"""A linear regression on Fourier features learned from the same targets.
 
-    The features are those of :class:`FourierFeatures`.
+    A kernel is a measure over frequencies, which a game finds: one player searches for the wave
+    that correlates most with the residuals, the other updates the residuals. The features are
+    those of :class:`FourierFeatures`, which says more about the method.
 
     Parameters
     ----------
@@ -32,7 +34,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         How peaks of the potential are found. ``"auto"`` is gradient ascent, and on the sphere's
         harmonics enumeration. ``"langevin"`` is the paper's.
     phase : {"aligned", "paired"}, default="aligned"
-        ``"aligned"`` gives one cosine per frequency, at the best phase for the labels.
+        ``"aligned"`` gives one cosine per frequency, at the best phase for the targets.
         ``"paired"`` gives cosine and sine, so that the kernel is translation-invariant; on the
         sphere's harmonics it takes those of :math:`\pm l_1` together.
     loss : {"squared", "epsilon_insensitive"}, default="squared"
@@ -49,12 +51,12 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         cross-validation up to 1024 samples, above that one split of at most 2048.
     solver : {"gradient", "reweight", "equilibrium"} or solver, default="gradient"
         How the game is solved. ``"gradient"`` is the paper's online gradient ascent.
-        ``"reweight"`` then weights the frequencies found so that the margin is largest, and drops
-        those without weight. ``"equilibrium"``, for the sphere's harmonics, computes the
-        equilibrium directly. See :class:`notsorandom.GradientSolver` for step size, weights,
-        projection and number of rounds.
+        ``"reweight"`` then weights the frequencies found so that the objective of the final model
+        is smallest, and drops those without weight. ``"equilibrium"``, for the sphere's harmonics,
+        computes the equilibrium directly. See :class:`notsorandom.GradientSolver` for step size,
+        weights, projection and number of rounds.
     validation_fraction : float, default=0.1
-        Share of the samples held out with ``n_components="auto"``, the same of every class.
+        Share of the samples held out with ``n_components="auto"``.
     warm_start : bool, default=False
         Continue the game of the last fit, which must have had ``warm_start=True`` too, the same
         data, and the same parameters except for more components or rounds: 50 features and then
@@ -99,9 +101,9 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         How the game ended: with all features or rounds, stopped early or by a callback, or with a
         potential that is zero everywhere.
     smoothing_ : float
+        The smoothing that was given or chosen.
     dual_, average_dual_ : ndarrays of shape (n_samples, n_tasks)
-        The last dual point and the average over the game: dual variables times labels, zero for
-        samples that were held out.
+        The last dual point and the average over the game; zero for samples that were held out.
     validation_sizes_, validation_losses_, validation_scores_ : ndarrays
         With ``n_components="auto"``: numbers of features that were evaluated, with the validation
         loss that decides (``1 - R^2``) and R^2.

@@ -1,4 +1,4 @@
-"""Continuing a game: warm starts from the last fit, checkpoints after a crash."""
+"""Continue a game: warm starts from the last fit, checkpoints after a crash."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import hashlib
 import json
 import time
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, fields
+from importlib.metadata import version
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,13 @@ from zipfile import BadZipFile
 import numpy as np
 from scipy import sparse
 
-import notsorandom
-from notsorandom._utils.files import FileFormatError, remove_parts, whole_file
+from notsorandom._utils.files import FileFormatError, open_atomic, remove_partial_files
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array
 from notsorandom.estimators.config import Checkpoint
+from notsorandom.estimators.early_stopping import EarlyStopping
 from notsorandom.game.dual import DualProblem
+from notsorandom.game.loop import GameLoop
 from notsorandom.game.result import ActiveSet, GameState, Round, history_arrays
 from notsorandom.spaces.base import ResolvedSpace
 
@@ -39,8 +41,8 @@ FREE_IN_WARM_START = (
     "verbose",
 )
 # Parameters in which a fit may differ from the one whose checkpoint it continues. An integer
-# random_state is compared; the draws of a generator are in the checkpoint. A client may be of
-# another cluster.
+# random_state is compared; for a generator, the checkpoint has the seed that was drawn from it. A
+# Dask client may be of another cluster.
 FREE_IN_CHECKPOINT = ("warm_start", "checkpoint", "random_state", "verbose", "client")
 CHECKPOINT_FORMAT = 2
 
@@ -194,7 +196,7 @@ class CheckpointFile:
         self.path, self.every = Path(checkpoint.path), checkpoint.every
         random_state = estimator.random_state
         self.fit = describe_fit(estimator, problem, FREE_IN_CHECKPOINT) | {
-            "notsorandom": f"{notsorandom.__version__} (format {CHECKPOINT_FORMAT})",
+            "notsorandom": f"{version('notsorandom')} (format {CHECKPOINT_FORMAT})",
             "random_state": (
                 parameter_text(random_state) if isinstance(random_state, Integral) else "any"
             ),
@@ -211,7 +213,7 @@ class CheckpointFile:
                 differences = describe_differences(dict(header["fit"]), self.fit)
                 if not differences:
                     return self._unpack(header, {name: archive[name] for name in archive.files})
-        # Whatever is missing or of the wrong type.
+        # All that reading an incomplete or foreign file can raise.
         except (LookupError, TypeError, AttributeError, ValueError, OSError, EOFError) as error:
             raise self._format_error() from error
         except (BadZipFile, RecursionError, NotImplementedError, MemoryError) as error:
@@ -271,12 +273,16 @@ class CheckpointFile:
         state = GameState(**(vars(state) | {"space": space}))
         return state.from_host(problem.rows)
 
-    def write_if_due(self, get_saved: Callable[[], SavedFit]) -> None:
+    def write_if_due(
+        self, seed: int, smoothing: float, loop: GameLoop, stopping: EarlyStopping | None
+    ) -> None:
         """Write the file if the last write was long enough ago; a failure only warns."""
         if time.monotonic() - self._last_write < self.every:
             return
+        state = loop.current_state().to_host(loop.problem.rows)
+        evaluations = None if stopping is None else stopping.get_state()
         try:
-            self._write(get_saved())
+            self._write(SavedFit(seed, smoothing, state, evaluations))
         except (OSError, TypeError, ValueError) as error:
             warnings.warn(
                 f"The checkpoint could not be written ({error}). The fit continues, and will try "
@@ -311,14 +317,14 @@ class CheckpointFile:
             "early_stopping": early_stopping,
         }
         arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-        with whole_file(self.path) as file:
+        with open_atomic(self.path) as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
 
     def remove(self) -> None:
         """Remove the file after the fit."""
         try:
             self.path.unlink(missing_ok=True)
-            remove_parts(self.path)
+            remove_partial_files(self.path)
         except OSError as error:
             warnings.warn(
                 f"The checkpoint could not be removed ({error}): delete it, or the next fit will "

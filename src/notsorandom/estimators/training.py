@@ -1,4 +1,4 @@
-"""The stations of a fit after validation: smoothing, game, kernel, linear models."""
+"""The steps of a fit after validation: smoothing, game, kernel, linear models."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from notsorandom.spaces.base import ResolvedSpace
 
 # Relative duality gap of the final linear models: far less than what changes their accuracy.
 DUALITY_GAP = 1e-3
-# Linear models of the games that choose the smoothing needn't be exact.
+# Relative duality gap of the linear models that are compared to choose the smoothing.
 TRIAL_GAP = 1e-2
 # Features of more bytes than this are computed again in every pass.
 FEATURE_BYTES = 2**26
 # Up to this many samples the smoothing is chosen by cross-validation with N_FOLDS folds, and the
 # best candidate is taken as it is: small data are often noisy. Above, one split is used.
 CROSS_VALIDATED_ROWS, N_FOLDS = 1024, 4
-# Above, for classes, another candidate must beat the first by this many standard errors: the
-# difference is less than the luck of a short game's starts, which standard errors don't include.
+# Above, for classes, another candidate must beat the best so far by this many standard errors:
+# smaller differences are less than those between random starts of a short game.
 MIN_STANDARD_ERRORS = 2.0
 # With fewer samples of the smallest class, the first candidate is taken.
 MIN_CLASS_SAMPLES = 8
-# Cumulative shares are known up to rounding.
+# Tolerance for rounding errors in cumulative shares.
 ROUNDING = 1e-12
 
 
@@ -191,7 +191,7 @@ def choose_smoothing(
 
     def trial_errors(train: Array, test: Array, smoothing: float) -> Array:
         part, held_out = subsample.take(train), subsample.take(test)
-        # The same seed for all candidates: they differ in the smoothing alone.
+        # The same seed for all candidates: they differ only in the smoothing.
         result = play_game(config, part, smoothing, np.random.default_rng(seed))
         kernel = learn_kernel(config, part, result)
         coef, intercept, _ = solve_tasks(kernel.features_of(part.rows), part, TRIAL_GAP)

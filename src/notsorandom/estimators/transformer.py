@@ -12,7 +12,7 @@ from notsorandom.kernel import LearnedKernel
 
 
 class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
-    """What an estimator with a `kernel_` needs to be a transformer."""
+    """Mixin that makes an estimator with a `kernel_` a transformer."""
 
     kernel_: LearnedKernel
 

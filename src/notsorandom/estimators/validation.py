@@ -94,24 +94,24 @@ def read_training_data(
 ) -> TrainingData:
     """Validate samples, targets and weights, and return the training problem.
 
-    With ``first=True`` the estimator stores what it learns of them: the classes, the number of
-    outputs and of columns, and the sample weights. Otherwise they must agree with that.
+    With ``first=True``, the estimator stores the classes or the number of outputs, the number of
+    columns and the sample weights. Otherwise, the data must agree with what it stored.
     """
     loss = loss_of(estimator)
-    is_classification = loss.one_sided
+    is_classification, name = loss.one_sided, type(estimator).__name__
     X, y, sample_weight, names = coerce(X, to_host(y), to_host(sample_weight))
     if not is_classification:
         check_is_numeric(y, estimator.loss)
     X, y = validate_samples_and_targets(estimator, X, y, names, first, is_classification)
     if is_classification:
-        check_labels(y, type(estimator).__name__)
+        check_labels(y, name)
     if first:
         estimator.n_samples_fit_ = X.shape[0]
         estimator._weights = check_sample_weight(sample_weight, X.shape[0], Rows(X).dtype)
         estimator._weighted = sample_weight is not None
     weights = estimator._weights
-    if weights is not None and len(weights) != X.shape[0]:
-        weights = None  # other samples than at fit
+    if weights is not None and len(weights) != X.shape[0]:  # other samples than at fit
+        weights = None
     positions = None
     if weights is not None and not (weights > 0).all():
         kept = np.flatnonzero(weights > 0)
@@ -122,15 +122,12 @@ def read_training_data(
         classes = np.unique(y)
         if first:
             estimator.classes_ = classes
-        check_classes(type(estimator).__name__, classes, estimator.classes_)
+        check_classes(name, classes, estimator.classes_)
+        codes = np.searchsorted(classes, y)
         targets = rows.columns_only.map(
-            lambda _, part: signs_from_codes(
-                np.asarray(np.searchsorted(classes, part)), len(classes), rows.dtype
-            ),
-            y,
+            lambda _, part: signs_from_codes(part, len(classes), rows.dtype), codes
         )
         if estimator.class_weight is not None:
-            codes = np.searchsorted(classes, y)
             factors = class_factors(estimator.class_weight, classes, codes, weights, rows.dtype)
             weights = factors if weights is None else weights * factors
     else:
@@ -139,7 +136,9 @@ def read_training_data(
         check_finite_targets(targets)
         if first:
             estimator.n_outputs_, estimator._flat = targets.shape[1], y.ndim == 1
-        check_outputs(targets.shape[1], estimator.n_outputs_)
+        n_outputs, known = targets.shape[1], estimator.n_outputs_
+        if n_outputs != known:
+            raise ValueError(f"y has {n_outputs} columns, but had {known} at fit: give as many.")
     column = None if weights is None or (weights == 1).all() else weights[:, None]
     rows = Rows(space.prepare(X), column, pool)
     return TrainingData(DualProblem(loss, targets, rows), positions).deduplicated()
@@ -216,9 +215,9 @@ def validate_samples(estimator: Any, X: Any, reset: bool, names: list[str] | Non
     """Validate samples on a device, or that are read by slices."""
     min_samples = 2 if reset else 1
     if is_lazy(X):
-        from notsorandom.data.lazy import check_blocks
+        from notsorandom.data.lazy import validate_blocks
 
-        X = check_blocks(X, min_samples, estimator=estimator)
+        X = validate_blocks(X, min_samples, estimator=estimator)
         if reset:
             estimator.__dict__.pop("feature_names_in_", None)
             if names is not None:
@@ -261,7 +260,7 @@ def sort_and_deduplicate(X: Any, targets: Array) -> tuple[Array, Array]:
 
 def unique_rows(values: Array) -> tuple[Array, Array]:
     """Return the indices of the distinct rows, sorted, and the position of each row in them."""
-    _, first, which = np.unique(values, axis=0, return_index=True, return_inverse=True)
+    first, which = np.unique(values, axis=0, return_index=True, return_inverse=True)[1:]
     return first, which.ravel()
 
 
@@ -319,12 +318,6 @@ def check_finite_targets(targets: Array) -> None:
             f"y has {targets[tuple(invalid[0])]} at sample {invalid[0][0]}, as {targets.dtype}: "
             "give finite numbers, and X in float64 if they are very large."
         )
-
-
-def check_outputs(n_outputs: int, known: int) -> None:
-    """Raise ValueError unless there are as many outputs as at fit."""
-    if n_outputs != known:
-        raise ValueError(f"y has {n_outputs} columns, but had {known} at fit: give as many.")
 
 
 # Weights.

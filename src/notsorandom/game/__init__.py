@@ -1,4 +1,42 @@
-"""The game between the kernel and the dual player: losses, projection, the loop."""
+r"""The game between the kernel and the SVM dual.
+
+The estimators cover what most users need. This module has the parts that they are made of, for
+experiments with the method itself.
+
+Through an estimator, `solver`, `search`, `space` and `smoothing` accept objects. The paper's own
+setting, alternating projection (Algorithm 3) included, is one line::
+
+    FourierClassifier(
+        solver=GradientSolver("theory", "uniform", "alternating"),
+        search="langevin", phase="paired", smoothing=0.0,
+    )
+
+that is: the step sizes of the regret bound, uniform weights, Langevin dynamics for the peaks
+(Algorithm 1), a cosine and a sine per frequency, and no smoothing.
+
+Without an estimator, a game needs samples, targets, a space and a search. Any class with the method
+``find`` of :class:`notsorandom.search.base.Search` is a search, any subclass of
+:class:`notsorandom.spaces.base.Space` a space, and any :class:`Loss` a loss::
+
+    rng = np.random.default_rng(0)
+    problem = DualProblem(LOSSES["hinge"](C=1.0), labels, Rows(X))  # labels of +1 and -1, one
+                                                                    # column per task
+    result = play(problem, space=Euclidean(), search=Langevin(), n_frequencies=50, rng=rng,
+                  phase="paired", smoothing=0.0, learning_rate="theory", projection="alternating")
+    kernel = result.kernel("uniform")   # a LearnedKernel: Gram matrix and features
+    result.history["objective"]         # one value per round
+
+The parts, by what they are needed for:
+
+- Play round by round, inspect or stop: :class:`GameLoop` (``play_round``, ``current_state``,
+  ``result``). :func:`play` plays it to the end and calls a function after each round.
+- Other losses, step sizes or projections: :class:`Loss`, :class:`DualProblem`, :func:`project`,
+  :func:`project_alternating`.
+- The exact solution over finitely many kernels: :func:`find_equilibrium`, and
+  :mod:`notsorandom.game.reweighting` for the weights of given frequencies.
+- Bounds on the value, regret and generalisation: :mod:`notsorandom.game.certificate`.
+- The dual variables of a finished game, round by round: :func:`notsorandom.game.replay.replay`.
+"""
 
 from notsorandom.game.certificate import Certificate
 from notsorandom.game.dual import DualProblem

@@ -1,4 +1,4 @@
-"""How good a kernel is: bounds on the value of the game, and what follows from them."""
+"""Bounds on the value of the game, and what they imply for a learned kernel."""
 
 from __future__ import annotations
 
@@ -12,48 +12,48 @@ from notsorandom.data.rows import Array
 from notsorandom.game.dual import DualProblem
 from notsorandom.spaces import Supremum
 
-# A bound on a probability that isn't below one says nothing.
+# A bound on a probability is vacuous from this value on.
 VACUOUS = 1.0
 
 
 @dataclass(frozen=True)
 class Certificate:
-    r"""How far a learned kernel is from the best one of its kind.
+    r"""Bounds on how far a learned kernel is from the best kernel of its bandwidth.
 
-    The best kernel's SVM objective is the value of the game,
-    :math:`\min_\lambda \max_\alpha F(\alpha, \lambda)`. Any kernel bounds it from above, by its own
-    SVM, and any dual point :math:`\alpha` from below, by :math:`\min_\lambda F(\alpha, \lambda)`,
-    which the highest peak of its potential gives.
+    The SVM objective of the best kernel is the value of the game,
+    :math:`\min_\lambda \max_\alpha F(\alpha, \lambda)`. The SVM on any kernel gives an upper bound.
+    Any dual point :math:`\alpha` gives a lower bound, :math:`\min_\lambda F(\alpha, \lambda)`,
+    which follows from the highest peak of its potential.
 
     Parameters
     ----------
     upper : float
-        Primal value of the SVM on the learned kernel: the value is not above it.
+        Upper bound on the value of the game: the primal objective of the SVM on the learned kernel.
     upper_dual : float
-        Its dual value: how well the SVM itself is solved.
+        Dual objective of that SVM; its distance from `upper` is the SVM's own duality gap.
     lower : float
-        The value is not below it, if `certified`.
+        Lower bound on the value of the game; an estimate unless `certified`.
     source : str
-        The dual point that gave `lower`.
+        Name of the dual point that gave `lower`.
     certified : bool
-        Whether the highest peak is bounded, or known exactly; otherwise `lower` rests on the
-        highest that was found.
+        Whether the highest peak is bounded or known exactly. Otherwise `lower` relies on the
+        highest peak that searches found.
     bandwidth : float
-        The kernels meant have no frequencies beyond.
+        Longest frequency of the kernels that the learned one is compared with.
     regret : float
-        How much more a play the best single dual point would have earned than the dual player did,
-        against the kernels it met. NaN where no game was played on these samples.
+        Average regret of the dual player per play: how much more the best single dual point would
+        have earned against the same kernels. NaN if no game was played on these samples.
     regret_bound : float
-        What the theorem allows for the steps that were taken; infinite for a space whose kernels
-        have no bound.
+        Bound of the theorem on `regret`, for the step sizes that were used; infinite for a space
+        whose kernels have no bound.
     generalization : float
-        With probability 95 %, a new sample is on the wrong side no more often than this. For two
-        classes; NaN if there are more, or for a space without such a bound.
+        Bound on the error rate on new samples, with probability 95 %. For two classes; NaN if
+        there are more, or for a space without such a bound.
     sample_size : float
-        Samples that the potential's concentration asks for, to be within a tenth of its largest
-        value everywhere with probability 95 %; NaN where there is no theorem.
+        Number of samples with which the potential is everywhere within a tenth of its largest value
+        from its expectation, with probability 95 %; NaN where there is no theorem.
     has_margin : bool
-        Whether the loss is one of the margin.
+        Whether the loss is one of classification.
     """
 
     upper: float
@@ -70,30 +70,30 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """Distance of the bounds."""
+        """Difference of the bounds."""
         return self.upper - self.lower
 
     @property
     def relative_gap(self) -> float:
-        """Distance of the bounds, as a share of the upper."""
+        """Difference of the bounds, as a share of the upper one."""
         return self.gap / self.upper if self.upper > 0 else 0.0
 
     @property
     def margin(self) -> float:
-        """The margin that would have this objective if no sample were inside it."""
+        """Margin of a separable problem with the objective `upper`."""
         if not self.has_margin:
             return math.nan
         return 1 / math.sqrt(2 * self.upper) if self.upper > 0 else math.inf
 
     @property
     def competitive_ratio(self) -> float:
-        """The margin is at least this share of the best kernel's, if `certified`."""
+        """Lower bound on the margin, as a share of the best kernel's, if `certified`."""
         return math.sqrt(max(self.lower, 0.0) / self.upper) if self.upper > 0 else 1.0
 
     def __repr__(self) -> str:
         kind = "certified" if self.certified else "estimated"
         error = f"{self.generalization:.3g}"
-        allowed = f"{self.regret_bound:.3g}" if math.isfinite(self.regret_bound) else "any"
+        allowed = f"{self.regret_bound:.3g}" if math.isfinite(self.regret_bound) else "none"
         if not self.generalization < VACUOUS:
             error = "unknown" if math.isnan(self.generalization) else f"vacuous ({error})"
         samples = "unknown" if math.isnan(self.sample_size) else f"{self.sample_size:.3g}"
@@ -105,9 +105,9 @@ class Certificate:
             f"  margin            {self.margin:.4g}  "
             f"(at least {self.competitive_ratio:.2%} of the best kernel's, {kind})",
             f"  bandwidth         {self.bandwidth:.4g}",
-            f"  regret a play     {self.regret:.4g}  (the theorem allows {allowed})",
+            f"  regret per play   {self.regret:.4g}  (bound: {allowed})",
             f"  error bound       {error}",
-            f"  samples to see v  {samples}",
+            f"  sample size       {samples}",
         ]
         if not self.has_margin:
             lines = [line for line in lines if "margin" not in line and "error bound" not in line]
@@ -117,9 +117,9 @@ class Certificate:
 def lower_bound(
     problem: DualProblem, candidates: Sequence[tuple[str, Array, Supremum]]
 ) -> tuple[float, str, bool]:
-    """Return the best lower bound of some dual points, whose it is, and whether it is certified.
+    """Return the best lower bound of some dual points, the point's name, and if it is certified.
 
-    Certified bounds come before estimated ones, which may be too high.
+    Certified bounds are preferred to estimated ones, which may be too high.
     """
     bounds = [
         (
@@ -136,10 +136,11 @@ def lower_bound(
 
 
 def regret_bound(problem: DualProblem, bound: float, plays: Array, steps: Array) -> float:
-    r"""Largest average regret of projected gradient ascent, for the steps that were taken.
+    r"""Bound the average regret of projected gradient ascent, for the step sizes that were used.
 
-    With steps :math:`\eta_t` a play, rounds of :math:`p_t` plays, gradients of at most `G` over
-    a set of diameter `D`, and objectives of strong concavity `c`, all plays together regret at most
+    With step sizes :math:`\eta_t` per play, rounds of :math:`p_t` plays, gradients of norm at most
+    `G`, a feasible set of diameter `D`, and objectives of strong concavity `c`, the total regret of
+    all plays is at most
 
     .. math:: \tfrac12 D^2 \sum_t \max(0, \tfrac{1}{\eta_t} - \tfrac{1}{\eta_{t-1}} - c p_t)
        + \tfrac12 G^2 \sum_t \eta_t p_t^2, \qquad \tfrac{1}{\eta_0} = 0.
@@ -151,8 +152,9 @@ def regret_bound(problem: DualProblem, bound: float, plays: Array, steps: Array)
     ----------
     problem : DualProblem
     bound : float
-        The largest value of a kernel.
+        Largest value of a kernel.
     plays, steps : ndarrays of shape (n_rounds,)
+        Number of plays of each round, and the step size per play.
     """
     if not math.isfinite(bound):
         return math.inf
@@ -170,9 +172,17 @@ def margin_bound(
     .. math:: \min_\theta \; \tfrac1n \#\{i : m_i \le \theta\} + \tfrac{2}{\theta} \mathcal R
        + \sqrt{\tfrac{\log \log_2 (2 / \theta)}{n}} + 3 \sqrt{\tfrac{\log (2 / \delta)}{n}}
 
-    with the Rademacher complexity :math:`\mathcal R`. The third term pays for choosing
-    :math:`\theta` after having seen the samples. Each margin may be that of several samples,
-    `counts` of them.
+    with the Rademacher complexity :math:`\mathcal R`. The third term accounts for choosing
+    :math:`\theta` from the samples.
+
+    Parameters
+    ----------
+    margins : ndarray of shape (n_samples,)
+    complexity : float
+    delta : float, default=0.05
+        Probability that the bound fails.
+    counts : ndarray of shape (n_samples,), optional
+        Number of samples that each margin stands for.
     """
     counts = np.ones(len(margins)) if counts is None else counts
     n_samples = float(counts.sum())

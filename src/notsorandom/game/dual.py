@@ -1,4 +1,4 @@
-"""The training problem, and the dual variables that are played in it."""
+"""The training problem, and operations on its dual variables."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class DualStats:
     largest : float
         The largest absolute value.
     share_at_zero, share_at_upper : float
-        Shares of the variables that are 0, and at the far ends of their boxes.
+        Shares of the variables that are 0, and that are at the nonzero limit of their box.
     upper : float
-        The far end of the boxes.
+        Absolute value of the nonzero limit of the boxes.
     block_stats : list
         :func:`notsorandom.spaces.landscape.measure_stats` of each block's measure.
     """
@@ -76,10 +76,10 @@ class DualStats:
 
 @dataclass(frozen=True, eq=False)
 class DualProblem:
-    r"""Samples, targets, weights and loss: all that is learned from.
+    r"""The training problem: samples, sample weights, targets and loss.
 
-    Dual variables are signed, so the *measure*, whose Fourier transform is the potential, is the
-    dual times the sample weights.
+    Dual variables are signed (:math:`\alpha_i y_i` in the paper). The *measure*, whose Fourier
+    transform gives the potential, is the dual variables times the sample weights.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class DualProblem:
 
     @cached_property
     def box(self) -> tuple[Array, Array]:
-        """Least and largest dual variables, for targets in memory."""
+        """Lower and upper limits of the dual variables, for targets in memory."""
         return self.loss.box(self.targets)
 
     # Parts of the problem.
@@ -143,12 +143,12 @@ class DualProblem:
         return replace(self, targets=self.targets[:, [number]])
 
     def take(self, indices: Array) -> DualProblem:
-        """Return the problem of some of the samples, in memory."""
+        """Return the problem of some of the samples, copied into memory."""
         targets = self.rows.to_host(self.targets, indices)
         return replace(self, targets=targets, rows=self.rows.take(indices))
 
     def subset(self, indices: Array) -> DualProblem:
-        """Return the problem of many of the samples; samples on disk stay there."""
+        """Return the problem of some of the samples without copying samples that are on disk."""
         targets = self.rows.to_host(self.targets, indices)
         return replace(self, targets=targets, rows=self.rows.subset(indices))
 
@@ -254,7 +254,7 @@ class DualProblem:
             dtype=np.float64,
         )
 
-    # Bounds that the step sizes and regret bounds of the theory need.
+    # Constants of the theory's step sizes and regret bounds.
 
     @property
     def radius(self) -> float:
@@ -269,7 +269,7 @@ class DualProblem:
 
     @cached_property
     def target_norm(self) -> float:
-        """The largest norm of a task's targets."""
+        """Largest norm of the targets of a task."""
         if self.loss.one_sided:
             return math.sqrt(self.total_weight)
         (squares,) = self._sum(lambda t, w: ((w * np.square(t, dtype=np.float64)).sum(axis=0),))
@@ -306,7 +306,7 @@ class DualProblem:
             diameter = 2 * radius
         return diameter * math.sqrt(n_tasks), gradient * math.sqrt(n_tasks)
 
-    # How good predictions are.
+    # Quality of predictions.
 
     @property
     def n_strata(self) -> int:

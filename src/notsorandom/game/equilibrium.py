@@ -1,4 +1,4 @@
-"""Equilibrium of a game over finitely many kernels, to a certified gap."""
+"""Solve a game over finitely many kernels to a certified gap."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ SAFETY = 0.99
 
 @dataclass(frozen=True)
 class Equilibrium:
-    """A kernel and a dual point that are nearly best responses to each other.
+    """A kernel and a dual point that are approximately best responses to each other.
 
     Parameters
     ----------
     weights : ndarray of shape (n_groups,)
-        Of the kernels, of sum 1; most are zero.
+        Weights of the groups' kernels. They sum to 1; most are zero.
     dual : ndarray of shape (n_samples, n_tasks)
-        Feasible.
+        A feasible dual point.
     upper, lower : float
-        Bounds on the value.
+        Bounds on the value of the game.
     n_steps : int
+        Number of primal-dual steps taken.
     """
 
     weights: Array
@@ -45,7 +46,7 @@ class Equilibrium:
 
     @property
     def relative_gap(self) -> float:
-        """Distance of the bounds, as a share of the upper."""
+        """Difference of the bounds, as a share of the upper one."""
         return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
 
 
@@ -72,14 +73,14 @@ def find_equilibrium(
 ) -> Equilibrium:
     r"""Solve the game over the kernels of groups of features.
 
-    With the best weights put in, the SVM of the best kernel is
+    Minimised over the weights of the kernels, the SVM problem is
 
     .. math:: \min_{w, b} \; \tfrac12 \Big(\sum_g |w_g|\Big)^2
        + \sum_i \ell(t_i, \langle w, \phi_i\rangle + b),
 
-    whose weights are in proportion to the :math:`|w_g|`. It is the saddle point of a bilinear
-    function and two simple ones, which the primal-dual hybrid gradient method finds; restarts from
-    the average, and steps balanced anew at each, make it fast.
+    and the best weights are proportional to :math:`|w_g|`. Its saddle point form is a bilinear
+    function plus two functions with simple proximal steps, which the primal-dual hybrid gradient
+    method solves. It restarts from the average iterate and rebalances the two step sizes.
 
     Parameters
     ----------
@@ -176,7 +177,7 @@ def bounds(game: FiniteGame, state: tuple[Array, ...], n_steps: int) -> Equilibr
 
 
 def better_of(best: Equilibrium, *checks: Equilibrium) -> Equilibrium:
-    """Combine the lowest upper bound and its kernel with the highest lower bound and its dual."""
+    """Combine the lowest upper bound and its weights with the highest lower bound and its dual."""
     above = min((best, *checks), key=lambda check: check.upper)
     below = max((best, *checks), key=lambda check: check.lower)
     return Equilibrium(above.weights, below.dual, above.upper, below.lower, checks[0].n_steps)

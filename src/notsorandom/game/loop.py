@@ -1,4 +1,4 @@
-"""The game itself: Algorithm 2 of the paper, for any space, search and loss."""
+"""The game loop: Algorithm 2 of the paper, for any space, search and loss."""
 
 from __future__ import annotations
 
@@ -15,17 +15,12 @@ from notsorandom.data.rows import Array, Rows
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.projection import PROJECTIONS
 from notsorandom.game.result import ActiveSet, GameResult, GameState, Round, history_arrays
-from notsorandom.spaces.base import ResolvedSpace, Space
-from notsorandom.spaces.landscape import (
-    Landscape,
-    PeakFinder,
-    average_groups,
-    feature_potentials,
-)
+from notsorandom.spaces.base import ResolvedSpace, Space, average_groups
+from notsorandom.spaces.landscape import Landscape, PeakFinder
 
-# Share of a feature's correlation with the measure that one round removes, as the shrinkage of a
-# boosting step. Small enough to keep the measure varied over thousands of features, large enough
-# for the first twenty features to differ.
+# Share of a feature's correlation with the measure that one play removes, like the shrinkage of
+# boosting. Larger values empty the dual before thousands of features are found; smaller ones make
+# the first twenty features too similar.
 SHRINKAGE = 0.25
 # A potential below this many squared roundings of its largest value counts as zero. Features have
 # mean square one, but on the sphere their squares can be this large at single points.
@@ -165,7 +160,7 @@ class GameLoop:
         peaks = landscape.round_to_float32(self.search.find(landscape, room, self.rng))
         groups = space.groups(peaks.frequencies, phase)
         scales = space.scales(rows, peaks.frequencies)
-        heights = feature_potentials(space, peaks.amplitudes, phase)
+        heights = space.feature_potentials(peaks.amplitudes, phase)
         heights *= scales.astype(np.float64) ** 2
         highest = float(average_groups(heights, groups).max())  # of all peaks, fitting or not
         fitting = self.active_set.select_fitting(peaks.frequencies, groups, room)
@@ -189,7 +184,7 @@ class GameLoop:
         step = plays * rate / problem.total_weight
         if problem.loss.curvature:  # a longer step would overshoot the dual's own quadratic term
             step = min(step, 1 / problem.loss.curvature)
-        largest = space.max_potential(landscape)
+        largest = landscape.max_potential
         rounding = ROUNDING * float(np.finfo(rows.dtype).eps) ** 2
         self.flat = self.flat and bool(potentials.max() <= rounding * largest)
         record = Round(

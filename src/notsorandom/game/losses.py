@@ -1,4 +1,4 @@
-"""Losses, each given by its dual."""
+"""Convex losses, each defined by its dual."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from notsorandom.data.rows import Array
 
 @dataclass(frozen=True)
 class Loss:
-    r"""A convex loss, given by a few numbers of its dual.
+    r"""A convex loss, defined by the parameters of its dual.
 
     The loss of a score `f` with target `t` is
 
@@ -24,9 +24,9 @@ class Loss:
     .. math:: \max_a \; t^T a - \epsilon |a|_1 - \tfrac12 a^T K a - \tfrac c2 |a|^2
        \quad \text{s.t.} \quad a_i \in B(t_i), \; \mathbf 1^T a = 0.
 
-    One-sided, the box `B` is [0, u] for the label 1 and [-u, 0] for -1, and the loss is one of
-    classification: the hinge for ``curvature=0``, the squared hinge for ``upper=inf``, a smoothed
-    hinge in between. Two-sided, the box is [-u, u], and the loss is one of regression.
+    For classification (one-sided), the box `B` is [0, u] for the label 1 and [-u, 0] for -1: the
+    loss is the hinge for ``curvature=0``, the squared hinge for ``upper=inf``, and a smoothed hinge
+    otherwise. For regression (two-sided), the box is [-u, u].
 
     Parameters
     ----------
@@ -35,9 +35,9 @@ class Loss:
     curvature : float
         `c`, the strong concavity of the dual.
     start : float
-        The game starts at the targets times this number, before projection.
+        The game starts at the projection of the targets times this number.
     epsilon : float
-        Residuals below it cost nothing.
+        Residuals of smaller absolute value have no loss.
     one_sided : bool
         Whether the loss is one of classification.
     """
@@ -49,7 +49,7 @@ class Loss:
     one_sided: bool = True
 
     def box(self, targets: Array) -> tuple[Array, Array]:
-        """Return the least and largest dual variables, in the targets' shape and type."""
+        """Return the limits of the dual variables, in the shape and type of the targets."""
         side = targets.dtype.type(self.upper)
         if not self.one_sided:
             return np.full_like(targets, -side), np.full_like(targets, side)
@@ -70,7 +70,10 @@ class Loss:
     def best_dual(
         self, residuals: Array, low: Array, high: Array, curvature: float | Array
     ) -> Array:
-        """Return the maximisers in the definition of the loss, for a positive curvature."""
+        """Return the dual variables that attain the maximum in the definition of the loss.
+
+        `curvature` must be positive; it replaces that of the loss.
+        """
         if self.epsilon:
             residuals = np.sign(residuals) * np.maximum(np.abs(residuals) - self.epsilon, 0)
         return np.clip(residuals / curvature, low, high)
@@ -82,7 +85,7 @@ class Loss:
             return dual * residuals - self.epsilon * np.abs(dual) - 0.5 * self.curvature * dual**2
         above = np.maximum(residuals - self.epsilon, 0)
         below = np.maximum(-residuals - self.epsilon, 0)
-        # np.where: a residual of zero costs nothing even if the box is infinite.
+        # np.where avoids inf * 0 where the box is infinite and the residual zero.
         return np.where(above > 0, high, 0) * above - np.where(below > 0, low, 0) * below
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from notsorandom.data.rows import Array, Rows
 
-# Newton's method on a piecewise linear function ends after a few pieces, and every fourth step
-# halves the bracket, so this is far past the precision of float64.
+# Newton's method on a piecewise linear function takes a few steps. Every fourth step halves the
+# bracket, so 256 steps exceed the precision of float64 in any case.
 MAX_ITERATIONS = 256
 
 # Lower and upper limits of a block, from blocks of columns.
@@ -20,19 +20,20 @@ Limits = Callable[..., tuple[Array, Array]]
 def nearest(rows: Rows, point: Any, limits: Limits, *columns: Any) -> Any:
     r"""Project onto :math:`\{l \le a \le h, \; w^T a = 0\}`, task by task.
 
-    The norm is that of the weights `w`. The projection is :math:`\mathrm{clip}(a - \lambda, l,
-    h)` for the root :math:`\lambda` of a decreasing, piecewise linear function, found by Newton's
-    method inside a bracket, with one pass over the samples per step.
+    Distances are weighted by `w`. The projection is :math:`\mathrm{clip}(a - \lambda, l, h)`,
+    where the multiplier :math:`\lambda` is the root of a decreasing, piecewise linear function. It
+    is found by Newton's method inside a bracket, with one pass over the samples per step.
 
     Parameters
     ----------
     rows : Rows
-        Which the columns belong to; their weights are those of the norm.
+        The rows that the columns belong to, with the weights `w`.
     point : column of shape (n_samples, n_tasks)
     limits : callable
-        Returns the lower and upper limits from blocks of the columns that follow. They enclose
-        zero and may be infinite; in every task some are below zero and some above.
+        Returns the lower and upper limits of a block, given the block of each of `columns`. Limits
+        enclose zero and may be infinite. Every task has some below zero and some above.
     *columns : columns
+        Arguments of `limits`.
     """
     rows, n_columns = rows.columns_only, len(columns)
 
@@ -65,7 +66,7 @@ def nearest(rows: Rows, point: Any, limits: Limits, *columns: Any) -> Any:
             dtype=np.float64,
         )
 
-    # At the ends of the bracket all that remains has one sign.
+    # At the ends of the bracket, all clipped values have one sign.
     blocks = rows.map_blocks(first_pass, point, *columns, *rows.weight_columns)
     lows, highs, *parts = zip(*blocks, strict=True)
     low_end, high_end = np.min(lows, axis=0), np.max(highs, axis=0)
@@ -80,7 +81,7 @@ def nearest(rows: Rows, point: Any, limits: Limits, *columns: Any) -> Any:
         most = np.where(excess < 0, multiplier, most)
         newton = multiplier + excess / np.where(slope > 0, slope, 1)
         balanced = np.abs(excess) <= np.finfo(dtype).eps * size
-        # Every fourth step is a bisection, so that the bracket shrinks whatever Newton does.
+        # Every fourth step is a bisection, so that the bracket always shrinks.
         good = (slope > 0) & (newton > least) & (newton < most) & (iteration % 4 != 3)
         candidate = np.where(balanced, multiplier, np.where(good, newton, (least + most) / 2))
         if np.all(candidate.astype(dtype) == multiplier.astype(dtype)):
@@ -94,10 +95,10 @@ def nearest(rows: Rows, point: Any, limits: Limits, *columns: Any) -> Any:
 def alternating(
     rows: Rows, point: Any, limits: Limits, *columns: Any, n_iterations: int = 10
 ) -> Any:
-    """Algorithm 3 of the paper: project onto the box and onto the hyperplane, in turns.
+    """Algorithm 3 of the paper: project onto the box and onto the hyperplane in turn.
 
-    It ends on the box, so the result is always inside. The remaining sum shrinks geometrically with
-    `n_iterations`. Parameters are those of :func:`nearest`.
+    The last projection is onto the box, so the result is always inside it. The remaining weighted
+    sum decreases geometrically with `n_iterations`. Other parameters are those of :func:`nearest`.
     """
     rows = rows.columns_only
 

@@ -1,4 +1,4 @@
-"""Replay a game from its record: the same dual variables, without searching."""
+"""Recompute the dual variables of a game from its record, without searching."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def replay(
     Parameters
     ----------
     problem : DualProblem
-        Of the game, which was played with exact projections.
+        The problem that the game was played on, with exact projections.
     kernel : LearnedKernel
-        With the frequencies in the order they were found, each once: on a finite space, where a
-        frequency can be found again, the record doesn't say when.
+        With the frequencies in the order they were found, each once. A game on a finite space
+        can't be replayed: a frequency can be found again, and the record doesn't say when.
     history : dict of str to ndarray
         The rounds' records.
     """

@@ -1,4 +1,4 @@
-"""What a game has found: its records, its active set, its state and its result."""
+"""Records, active set, state and result of a game."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ class Round:
     Parameters
     ----------
     n_frequencies : int
-        Found so far, including this round.
+        Number of frequencies found so far, including this round.
     potential : float
-        Of the first frequency found, divided by the largest value it could have: on R^d, that of
-        samples all at the crests and troughs of one wave; on the sphere, that of a feature of mean
-        square one that equals the measure. About ``1 / n_samples`` is chance level.
+        Potential of the first frequency found, divided by the largest value possible: on R^d, that
+        of samples at the crests and troughs of one wave; on the sphere, that of a feature of mean
+        square one that is proportional to the measure. Chance level is about ``1 / n_samples``.
     objective : float
         Dual objective under this round's kernel, the mean over its frequencies.
     lower : float
         Lower bound on the value of the game by this round's dual variables at their best multiple,
         valid if the highest peak found is the global one.
     share_at_zero, share_at_upper : float
-        Shares of the dual variables at zero, and at the far ends of their boxes.
+        Shares of the dual variables at zero, and at the nonzero limits of their boxes.
     plays : int
         Number of plays the round counts for: its number of peaks, or one with
         ``learning_rate="theory"``.
     step : float
         Step size of the dual player, per play.
     seconds : float
-        Since the game began.
+        Time since the game began.
     """
 
     n_frequencies: int

@@ -1,4 +1,4 @@
-"""The best weights of known frequencies: the game over their kernels, solved to a small gap."""
+"""Compute the best weights of given frequencies, by solving the game over their kernels."""
 
 from __future__ import annotations
 

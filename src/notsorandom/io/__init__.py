@@ -1,8 +1,7 @@
-"""Fitted estimators as files: small, readable from elsewhere, and safe to open."""
+"""Model files and ONNX export."""
 
-from notsorandom.io.layout import SKOPS_TYPES
-from notsorandom.io.loading import describe, load
-from notsorandom.io.rescaling import rescaled, scaler_of
-from notsorandom.io.saving import save
+from notsorandom.io.models import SKOPS_TYPES, ModelFile, load, read_metadata, read_model_file, save
+from notsorandom.io.onnx import to_onnx
 
-__all__ = ["SKOPS_TYPES", "describe", "load", "rescaled", "save", "scaler_of"]
+__all__ = ["SKOPS_TYPES", "ModelFile", "load", "read_metadata", "read_model_file", "save"]
+__all__ += ["to_onnx"]

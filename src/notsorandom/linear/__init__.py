@@ -1,1 +1,1 @@
-"""The linear model at the end: features in memory (newton) or computed in passes (streaming)."""
+"""The linear model: Newton's method on features in memory (newton) or in passes (streaming)."""

@@ -1,4 +1,4 @@
-"""One pass over the samples for the linear model at the end: what is asked, and what it tells."""
+"""One pass over the samples: the sums that a Newton step and a duality gap need."""
 
 from __future__ import annotations
 
@@ -12,25 +12,24 @@ import numpy as np
 from notsorandom.data.array_api import cast, to_host
 from notsorandom.data.rows import Array
 from notsorandom.game import Loss
-from notsorandom.linear.newton import corner_sums, solve_by_features
+from notsorandom.linear.newton import active_sums, solve_hessian_of_sums
 
-# How many numbers a pass sums up, beside those for the shares of a step.
-N_NUMBERS = 9
-# Slopes are known at these shares of a step.
-SHARES = 0.5 ** np.arange(20, 0, -1)
+# Fractions of a step at which a pass computes slopes, for the line search.
+STEP_FRACTIONS = 0.5 ** np.arange(20, 0, -1)
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
-    """Where a task is: a linear model, and how round the corners of its loss are there.
+class Iterate:
+    """A linear model of one task, and the smoothing of the loss at which it is evaluated.
 
     Parameters
     ----------
     coef : ndarray of shape (n_features,)
     intercept : float
     curvature : float
+        Of the smoothed loss.
     step : ndarray of shape (n_features + 1,), optional
-        That led here, and along which slopes are asked for; the intercept's part is the last.
+        The last step, if slopes along it are needed; that of the intercept is last.
     """
 
     coef: Array
@@ -38,53 +37,53 @@ class Point:
     curvature: float
     step: Array | None = None
 
-    def moved(self, step: Array, asking: bool = False) -> Point:
-        """The point so far away, which may ask for slopes on the way."""
+    def advance(self, step: Array, with_slopes: bool = False) -> Iterate:
+        """Return the iterate after a step; `with_slopes` requests the slopes along it."""
         coef, intercept = self.coef + step[:-1], self.intercept + float(step[-1])
-        return Point(coef, intercept, self.curvature, step if asking else None)
+        return Iterate(coef, intercept, self.curvature, step if with_slopes else None)
 
     @property
-    def columns(self) -> Array:
-        """Model and step, of shape (2, n_features + 1)."""
+    def model_and_step(self) -> Array:
+        """Coefficients with the intercept last, and the step, of shape (2, n_features + 1)."""
         model = np.append(self.coef, self.intercept)
         return np.stack([model, np.zeros_like(model) if self.step is None else self.step])
 
 
 @dataclass(frozen=True, eq=False)
-class Pass:
-    """What is summed over the rows: called with a block of them, it returns the block's sums.
+class BlockPass:
+    """A function of one block of samples that returns its sums for each iterate.
 
-    It travels to whoever holds the block, so it holds nothing of the samples.
+    It may be sent to another process, so it holds none of the samples.
 
     Parameters
     ----------
-    make : callable
-        Makes the features of a block.
+    features : callable
+        Computes the features of a block.
     dtype : dtype
         Of the features.
     loss : Loss
-    tasks : ndarray of shape (n_points,)
+    tasks : ndarray of shape (n_iterates,)
         Columns of the targets.
-    points : tuple of Point
-        One for each of the tasks.
+    iterates : tuple of Iterate
+        One per task.
     """
 
-    make: Callable[[Any], Array]
+    features: Callable[[Any], Array]
     dtype: Any
     loss: Loss
     tasks: Array
-    points: tuple[Point, ...]
+    iterates: tuple[Iterate, ...]
 
     @np.errstate(invalid="ignore")
     def __call__(self, X: Any, targets: Array, weights: Array | None = None) -> tuple[Array, ...]:
-        """Sums for each point: numbers, vectors and a matrix, in the order of :class:`PassResult`."""
-        features = to_host(self.make(cast(X, self.dtype)))
+        """Return the block's sums, with one entry per iterate, in the order of PassResult."""
+        features = to_host(self.features(cast(X, self.dtype)))
         targets = to_host(targets)[:, self.tasks].astype(np.float64)
         weights = to_host(weights)
         mass = np.ones((len(targets), 1)) if weights is None else weights.astype(np.float64)
         low, high = self.loss.box(targets)
-        models = np.stack([point.columns for point in self.points], axis=1)
-        curvatures = np.array([point.curvature for point in self.points])
+        models = np.stack([iterate.model_and_step for iterate in self.iterates], axis=1)
+        curvatures = np.array([iterate.curvature for iterate in self.iterates])
         scores, changes = (
             (features @ model[:, :-1].T.astype(self.dtype)).astype(np.float64) + model[:, -1]
             for model in models
@@ -92,124 +91,134 @@ class Pass:
         residuals = targets - scores
         dual = self.loss.best_dual(residuals, low, high, curvatures)
         positive, negative = np.maximum(dual, 0), np.minimum(dual, 0)
-        thick = self.loss.epsilon * np.abs(dual)
-        gains, squares = targets * dual - thick, np.square(dual)
-        numbers = (
-            self.loss.values(residuals, low, high),
-            dual * residuals - thick - 0.5 * curvatures * squares,
-            positive,
-            negative,
-            np.where(dual > 0, gains, 0),
-            np.where(dual < 0, gains, 0),
-            np.where(dual > 0, squares, 0),
-            np.where(dual < 0, squares, 0),
+        insensitive = self.loss.epsilon * np.abs(dual)
+        linear, squares = targets * dual - insensitive, np.square(dual)
+
+        def total(values: Array) -> Array:
+            return (mass * values).sum(axis=0)  # (n_iterates,)
+
+        smoothed = dual * residuals - insensitive - 0.5 * curvatures * squares
+        losses = np.stack([total(self.loss.values(residuals, low, high)), total(smoothed)], axis=1)
+        sides = np.array(
+            [
+                [total(positive), total(negative)],
+                [total(np.where(dual > 0, linear, 0)), total(np.where(dual < 0, linear, 0))],
+                [total(np.where(dual > 0, squares, 0)), total(np.where(dual < 0, squares, 0))],
+            ]
         )
         signed = np.concatenate([mass * positive, mass * negative], axis=1).astype(self.dtype)
-        aligned = (features.T @ signed).T.reshape(2, len(self.points), -1)
-        inside = (dual != 0) & (dual > low) & (dual < high)
-        grams, totals, masses = zip(
-            *(corner_sums(*of_corner(features, which, weights, self.dtype)) for which in inside.T),
+        aligned = (features.T @ signed).T.reshape(2, len(self.iterates), -1)
+        active = (dual != 0) & (dual > low) & (dual < high)
+        grams, totals, active_weights = zip(
+            *(active_sums(*self._active_rows(features, mask, weights)) for mask in active.T),
             strict=True,
         )
-        sums = np.zeros((len(self.points), N_NUMBERS + len(SHARES)))
-        sums[:, 0] = masses
-        for column, number in enumerate(numbers, start=1):
-            sums[:, column] = (mass * number).sum(axis=0)
+        slopes = np.zeros((len(self.iterates), len(STEP_FRACTIONS)))
         if changes.any():
-            on_the_way = residuals + (1 - SHARES)[:, None, None] * changes  # (n_shares, n_rows, ..)
-            answers = self.loss.best_dual(on_the_way, low, high, curvatures)
-            sums[:, N_NUMBERS:] = (answers * (mass * changes)).sum(axis=1).T
+            # (n_fractions, n_rows, n_iterates)
+            before = residuals + (1 - STEP_FRACTIONS)[:, None, None] * changes
+            duals = self.loss.best_dual(before, low, high, curvatures)
+            slopes = (duals * (mass * changes)).sum(axis=1).T
         return (
-            sums,
-            np.stack([*aligned, totals], axis=1),
+            losses,
+            np.moveaxis(sides, 2, 0),
+            slopes,
+            np.stack(aligned, axis=1),
             np.stack(grams),
+            np.stack(totals),
+            np.array(active_weights),
         )
 
-
-def of_corner(
-    features: Array, inside: Array, weights: Array | None, dtype: Any
-) -> tuple[Array, Array | None]:
-    """Features of the rows in a corner times the roots of their weights, and these."""
-    if weights is None:
-        return features[inside], None
-    roots = np.sqrt(weights[inside, 0]).astype(dtype)
-    return features[inside] * roots[:, None], roots
+    def _active_rows(
+        self, features: Array, active: Array, weights: Array | None
+    ) -> tuple[Array, Array | None]:
+        """Return the active rows times the roots of their weights, and these roots."""
+        if weights is None:
+            return features[active], None
+        sqrt_weights = np.sqrt(weights[active, 0]).astype(self.dtype)
+        return features[active] * sqrt_weights[:, None], sqrt_weights
 
 
 @dataclass(frozen=True, eq=False)
 class PassResult:
-    r"""What a pass tells of one point.
+    r"""Sums over all samples at one iterate: objective, gradient, Hessian and a dual bound.
 
-    The dual variables that answer the point's residuals may all be played but for their balance,
-    :math:`\sum_i a_i = 0`, which is restored by scaling down the side that is too heavy: sums over
-    either side are all that it takes to know what the feasible ones are paid.
+    The dual variables of the iterate's residuals are feasible except for the equality constraint
+    :math:`\sum_i a_i = 0`. Scaling down those of the heavier sign restores it, so sums by sign give
+    the objective of a feasible point.
 
     Parameters
     ----------
-    point : Point
-    numbers : ndarray of shape (9 + len(SHARES),)
-        The rows in the corner, and sums over the samples: of the loss, the loss with rounded
-        corners, the positive and the negative dual variables, what they are paid and their
-        squares; of the dual variables at shares of the step, times how the score changes by it.
-    vectors : ndarray of shape (3, n_features)
-        Sums of features times positive and negative dual variables; of those in the corner.
-    gram : ndarray of shape (n_features, n_features)
-        Of those in the corner.
+    iterate : Iterate
+    losses : ndarray of shape (2,)
+        Sums of the loss and of the smoothed loss.
+    sides : ndarray of shape (3, 2)
+        Sums over the positive and over the negative dual variables: of themselves, of their linear
+        part of the dual objective, of their squares.
+    slopes : ndarray of shape (n_fractions,)
+        Sums of the dual variables at fractions of the step times the change of the scores.
+    alignment : ndarray of shape (2, n_features)
+        Sums of the features times the positive and times the negative dual variables.
+    gram, totals, active_weight
+        See :func:`notsorandom.linear.newton.active_sums`.
     """
 
-    point: Point
-    numbers: Array
-    vectors: Array
+    iterate: Iterate
+    losses: Array
+    sides: Array
+    slopes: Array
+    alignment: Array
     gram: Array
+    totals: Array
+    active_weight: Array
 
     @property
     def primal(self) -> float:
-        """The objective."""
-        return self._half_square + float(self.numbers[1])
+        """The primal objective."""
+        return self._regularizer + float(self.losses[0])
 
     @property
-    def rounded_primal(self) -> float:
-        """The objective with rounded corners."""
-        return self._half_square + float(self.numbers[2])
+    def smoothed_primal(self) -> float:
+        """The primal objective with the smoothed loss."""
+        return self._regularizer + float(self.losses[1])
 
     @property
-    def _half_square(self) -> float:
-        return 0.5 * float(self.point.coef @ self.point.coef)
+    def _regularizer(self) -> float:
+        return 0.5 * float(self.iterate.coef @ self.iterate.coef)
 
     @property
     def gradient(self) -> Array:
-        """Of the objective with rounded corners; the intercept's is last."""
-        sides = self.vectors[:2].sum(axis=0)
-        return np.append(self.point.coef - sides, -self.numbers[3:5].sum())
+        """Gradient of the smoothed objective; that of the intercept is last."""
+        return np.append(self.iterate.coef - self.alignment.sum(axis=0), -self.sides[0].sum())
 
-    def dual(self, loss: Loss, curvature: float) -> float:
-        """A lower bound on the optimum of the loss with corners of such a curvature."""
-        above, below = float(self.numbers[3]), -float(self.numbers[4])
-        heavy = max(above, below)
-        scale = min(above, below) / heavy if heavy > 0 else 1.0
-        shares = np.array([scale, 1.0] if above > below else [1.0, scale])
-        gain = float(shares @ self.numbers[5:7])
-        square = float(np.square(shares @ self.vectors[:2]).sum())
-        square += curvature * float(np.square(shares) @ self.numbers[7:9])
-        # The best multiple of it that surely stays in the box.
-        most = 1.0 if math.isfinite(loss.upper) else math.inf
-        multiple = min(max(gain, 0.0) / square, most) if square > 0 else 0.0
-        return multiple * gain - 0.5 * multiple**2 * square
+    def dual_bound(self, loss: Loss, curvature: float) -> float:
+        """Return a lower bound on the optimum of the loss smoothed to the given curvature."""
+        above, below = float(self.sides[0, 0]), -float(self.sides[0, 1])
+        heavier = max(above, below)
+        scale = min(above, below) / heavier if heavier > 0 else 1.0
+        factors = np.array([scale, 1.0] if above > below else [1.0, scale])
+        linear = float(factors @ self.sides[1])
+        square = float(np.square(factors @ self.alignment).sum())
+        square += curvature * float(np.square(factors) @ self.sides[2])
+        # The best multiple of the point that is certain to stay in the box.
+        largest = 1.0 if math.isfinite(loss.upper) else math.inf
+        multiple = min(max(linear, 0.0) / square, largest) if square > 0 else 0.0
+        return multiple * linear - 0.5 * multiple**2 * square
 
-    def slopes(self) -> Array:
-        """Slopes of the objective with rounded corners along the step, at the shares of it."""
-        step = self.point.step
+    def step_slopes(self) -> Array:
+        """Return the slopes of the smoothed objective at STEP_FRACTIONS of the last step."""
+        step = self.iterate.step
         assert step is not None
-        linear, square = self.point.coef @ step[:-1], step[:-1] @ step[:-1]
-        return linear + (SHARES - 1) * square - self.numbers[N_NUMBERS:]
+        linear, square = self.iterate.coef @ step[:-1], step[:-1] @ step[:-1]
+        return linear + (STEP_FRACTIONS - 1) * square - self.slopes
 
-    def newton(self, total_weight: float, precision: Any) -> Array:
-        """Newton's step to the lowest point of the objective with rounded corners."""
-        return -solve_by_features(
+    def newton_step(self, total_weight: float, precision: Any) -> Array:
+        """Return Newton's step to the minimum of the smoothed objective."""
+        return -solve_hessian_of_sums(
             self.gram,
-            self.vectors[2],
-            float(self.numbers[0]),
-            self.point.curvature,
+            self.totals,
+            float(self.active_weight),
+            self.iterate.curvature,
             total_weight,
             self.gradient,
             precision,

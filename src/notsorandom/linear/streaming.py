@@ -1,4 +1,4 @@
-"""The linear model at the end, of more features than memory holds: one pass a Newton step."""
+"""The linear model on more features than fit into memory: one pass over the samples per step."""
 
 from __future__ import annotations
 
@@ -12,44 +12,45 @@ import numpy as np
 from notsorandom.data.rows import Array
 from notsorandom.game import DualProblem, Loss
 from notsorandom.linear.newton import smoothing_schedule, solve_task, solve_tasks
-from notsorandom.linear.passes import SHARES, Pass, PassResult, Point
+from notsorandom.linear.passes import STEP_FRACTIONS, BlockPass, Iterate, PassResult
 
-Maker = Callable[[Any], Callable[[Any], Array]]
+# Returns, for a floating point type, the function that computes the features of a block.
+FeatureMap = Callable[[Any], Callable[[Any], Array]]
 
-# Features of more bytes than this are made anew in every pass.
-MOST_BYTES = 2**26
-# The solution of so many random rows is where the passes over all of them start.
+# Rows of the random sample whose solution the passes start from, and bytes of its features.
 SAMPLE_ROWS = 2**14
-# It takes so many of either class for each feature.
-FEWEST = 0.25
-# Tasks go over the rows together as long as their Gram matrices take no more bytes than this.
-MOST_GRAM_BYTES = 2**28
-# Numbers that a pass holds for each row and task, beside the features.
-HELD_A_TASK = 128
-# A step is taken whole if it gains this share of what the slope promised; one to the lowest point
+SAMPLE_BYTES = 2**26
+# The sample's solution is used only if each class has at least this many rows per feature in it.
+MIN_ROWS_PER_FEATURE = 0.25
+# Tasks share passes as long as their Gram matrices take no more bytes than this.
+GRAM_BYTES = 2**28
+# Numbers that a pass holds per row and task, beside the features.
+NUMBERS_PER_TASK = 128
+# A full step is accepted if it gains this share of what the slope promises. A step to the minimum
 # of a parabola gains a half.
-ENOUGH = 0.1
-# A sample that leads to shorter steps than this misleads.
-SHORT = 0.25
-# Two or three passes a width is what it takes where all goes well. Corners that so many come no
-# closer to are too sharp for the precision; and there is an end to everything.
+SUFFICIENT_DECREASE = 0.1
+# A start from the sample that leads to a shorter fraction of a step than this is discarded.
+MIN_FRACTION = 0.25
+# Two or three passes per smoothing are usual. After this many without improvement the smoothing is
+# too small for the floating point precision.
 PATIENCE = 12
-# Of the gap allowed, what counts as having come closer.
-FALL = 1e-2
+# Smallest improvement that counts, as a share of the duality gap allowed.
+MIN_IMPROVEMENT = 1e-2
 MAX_PASSES = 500
 
 
-class Bracket:
-    """The best model so far, and values that the optimum lies between.
+class DualityBracket:
+    """The best model of a task so far, with bounds on the optimum.
 
     Parameters
     ----------
-    start : Point
+    start : Iterate
     loss : Loss
     tol : float
+        Largest relative duality gap.
     """
 
-    def __init__(self, start: Point, loss: Loss, tol: float) -> None:
+    def __init__(self, start: Iterate, loss: Loss, tol: float) -> None:
         self.best, self.loss, self.tol = start, loss, tol
         self.primal, self.dual = math.inf, -math.inf
         self.n_passes = 0
@@ -60,243 +61,254 @@ class Bracket:
         return (self.primal - self.dual) / max(self.primal, 1e-300)
 
     @property
-    def is_over(self) -> bool:
-        """Whether it is narrow enough, or took too long."""
+    def finished(self) -> bool:
+        """Whether the gap is small enough or the passes are used up."""
         return self.gap <= self.tol or self.n_passes >= MAX_PASSES
 
-    def see(self, stand: PassResult) -> None:
-        """Narrow it by what a pass tells."""
-        if stand.primal < self.primal:
-            self.best, self.primal = stand.point, stand.primal
-        self.dual = max(self.dual, stand.dual(self.loss, self.loss.curvature))
+    def update(self, result: PassResult) -> None:
+        """Tighten the bounds by the result of a pass."""
+        if result.primal < self.primal:
+            self.best, self.primal = result.iterate, result.primal
+        self.dual = max(self.dual, result.dual_bound(self.loss, self.loss.curvature))
         self.n_passes += 1
 
 
-def origin(n_features: int, loss: Loss) -> Point:
-    """Where one starts who knows nothing: with corners so round that every sample is inside."""
-    return Point(np.zeros(n_features), 0.0, smoothing_schedule(loss)[0])
+def zero_iterate(n_features: int, loss: Loss) -> Iterate:
+    """Return the zero model with maximal smoothing of the loss."""
+    return Iterate(np.zeros(n_features), 0.0, smoothing_schedule(loss)[0])
 
 
-Course = Generator[Point, PassResult, None]
+# A solver of one task yields the iterates to evaluate and receives the results of the passes.
+TaskSolver = Generator[Iterate, PassResult, None]
 
 
-def descend(bracket: Bracket, total_weight: float, precision: Any) -> Course:
-    """Solve one task: yields the points where it wants to know what a pass tells.
+def iterate_newton(bracket: DualityBracket, total_weight: float, precision: Any) -> TaskSolver:
+    """Solve one task by Newton's method on a loss that is smoothed less and less.
 
     Parameters
     ----------
-    bracket : Bracket
-        Is narrowed on the way, until it is over or nothing is left to try.
+    bracket : DualityBracket
+        Updated by the caller after each pass. The solver ends when it is finished, or when the
+        smoothing schedule is exhausted.
     total_weight : float
     precision : dtype
         Of the features.
     """
-    point, loss = bracket.best, bracket.loss
-    rounded = smoothing_schedule(loss)
-    width = rounded.index(point.curvature)
-    trusting = width > 0
-    before: PassResult | None = None
-    while width < len(rounded):
-        stand = yield replace(point, curvature=rounded[width], step=None)
-        if before is not None and not stand.primal <= before.primal:
-            stand = yield replace(before.point, curvature=rounded[width], step=None)
-        least, lowest, since, share = math.inf, math.inf, 0, 1.0
-        while not bracket.is_over:
-            step = stand.newton(total_weight, precision)
-            # What is left to gain with these corners, and what is lost by their being round.
-            left = stand.rounded_primal - stand.dual(loss, rounded[width])
-            rounding = stand.primal - stand.dual(loss, loss.curvature) - left
-            fallen = lowest - stand.rounded_primal > FALL * bracket.tol * stand.rounded_primal
-            since = 0 if fallen or left < 0.9 * least else since + 1
-            least, lowest = min(left, least), min(stand.rounded_primal, lowest)
-            misled = trusting and (share < SHORT or since >= PATIENCE)
-            close = left <= max(rounding, np.finfo(precision).eps * stand.primal)
-            if misled or close or since >= PATIENCE:
+    iterate, loss = bracket.best, bracket.loss
+    schedule = smoothing_schedule(loss)
+    level = schedule.index(iterate.curvature)
+    warm_started = level > 0
+    previous: PassResult | None = None
+    while level < len(schedule):
+        result = yield replace(iterate, curvature=schedule[level], step=None)
+        if previous is not None and not result.primal <= previous.primal:
+            result = yield replace(previous.iterate, curvature=schedule[level], step=None)
+        smallest_gap, lowest, n_stalled, fraction = math.inf, math.inf, 0, 1.0
+        while not bracket.finished:
+            step = result.newton_step(total_weight, precision)
+            smoothed_gap = result.smoothed_primal - result.dual_bound(loss, schedule[level])
+            smoothing_error = result.primal - result.dual_bound(loss, loss.curvature) - smoothed_gap
+            threshold = MIN_IMPROVEMENT * bracket.tol * result.smoothed_primal
+            improved = lowest - result.smoothed_primal > threshold
+            n_stalled = 0 if improved or smoothed_gap < 0.9 * smallest_gap else n_stalled + 1
+            smallest_gap = min(smoothed_gap, smallest_gap)
+            lowest = min(result.smoothed_primal, lowest)
+            bad_start = warm_started and (fraction < MIN_FRACTION or n_stalled >= PATIENCE)
+            rounding = np.finfo(precision).eps * result.primal
+            converged = smoothed_gap <= max(smoothing_error, rounding)
+            if bad_start or converged or n_stalled >= PATIENCE:
                 break
-            share, stand = yield from search(stand, step, np.finfo(precision).eps)
-        if bracket.is_over:
+            fraction, result = yield from take_step(result, step, np.finfo(precision).eps)
+        if bracket.finished:
             return
-        if misled:
-            width, point, before = 0, origin(len(point.coef), loss), None
-            trusting = False
+        if bad_start:
+            level, iterate, previous = 0, zero_iterate(len(iterate.coef), loss), None
+            warm_started = False
         else:
-            # The next corners are tried one more step ahead.
-            width, point, before = width + 1, stand.point.moved(step), stand
+            # The next smoothing is first tried one more step ahead.
+            level, iterate, previous = level + 1, result.iterate.advance(step), result
 
 
-def search(
-    stand: PassResult, step: Array, rounding: float
-) -> Generator[Point, PassResult, tuple[float, PassResult]]:
-    """Go Newton's step, or the share of it at which the objective is lowest.
+def take_step(
+    result: PassResult, step: Array, rounding: float
+) -> Generator[Iterate, PassResult, tuple[float, PassResult]]:
+    """Take Newton's step, or the fraction of it that minimises the smoothed objective.
 
     Returns
     -------
-    share : float
-    stand : PassResult
+    fraction : float
+    result : PassResult
     """
-    slope = float(stand.gradient @ step)
-    trial = yield stand.point.moved(step, asking=True)
-    last = float(trial.gradient @ step)
-    enough = ENOUGH * slope + rounding * abs(stand.rounded_primal)
-    if last <= 0 or trial.rounded_primal <= stand.rounded_primal + enough:
+    slope = float(result.gradient @ step)
+    trial = yield result.iterate.advance(step, with_slopes=True)
+    last_slope = float(trial.gradient @ step)
+    decrease = SUFFICIENT_DECREASE * slope + rounding * abs(result.smoothed_primal)
+    if last_slope <= 0 or trial.smoothed_primal <= result.smoothed_primal + decrease:
         return 1.0, trial
-    shares = np.concatenate([[0.0], SHARES, [1.0]])
-    slopes = np.concatenate([[min(0.0, slope)], trial.slopes(), [last]])
+    fractions = np.concatenate([[0.0], STEP_FRACTIONS, [1.0]])
+    slopes = np.concatenate([[min(0.0, slope)], trial.step_slopes(), [last_slope]])
+    # The zero of the slope, by linear interpolation.
     first = int(np.flatnonzero(slopes <= 0)[-1])
-    # Where the slope is zero if it is a straight line in between.
     part = slopes[first] / (slopes[first] - slopes[first + 1])
-    share = float(shares[first] + part * (shares[first + 1] - shares[first]))
-    trial = yield stand.point.moved(share * step)
-    return share, trial
+    fraction = float(fractions[first] + part * (fractions[first + 1] - fractions[first]))
+    trial = yield result.iterate.advance(fraction * step)
+    return fraction, trial
 
 
-# As in solve_machine, flags are raised by numbers that nobody uses.
+# The invalid flag is set by BLAS, as in newton.solve_task.
 @np.errstate(invalid="ignore")
 def solve_streaming(
     problem: DualProblem,
-    maker: Maker,
+    feature_map: FeatureMap,
     n_features: int,
     tol: float,
     callback: Callable[[int], Any] | None = None,
     width: int = 0,
+    *,
+    sample_rows: int = SAMPLE_ROWS,
+    gram_bytes: int = GRAM_BYTES,
 ) -> tuple[Array, Array, float]:
-    r"""Solve one machine a task, without holding anything as long as the samples.
+    r"""Solve one linear model per task, without holding the features of all samples.
 
-    The problem and the losses are those of :func:`notsorandom.linear.newton.solve_machine`. Every step is
-    one pass over the rows, in which all tasks not done yet take part. What a pass sums up gives
-    the objective, its gradient and Hessian, and a lower bound on the optimum, for the loss itself
-    and for the one with rounded corners. The solution of a random sample is where it starts.
+    The problem is that of :func:`notsorandom.linear.newton.solve_task`. Every step is one pass over
+    the rows, shared by all unsolved tasks. The sums of a pass give the objective, its gradient and
+    Hessian, and a lower bound on the optimum. The passes start from the solution of a random
+    sample.
 
     Parameters
     ----------
     problem : DualProblem
-    maker : callable
+    feature_map : callable
         Returns, for a floating point type, the function that computes the features of a block.
     n_features : int
     tol : float
         Largest relative duality gap.
     callback : callable, optional
-        Called with the number of tasks that are done whenever one is.
+        Called with the number of tasks solved so far.
     width : int, default=0
-        Numbers that are held for each row on the way to its features, if more than these.
+        Numbers held per row while its features are computed, if more than `n_features`.
+    sample_rows : int
+        Rows of the sample. Smaller data is solved in memory.
+    gram_bytes : int
+        Tasks share passes as long as their Gram matrices take no more bytes than this.
 
     Returns
     -------
     coef : ndarray of shape (n_tasks, n_features)
     intercept : ndarray of shape (n_tasks,)
     gap : float
-        The largest of the relative duality gaps. Where the precision of the rows doesn't allow
-        `tol`, features are made in float64.
+        The largest of the relative duality gaps; NaN if any of them is. Where the precision of the
+        rows does not allow `tol`, features are computed in float64.
     """
     rows, n_tasks = problem.rows, problem.n_tasks
-    n_rows = sample_size(n_features, rows.dtype)
+    n_rows = sample_size(n_features, rows.dtype, sample_rows)
     if n_rows >= len(rows):
         local = problem.take(np.arange(len(rows)))
-        features = local.rows.map(maker(rows.dtype), width=width)
+        features = local.rows.map(feature_map(rows.dtype), width=width)
         return solve_tasks(features, local, tol, callback)
     brackets = [
-        Bracket(start, problem.loss, tol)
-        for start in first_points(problem, maker, n_features, tol, n_rows, width)
+        DualityBracket(start, problem.loss, tol)
+        for start in initial_iterates(problem, feature_map, n_features, tol, n_rows, width)
     ]
-    most = max(1, MOST_GRAM_BYTES // (8 * n_features**2))
-    width = max(width, n_features + HELD_A_TASK * (min(most, n_tasks) - 1))
+    max_tasks = max(1, gram_bytes // (8 * n_features**2))
+    width = max(width, n_features + NUMBERS_PER_TASK * (min(max_tasks, n_tasks) - 1))
     for precision in dict.fromkeys([rows.dtype, np.dtype(np.float64)]):
-        # Anew: values in a lower precision are no bounds on what a higher one finds.
-        wide = {
-            task: Bracket(bracket.best, problem.loss, tol)
+        # New brackets: values in a lower precision do not bound those in a higher one.
+        unsolved = {
+            task: DualityBracket(bracket.best, problem.loss, tol)
             for task, bracket in enumerate(brackets)
             if not bracket.gap <= tol
         }
-        for task in narrow(wide, problem, maker(precision), precision, most, width):
-            brackets[task] = wide[task]
+        features_of_block = feature_map(precision)
+        for task in run_passes(unsolved, problem, features_of_block, precision, max_tasks, width):
+            brackets[task] = unsolved[task]
             if callback is not None:
                 callback(sum(bracket.gap <= tol for bracket in brackets))
     if callback is not None:
         callback(n_tasks)
     coef = np.stack([bracket.best.coef for bracket in brackets])
     intercept = np.array([bracket.best.intercept for bracket in brackets])
-    return coef, intercept, float(np.max([bracket.gap for bracket in brackets]))  # NaN is told
+    return coef, intercept, float(np.max([bracket.gap for bracket in brackets]))
 
 
-def narrow(
-    brackets: dict[int, Bracket],
+def run_passes(
+    brackets: dict[int, DualityBracket],
     problem: DualProblem,
-    make: Callable[[Any], Array],
+    features: Callable[[Any], Array],
     precision: np.dtype[Any],
-    most: int,
+    max_tasks: int,
     width: int,
 ) -> Iterator[int]:
-    """Narrow the brackets of some tasks in common passes; yields each task when it is done.
+    """Solve some tasks in shared passes; yield each task when it is solved.
 
     Parameters
     ----------
     brackets : dict
-        By the task.
+        By task; updated in place.
     problem : DualProblem
-    make : callable
-        Makes the features of a block.
+    features : callable
+        Computes the features of a block.
     precision : dtype
         Of the features.
-    most : int
-        Tasks that may take part in a pass.
+    max_tasks : int
+        Most tasks in one pass.
     width : int
-        Numbers that are held for each row in a pass.
+        Numbers held per row in a pass.
     """
-    columns = [problem.targets] if problem.weights is None else [problem.targets, problem.weights]
     waiting = list(brackets)
-    courses: dict[int, Course] = {}
-    points: dict[int, Point] = {}
-    while waiting or courses:
-        while waiting and len(courses) < most:
+    solvers: dict[int, TaskSolver] = {}
+    iterates: dict[int, Iterate] = {}
+    while waiting or solvers:
+        while waiting and len(solvers) < max_tasks:
             task = waiting.pop(0)
-            courses[task] = descend(brackets[task], problem.total_weight, precision)
-            points[task] = next(courses[task])
-        queries = tuple(points.values())
-        look = Pass(make, precision, problem.loss, np.array(list(points)), queries)
-        sums = problem.rows.sum_blocks(look, *columns, width=width, dtype=np.float64)
-        for task, *parts in zip(list(points), queries, *sums, strict=True):
-            stand = PassResult(*parts)
-            brackets[task].see(stand)
+            solvers[task] = iterate_newton(brackets[task], problem.total_weight, precision)
+            iterates[task] = next(solvers[task])
+        tasks, current = list(iterates), tuple(iterates.values())
+        sums = problem.rows.sum_blocks(
+            BlockPass(features, precision, problem.loss, np.array(tasks), current),
+            problem.targets,
+            *problem.rows.weight_columns,
+            width=width,
+            dtype=np.float64,
+        )
+        for task, *parts in zip(tasks, current, *sums, strict=True):
+            result = PassResult(*parts)
+            brackets[task].update(result)
             try:
-                points[task] = courses[task].send(stand)
+                iterates[task] = solvers[task].send(result)
             except StopIteration:
-                del courses[task], points[task]
+                del solvers[task], iterates[task]
                 yield task
 
 
-def sample_size(n_features: int, dtype: np.dtype[Any]) -> int:
-    """Rows to start with: as many as help, if their features are few enough to hold."""
-    room = MOST_BYTES // (n_features * dtype.itemsize)
-    return min(SAMPLE_ROWS, max(4 * n_features, room))
+def sample_size(n_features: int, dtype: np.dtype[Any], sample_rows: int = SAMPLE_ROWS) -> int:
+    """Return the rows of the sample: limited by bytes, but at least four per feature."""
+    room = SAMPLE_BYTES // (n_features * dtype.itemsize)
+    return min(sample_rows, max(4 * n_features, room))
 
 
-def first_points(
+def initial_iterates(
     problem: DualProblem,
-    maker: Maker,
+    feature_map: FeatureMap,
     n_features: int,
     tol: float,
     n_rows: int,
     width: int,
-) -> Iterator[Point]:
-    """Where each task starts: at the solution of a sample, with the corners that it took."""
-    # Always the same sample: a fit has a seed for what is random in the model alone.
+) -> Iterator[Iterate]:
+    """Yield the iterate that each task starts from: the solution of a random sample."""
+    # A fixed seed: the linear model does not depend on the random state of the fit.
     rng = np.random.default_rng(0)
     rows = problem.rows
-    indices = np.sort(rng.choice(len(rows), size=n_rows, replace=False, shuffle=False))
-    sample = problem.take(indices)
-    scale = problem.total_weight / sample.total_weight
-    features = sample.rows.map(maker(rows.dtype), width=width)
-    weights = sample.counts[:, None] * scale
+    sample = problem.take(rows.sample_indices(n_rows, rng))
+    features = sample.rows.map(feature_map(rows.dtype), width=width)
+    weights = sample.counts[:, None] * (problem.total_weight / sample.total_weight)
     sample = replace(sample, rows=replace(sample.rows, weights=weights))
     for task in range(sample.n_tasks):
         n_positive = int((sample.targets[:, task] > 0).sum())
-        # Of a rare class too few may be there to learn from, or none.
-        rare = FEWEST * n_features >= min(n_positive, n_rows - n_positive)
-        if problem.loss.one_sided and rare:
-            yield origin(n_features, problem.loss)
-            continue
-        machine = solve_task(features, sample.task(task), tol)
-        if np.isfinite(machine.coef).all() and np.isfinite(machine.intercept):
-            yield Point(machine.coef, float(machine.intercept), machine.curvature)
-        else:
-            yield origin(n_features, problem.loss)
+        smaller_class = min(n_positive, n_rows - n_positive)
+        if not problem.loss.one_sided or smaller_class > MIN_ROWS_PER_FEATURE * n_features:
+            model = solve_task(features, sample.task(task), tol)
+            if np.isfinite(model.coef).all() and np.isfinite(model.intercept):
+                yield Iterate(model.coef, float(model.intercept), model.curvature)
+                continue
+        yield zero_iterate(n_features, problem.loss)

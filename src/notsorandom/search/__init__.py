@@ -1,9 +1,8 @@
-"""How a peak of the potential is found."""
+"""Searches for peaks of the potential."""
 
 from notsorandom.search.ascent import Ascent
 from notsorandom.search.base import Search
-from notsorandom.search.chain import Chain
-from notsorandom.search.enumerate import Enumerate
+from notsorandom.search.finite import Chain, Enumerate
 from notsorandom.search.langevin import Langevin
 
 # Searches by the name that users give.

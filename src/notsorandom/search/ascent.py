@@ -1,4 +1,4 @@
-"""Conjugate gradient ascent from many starts, each with a step of its own: the default search."""
+"""Conjugate gradient ascent from random starts: the default search."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from notsorandom.data.rows import Array
 from notsorandom.search.base import Search
 from notsorandom.spaces.landscape import Landscape, Points
 
-# Fewer rows than this cost no time worth saving.
-LEAST_ROWS = 512
+# Smallest subsample: with fewer rows there is little time to save.
+MIN_SUBSAMPLE = 512
 
 
 class Ascent(Search):
     """Climb the log of the smoothed potential from random starts; keep the distinct peaks.
 
-    The logarithm makes the climb scale-free, so one step rule serves all data. Starts are fresh
-    in every round, and close peaks of one round count once: both keep the features diverse.
+    The logarithm makes the ascent independent of the scale of the measure. Starts are new in every
+    round, and similar peaks of one round count once: both keep the features diverse.
 
     Parameters
     ----------
     n_particles : int, default=16
-        Starts a round.
+        Starts per round.
     n_steps : int, default=12
         Steps of each particle.
     n_peaks : int, default=4
-        At most this many peaks are returned, highest first.
+        Most peaks returned, highest first.
     similarity : float, default=0.7
-        Two peaks are one if their features correlate by more than this.
+        Two peaks count as one if their features correlate by more than this.
     subsample : float, default=0.3
-        Share of the rows that the first half of the steps sees, though at least 512 of them.
-        Particles that have met by then go on as one, on all rows.
+        Share of the rows used in the first half of the steps, but at least 512 rows. Of similar
+        particles the highest then continues on all rows.
     max_rows : int, default=16384
-        More rows than this are never climbed on: of larger data a sample stands for all, drawn
-        anew in every round, and only the peaks are looked at on all rows.
+        Most rows used in an ascent. Of larger data a new random sample is used in every round, and
+        only the peaks are evaluated on all rows.
     """
 
     def __init__(
@@ -65,40 +65,42 @@ class Ascent(Search):
     def find(self, landscape: Landscape, n_peaks: int, rng: np.random.Generator) -> Points:
         """Return at most `n_peaks` distinct peaks of the landscape, highest first."""
         landscape.require_kind("continuous", self, "search='enumerate' or 'chain'")
-        whole = landscape
-        if len(whole.rows) > self.max_rows:
-            landscape = whole.subsample(self.max_rows, rng)
+        all_rows = landscape
+        if len(all_rows.rows) > self.max_rows:
+            landscape = all_rows.subsample(self.max_rows, rng)
         frequencies = landscape.draw(self.n_particles, rng)
-        steps = np.full(len(frequencies), landscape.first_step(), dtype=frequencies.dtype)
+        first_step = landscape.continuous_space.first_step()
+        steps = np.full(len(frequencies), first_step, dtype=frequencies.dtype)
         n_fine = self.n_steps
-        n_rows = max(int(self.subsample * len(landscape.rows)), LEAST_ROWS)
+        n_rows = max(int(self.subsample * len(landscape.rows)), MIN_SUBSAMPLE)
         if n_rows < len(landscape.rows):
             n_fine = self.n_steps // 2
             coarse = landscape.subsample(n_rows, rng)
-            points, steps = climb(coarse, coarse.evaluate_with_slope(frequencies), steps, self.n_steps - n_fine)
-            met = coarse.distinct(points, self.similarity, rng)
-            frequencies, steps = points.frequencies[met], steps[met]
+            points = coarse.evaluate_with_slope(frequencies)
+            points, steps = climb(coarse, points, steps, self.n_steps - n_fine)
+            kept = coarse.distinct(points, self.similarity, rng)
+            frequencies, steps = points.frequencies[kept], steps[kept]
         points, _ = climb(landscape, landscape.evaluate_with_slope(frequencies), steps, n_fine)
         best = landscape.distinct(points, self.similarity, rng)
         peaks = points.take(best[: min(n_peaks, self.n_peaks)])
-        if landscape is whole:
+        if landscape is all_rows:
             return peaks
-        peaks = whole.evaluate(peaks.frequencies)
+        peaks = all_rows.evaluate(peaks.frequencies)
         return peaks.take(np.argsort(-peaks.height, kind="stable"))
 
 
 def climb(landscape: Landscape, points: Points, steps: Array, n_steps: int) -> tuple[Points, Array]:
-    """Conjugate gradient ascent of all points at once; none of them ever goes down.
+    """Conjugate gradient ascent of all points at once; no height ever decreases.
 
-    A step that would lower its point is not taken, and a third of it is tried next. Otherwise the
-    next length is where the slope along the new direction would vanish if the curvature just seen
-    stayed the same (a secant step), though no more than four times the last.
+    A step that would decrease the height is rejected, and a third of it is tried next. Otherwise
+    the next step is to the zero of the slope along the new direction, assuming the curvature of the
+    last step (a secant step), but at most four times the last step.
 
     Returns
     -------
     points : Points
     steps : ndarray of shape (n_points,)
-        Where the step lengths ended, to go on from.
+        The last step sizes, to continue with.
     """
     directions = points.slope
     for _ in range(n_steps):
@@ -106,7 +108,7 @@ def climb(landscape: Landscape, points: Points, steps: Array, n_steps: int) -> t
         rose = trial.height > points.height
         turn = trial.slope - points.slope
         curvature = ratio(np.abs(dot(directions, turn)), steps * dot(directions, directions))
-        # Polak and Ribiere's rule, restarted where it is negative or the step was refused.
+        # The rule of Polak and Ribiere, restarted where it is negative or the step was rejected.
         keep = ratio(dot(trial.slope, turn), dot(points.slope, points.slope))
         keep = np.where(rose, np.maximum(keep, 0), 0)
         points = points.where(rose, trial)
@@ -119,10 +121,10 @@ def climb(landscape: Landscape, points: Points, steps: Array, n_steps: int) -> t
 
 
 def dot(left: Array, right: Array) -> Array:
-    """Row by row inner products."""
+    """Return the inner products of corresponding rows."""
     return np.einsum("ij,ij->i", left, right)
 
 
 def ratio(numerator: Array, denominator: Array) -> Array:
-    """Quotients, finite where the denominator vanishes."""
+    """Divide, with a finite result where the denominator vanishes."""
     return numerator / np.maximum(denominator, np.finfo(denominator.dtype).tiny)

@@ -1,4 +1,4 @@
-"""The contract of a search: how a peak of the potential is found.
+"""The contract of a search: how peaks of the potential are found.
 
 To add a search, write one class that derives from :class:`Search`, and name it in
 ``notsorandom.search.SEARCHES``.
@@ -9,18 +9,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
+from notsorandom.spaces.base import BaseEstimator
 from notsorandom.spaces.landscape import Landscape, Points
 
 
 class Search(BaseEstimator, ABC):
     """A search for peaks, with scikit-learn style parameters.
 
-    A search sees the landscape only: ``landscape.draw`` for starting points and
-    ``landscape.evaluate`` for heights; on a continuous space also ``evaluate_with_slope``, ``move``
-    and ``subsample``, on a finite one ``evaluate_all``. It declares which kind of space it needs by
-    ``landscape.require_kind``.
+    A search uses the landscape only. ``landscape.draw`` gives starting points,
+    ``landscape.evaluate`` heights, and ``landscape.distinct`` leaves out similar points. On a
+    continuous space there are also ``evaluate_with_slope``, ``move`` and ``subsample``, and on a
+    finite one ``evaluate_all`` and the methods of ``finite_space``. A search that needs one kind of
+    space calls ``landscape.require_kind`` first.
     """
 
     @abstractmethod
@@ -29,8 +30,8 @@ class Search(BaseEstimator, ABC):
 
     @abstractmethod
     def find(self, landscape: Landscape, n_peaks: int, rng: np.random.Generator) -> Points:
-        """Return at most `n_peaks` distinct peaks (``landscape.distinct``), highest first.
+        """Return distinct peaks, highest first, with their amplitudes on all rows.
 
-        On a finite space there may be more: `n_peaks` counts the frequencies that are new to the
-        game.
+        On a continuous space at most `n_peaks`, the number that the game has room for. On a finite
+        space there may be more, since the game may know some of them already.
         """

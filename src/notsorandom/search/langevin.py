@@ -14,19 +14,19 @@ from notsorandom.spaces.landscape import Landscape, Points
 
 # The paper starts from a Gaussian of 1.5 times the variance of the RBF spectrum (Appendix A.1).
 START_VARIANCE = 1.5
-# With diffusion_rate="auto", the steepest first step is this share of its start's length.
-FIRST_MOVE = 0.1
+# With diffusion_rate="auto", the first step of the steepest start is this share of its length.
+FIRST_STEP = 0.1
 
 
 class Langevin(Search):
-    r"""Noisy gradient ascent on the potential from many starts; the best places seen.
+    r"""Noisy gradient ascent on the potential from many starts; returns the highest points visited.
 
     Each particle moves by
 
     .. math:: \omega \leftarrow \omega + \zeta \nabla v(\omega) + \sqrt{2 \xi / \zeta} \; z,
        \qquad z \sim N(0, I),
 
-    for `n_steps` steps, with the potential `v` smoothed as the game asks (0 for the paper's).
+    for `n_steps` steps, where `v` is the smoothed potential (``smoothing=0`` in the paper).
 
     Parameters
     ----------
@@ -35,29 +35,28 @@ class Langevin(Search):
     n_particles : int, default=500
         Parallel starts, from a Gaussian of 1.5 times the variance of the RBF spectrum.
     diffusion_rate : float or "auto", default="auto"
-        :math:`\zeta`. ``"auto"`` reads it off the gradients at the starts: the steepest of them
+        :math:`\zeta`. ``"auto"`` derives it from the gradients at the starts: the steepest of them
         makes a first step of a tenth of its length.
     temperature : float or "auto", default="auto"
         :math:`\xi`. ``"auto"`` makes the noise as long as the median gradient step at the starts.
-        At 0 this is plain gradient ascent.
+        0 is plain gradient ascent.
     noise : {"paper", "textbook"}, default="paper"
         The scale of the noise; see the notes.
     n_peaks : int, default=1
-        At most this many distinct peaks are returned, highest first (the paper's top-k).
+        Most distinct peaks returned, highest first (the top-k of the paper).
     similarity : float, default=0.7
-        Two peaks are one if their features correlate by more than this.
+        Two peaks count as one if their features correlate by more than this.
     n_refine : int, default=0
-        Noiseless ascent steps from the best places seen.
+        Ascent steps without noise from the highest points visited.
 
     Notes
     -----
     The textbook's Langevin diffusion has noise :math:`\sqrt{2 \zeta \xi}`, which vanishes with the
-    step so that the chain tends to a diffusion with stationary density
+    step size, so that the chain tends to a diffusion with stationary density
     :math:`\exp(v / \xi)`. The paper divides by :math:`\zeta` where the textbook multiplies. For a
-    fixed rate the two are one family, :math:`\xi_{paper} = \zeta^2 \xi_{textbook}`, so the paper's
-    practical advice (noise about as long as the gradient step) means the same in both, and with
-    ``temperature="auto"`` they walk alike. Numbers given for the temperature are read in the
-    paper's way unless ``noise="textbook"``.
+    fixed rate, :math:`\xi_{paper} = \zeta^2 \xi_{textbook}` gives the same noise. With
+    ``temperature="auto"`` both are equal. A number for the temperature has the paper's meaning
+    unless ``noise="textbook"``.
     """
 
     def __init__(
@@ -103,18 +102,18 @@ class Langevin(Search):
             points = landscape.move(points, rate * gradient(points) + spread * noise)
             best = best.where(points.height > best.height, points)
         if self.n_refine:
-            steps = np.full(len(best), landscape.first_step(), dtype=starts.dtype)
+            steps = np.full(len(best), landscape.continuous_space.first_step(), dtype=starts.dtype)
             best, _ = climb(landscape, best, steps, self.n_refine)
         peaks = landscape.distinct(best, self.similarity, rng)
         return best.take(peaks[: min(n_peaks, self.n_peaks)])
 
     def _settings(self, points: Points) -> tuple[Any, Any]:
-        """Diffusion rate and length of the noise, as scalars of the points' own type."""
+        """Return the diffusion rate and the scale of the noise, in the dtype of the points."""
         scalar = points.frequencies.dtype.type
         slopes = np.sqrt(dot(gradient(points), gradient(points)))
         if self.diffusion_rate == "auto":
             lengths = np.sqrt(dot(points.frequencies, points.frequencies))
-            rate = FIRST_MOVE * float(np.min(lengths / np.maximum(slopes, np.finfo(scalar).tiny)))
+            rate = FIRST_STEP * float(np.min(lengths / np.maximum(slopes, np.finfo(scalar).tiny)))
         else:
             rate = float(self.diffusion_rate)
         if self.temperature == "auto":
@@ -127,5 +126,5 @@ class Langevin(Search):
 
 
 def gradient(points: Points) -> Array:
-    """Gradient of the potential itself, from that of its logarithm."""
+    """Return the gradient of the potential, from that of its logarithm."""
     return np.exp(points.height)[:, None] * points.slope

@@ -1,11 +1,17 @@
-"""Where frequencies live: the potential, its gradient, the features, where to start looking."""
+"""Where frequencies live: the potential and its gradient, the features, starting points."""
 
-from notsorandom.spaces.base import ContinuousSpace, FiniteSpace, ResolvedSpace, Space
+from notsorandom.spaces.base import (
+    ContinuousSpace,
+    FiniteSpace,
+    ResolvedSpace,
+    Space,
+    Supremum,
+    average_groups,
+)
 from notsorandom.spaces.euclidean import Euclidean
 from notsorandom.spaces.harmonic_sphere import HarmonicSphere
-from notsorandom.spaces.landscape import Landscape, Points, average_groups
+from notsorandom.spaces.landscape import Landscape, Points
 from notsorandom.spaces.sphere import Sphere
-from notsorandom.spaces.supremum import Supremum
 from notsorandom.spaces.zonal_sphere import ZonalSphere
 
 # Spaces by the name that users give.

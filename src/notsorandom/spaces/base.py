@@ -4,23 +4,54 @@ To add a space, write one class that derives from :class:`ContinuousSpace` or :c
 and name it in ``notsorandom.spaces.SPACES``. All sums over samples go through ``Rows.sum_blocks``.
 
 A frequency :math:`\omega` stands for one or two real features :math:`\phi_\omega`. The *measure* is
-an array of shape (n_samples, n_tasks), the dual variables times labels and weights. Its *amplitudes*
-are the sums :math:`\sum_i a_{ik} \phi_\omega(x_i)`, and its *potential* is the sum of their squares.
+a column of shape (n_samples, n_tasks), the dual variables times labels and weights. Its
+*amplitudes* are the sums :math:`\sum_i a_{ik} \phi_\omega(x_i)`, and its *potential* is the sum of
+their squares. The *phase* is ``"aligned"``, one real feature per frequency, or ``"paired"``, all of
+them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from notsorandom.data.rows import Array, Rows
+from notsorandom.data.rows import Array, Column, Rows
 
 if TYPE_CHECKING:
-    from notsorandom.spaces.landscape import Landscape
-    from notsorandom.spaces.supremum import Supremum
+    # scikit-learn has no types. As a base of type Any it would hide missing methods from mypy.
+    class BaseEstimator:
+        """Parameters in the style of scikit-learn."""
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]:
+            """Return the parameters by name."""
+            raise NotImplementedError
+
+else:
+    from sklearn.base import BaseEstimator
+
+
+@dataclass(frozen=True)
+class Supremum:
+    """The largest potential over the frequencies within a bandwidth.
+
+    Parameters
+    ----------
+    reached : float
+        The largest value known to be attained.
+    bound : float
+        An upper bound; infinite if there is none.
+    """
+
+    reached: float
+    bound: float
+
+    @property
+    def certified(self) -> bool:
+        """Whether there is a bound."""
+        return bool(np.isfinite(self.bound))
 
 
 class Space(BaseEstimator, ABC):
@@ -32,7 +63,10 @@ class Space(BaseEstimator, ABC):
 
     @abstractmethod
     def prepare(self, X: Any) -> Any:
-        """Validate the samples and return them as the space needs them, such as normalised."""
+        """Validate the samples and return them as the space needs them, such as normalised.
+
+        `X` is of any kind that ``Rows`` takes, and so is the result.
+        """
 
     @abstractmethod
     def n_columns(self, phase: str) -> int:
@@ -40,7 +74,7 @@ class Space(BaseEstimator, ABC):
 
     @abstractmethod
     def resolve(self, rows: Rows, rng: np.random.Generator) -> ResolvedSpace:
-        """Measure the data (scale, centre, degree) and return the space to play in."""
+        """Return the space with all that depends on the data: scale, centre, largest degree."""
 
 
 class ResolvedSpace(Space, ABC):
@@ -52,12 +86,12 @@ class ResolvedSpace(Space, ABC):
     is_vector_space : bool
         Whether every vector is a frequency, so that the potential can be drawn on a grid.
     scale : float
-        The length that smoothing is a multiple of.
+        The length in units of which smoothing is given.
     """
 
     kind: ClassVar[str]
-    is_vector_space: ClassVar[bool]
-    scale: Any
+    is_vector_space: ClassVar[bool] = False
+    scale: float
 
     # For searches.
 
@@ -66,29 +100,39 @@ class ResolvedSpace(Space, ABC):
         self,
         n_frequencies: int,
         n_features: int,
-        dtype: Any,
+        dtype: np.dtype[Any],
         rng: np.random.Generator,
         variance: float = 1.0,
     ) -> Array:
-        """Draw frequencies to start from, of shape (n_frequencies, ...)."""
+        """Draw frequencies to start from, of shape (n_frequencies, ...).
+
+        `variance` multiplies the usual variance, where the space has one.
+        """
 
     @abstractmethod
     def penalty(self, rows: Rows, frequencies: Array, smoothing: float) -> tuple[Array, Array]:
-        """Return what smoothing subtracts from the log potential, and its gradient."""
+        """Return what smoothing subtracts from the log potential, and its gradient.
+
+        Of shapes (n_frequencies,) and (n_frequencies, n_features). The gradient has no columns on a
+        finite space.
+        """
 
     @abstractmethod
     def groups(self, frequencies: Array, phase: str) -> Array:
         """Return a label per frequency, equal for frequencies that form one kernel together."""
 
     @abstractmethod
-    def amplitudes(self, rows: Rows, measure: Any, frequencies: Array) -> Array:
-        """Return the sums of the measure, of shape (n_parts, n_tasks, n_frequencies)."""
+    def amplitudes(self, rows: Rows, measure: Column, frequencies: Array) -> Array:
+        """Return the amplitudes, of shape (n_parts, n_tasks, n_frequencies).
+
+        The parts are the cosine and the sine on R^d; there is one part on the sphere.
+        """
 
     # For the game and the kernel.
 
     @abstractmethod
     def phases(self, amplitudes: Array) -> Array:
-        """Return the phase at which one feature per frequency has the largest potential."""
+        """Return the phase per frequency at which an aligned feature has the largest potential."""
 
     @abstractmethod
     def scales(self, rows: Rows, frequencies: Array) -> Array:
@@ -103,7 +147,11 @@ class ResolvedSpace(Space, ABC):
 
     @abstractmethod
     def features(self, X: Any, frequencies: Array, phases: Array, phase: str) -> Any:
-        """Return the features of a block, of shape (n_rows, n_frequencies * n_columns(phase))."""
+        """Return the features of a block, of shape (n_rows, n_frequencies * n_columns(phase)).
+
+        They are not multiplied by :meth:`scales`. `X` is a block of samples, and the result is an
+        array of the same kind and on the same device, dense for sparse `X`.
+        """
 
     @abstractmethod
     def n_features(self, frequencies: Array) -> int:
@@ -114,8 +162,11 @@ class ResolvedSpace(Space, ABC):
         """Return the largest value of the kernel of one frequency; infinite if unbounded."""
 
     @abstractmethod
-    def max_potential(self, landscape: Landscape) -> float:
-        """Return the largest potential that the landscape's measure could have."""
+    def max_potential(self, rows: Rows, measure: Column, mass: Array, phase: str) -> float:
+        """Return an upper bound on the potential of the measure, for features of mean square one.
+
+        `mass` has the sum of the absolute measure of each task.
+        """
 
     # For certificates and displays.
 
@@ -125,13 +176,13 @@ class ResolvedSpace(Space, ABC):
 
     @abstractmethod
     def bandwidth(self, frequencies: Array) -> float:
-        """Return the largest length or degree of the kernels that these compete with."""
+        """Return the largest length or degree of the kernels that a certificate compares with."""
 
     @abstractmethod
     def supremum(
         self,
         rows: Rows,
-        measure: Any,
+        measure: Array,
         phase: str,
         bandwidth: float,
         reached: float,
@@ -142,7 +193,9 @@ class ResolvedSpace(Space, ABC):
 
         Parameters
         ----------
-        rows, measure, phase
+        rows : Rows
+        measure : ndarray of shape (n_samples, n_tasks)
+        phase : {"aligned", "paired"}
         bandwidth : float
         reached : float
             The largest potential known so far.
@@ -160,10 +213,12 @@ class ResolvedSpace(Space, ABC):
     def required_sample_size(self, rows: Rows, bandwidth: float) -> float:
         """Return the sample size at which the potential concentrates, or NaN."""
 
-    def potential(self, rows: Rows, measure: Any, frequencies: Array) -> Array:
-        r"""Return the Fourier potential :math:`v(\omega) = \sum_k |\sum_i a_{ik} \phi_i|^2`."""
-        amplitudes = self.amplitudes(rows, measure, frequencies)
-        return (amplitudes * amplitudes).sum(axis=(0, 1))
+    # What follows from these.
+
+    def feature_potentials(self, amplitudes: Array, phase: str) -> Array:
+        """Return the potential of each frequency's own features, in float64."""
+        alignment = self.alignment(amplitudes, self.phases(amplitudes), phase)
+        return np.square(alignment, dtype=np.float64).sum(axis=(1, 2))
 
 
 class ContinuousSpace(ResolvedSpace, ABC):
@@ -181,13 +236,24 @@ class ContinuousSpace(ResolvedSpace, ABC):
 
     @abstractmethod
     def amplitudes_and_gradient(
-        self, rows: Rows, measure: Any, frequencies: Array
+        self, rows: Rows, measure: Column, frequencies: Array
     ) -> tuple[Array, Array]:
-        """Return the amplitudes, and the gradient of the potential per frequency."""
+        """Return the amplitudes, and the gradient of the potential per frequency.
+
+        The gradient has the shape of `frequencies`.
+        """
 
     @abstractmethod
     def clip_to_bandwidth(self, frequencies: Array, bandwidth: float) -> Array:
         """Return the frequencies, shortened to the bandwidth where they exceed it."""
+
+    def groups(self, frequencies: Array, phase: str) -> Array:
+        """Return a different label for each: every frequency has a kernel of its own."""
+        return np.arange(len(frequencies))
+
+    def n_features(self, frequencies: Array) -> int:
+        """Return the number of columns, which is that of the frequencies."""
+        return int(frequencies.shape[1])
 
 
 class FiniteSpace(ResolvedSpace, ABC):
@@ -200,7 +266,7 @@ class FiniteSpace(ResolvedSpace, ABC):
         """Return all frequencies."""
 
     @abstractmethod
-    def all_amplitudes(self, rows: Rows, measure: Any) -> Array:
+    def all_amplitudes(self, rows: Rows, measure: Column) -> Array:
         """Return the amplitudes at all frequencies."""
 
     @abstractmethod
@@ -209,8 +275,20 @@ class FiniteSpace(ResolvedSpace, ABC):
 
     @abstractmethod
     def representatives(self, frequencies: Array, phase: str) -> Array:
-        """Return one frequency for each, equal for those of one kernel."""
+        """Return one frequency for each, equal for those that form one kernel together."""
 
     @abstractmethod
     def members(self, representative: Array, phase: str) -> Array:
         """Return all frequencies of the kernel of a representative."""
+
+    def groups(self, frequencies: Array, phase: str) -> Array:
+        """Return the labels of the representatives."""
+        representatives = self.representatives(frequencies, phase)
+        return np.unique(representatives, axis=0, return_inverse=True)[1].ravel()
+
+
+def average_groups(values: Array, groups: Array) -> Array:
+    """Replace each value by the mean of its group."""
+    _, codes = np.unique(groups, return_inverse=True)
+    means = np.bincount(codes, weights=values) / np.bincount(codes)
+    return means[codes].astype(values.dtype)

@@ -9,34 +9,31 @@ import numpy as np
 
 from notsorandom._utils.parameters import check_choice, check_number
 from notsorandom.data.array_api import cast_like, namespace, to_host
-from notsorandom.data.rows import Array, Rows, dense, row_norms
-from notsorandom.spaces.base import ContinuousSpace
-from notsorandom.spaces.landscape import Landscape, feature_potentials
-from notsorandom.spaces.supremum import Supremum, concentration_sample_size, largest_in_ball
+from notsorandom.data.rows import Array, Column, Rows, dense, row_norms
+from notsorandom.data.sampling import draw_by_weight
+from notsorandom.spaces.base import ContinuousSpace, Supremum
 
-# Pairs of rows whose distances give the median: its standard error is then a few percent, and
-# less where distances concentrate.
+# Random pairs of rows for the median distance: its standard error is then a few percent.
 N_PAIRS = 1024
-# What waves of all samples may take, between the sweeps that use them.
+# Most bytes of the waves of all samples, which are kept between two sweeps.
 WAVE_BYTES = 2**26
-# In more dimensions than this, cells that cover the frequencies are too many.
-MOST_BOUNDED_FEATURES = 3
+# Most dimensions in which cells can cover the frequencies.
+MAX_BOUNDED_FEATURES = 3
 
 
 class Euclidean(ContinuousSpace):
     r"""Frequencies in R^d, with the waves :math:`e^{i \langle\omega, x\rangle}`.
 
-    By Bochner's theorem every translation-invariant kernel is an average of these waves' products
-    (Section 2.1 of the paper). Potential, gradient and kernel don't depend on where the origin is;
-    the centre only keeps the angles small, so that single precision is enough.
+    By Bochner's theorem every translation-invariant kernel is an average of products of these waves
+    (Section 2.1 of the paper). Potential, gradient and kernel don't depend on the origin. The
+    centre only keeps the angles small, so that float32 is precise enough.
 
     Parameters
     ----------
     scale : "median" or float, default="median"
-        The length that makes everything else scale-free. ``"median"`` takes the median distance
-        between samples.
+        The unit of length of the samples. ``"median"`` takes the median distance between samples.
     center : "mean" or array-like of shape (n_features,), default="mean"
-        The point that angles are measured from.
+        The origin of the angles.
     """
 
     is_vector_space = True
@@ -56,12 +53,12 @@ class Euclidean(ContinuousSpace):
                 "shape (n_features,) with finite numbers."
             )
 
-    def prepare(self, X: Array) -> Array:
-        """Return the samples as the space wants them: any point of R^d will do."""
+    def prepare(self, X: Any) -> Any:
+        """Return the samples unchanged."""
         return X
 
     def resolve(self, rows: Rows, rng: np.random.Generator) -> Euclidean:
-        """Return the same space with its scale and centre measured on the data."""
+        """Return the space with scale and centre computed from the data."""
         if isinstance(self.center, str):
             center = rows.mean()
         else:
@@ -69,16 +66,15 @@ class Euclidean(ContinuousSpace):
             if len(center) != rows.n_features:
                 raise ValueError(
                     f"center has {len(center)} coordinates, but X has {rows.n_features} columns: "
-                    "give one coordinate a column, or 'mean'."
+                    "give one coordinate per column, or 'mean'."
                 )
-        scale = median_distance(rows, rng) if isinstance(self.scale, str) else float(self.scale)
-        return Euclidean(scale=scale, center=center)
+        return Euclidean(scale=resolve_scale(self.scale, rows, rng), center=center)
 
     def draw(
         self,
         n_frequencies: int,
         n_features: int,
-        dtype: Any,
+        dtype: np.dtype[Any],
         rng: np.random.Generator,
         variance: float = 1.0,
     ) -> Array:
@@ -87,35 +83,25 @@ class Euclidean(ContinuousSpace):
         return (normal / self.scale).astype(dtype) * np.dtype(dtype).type(variance**0.5)
 
     def move(self, frequencies: Array, shift: Array) -> Array:
-        """Frequencies at a shift from those given."""
+        """Return the sum."""
         return frequencies + shift
 
     def first_step(self) -> float:
-        """Length of the first ascent step, per unit of gradient of the log potential."""
+        """Return the inverse square of the scale, the unit of the log potential's curvature."""
         return float(self.scale) ** -2
 
     def penalty(self, rows: Rows, frequencies: Array, smoothing: float) -> tuple[Array, Array]:
-        r"""Logarithm that smoothing takes from the potential, and its gradient.
+        r"""Return :math:`\sigma^2 |\omega|^2`, with :math:`\sigma` the smoothing times the scale.
 
-        :math:`\log v(\omega) - \sigma^2 |\omega|^2` is the log potential of the samples blurred by
-        Gaussian noise of standard deviation :math:`\sigma`, here `smoothing` times `scale`.
-
-        Returns
-        -------
-        penalty : ndarray of shape (n_frequencies,)
-        gradient : ndarray of shape (n_frequencies, n_features)
+        Subtracted from the log potential, it gives that of the samples blurred by Gaussian noise of
+        standard deviation :math:`\sigma`.
         """
         scalar = frequencies.dtype.type
         scaled, weight = frequencies * scalar(self.scale), scalar(smoothing**2)
         return weight * (scaled * scaled).sum(axis=1), weight * (scaled * scalar(2 * self.scale))
 
-    def groups(self, frequencies: Array, phase: str) -> Array:
-        """Labels of the frequencies that make up one kernel: here each is its own."""
-        return np.arange(len(frequencies))
-
     def _angles(self, X: Array, frequencies: Array) -> Array:
-        # Centring costs nothing here: (n_frequencies,) numbers instead of a copy of the data.
-        # It also leaves sparse rows sparse.
+        # Centring the angles needs no copy of the data, and leaves sparse rows sparse.
         angles: Array = X @ cast_like(frequencies, X).T  # (n_rows, n_frequencies)
         angles -= cast_like(frequencies @ self.center, X)
         return angles
@@ -130,19 +116,8 @@ class Euclidean(ContinuousSpace):
         np.sin(angles, out=waves[:, len(frequencies) :])
         return waves
 
-    def amplitudes(self, rows: Rows, measure: Array, frequencies: Array) -> Array:
-        r"""Fourier transform of the measure: its sums of cosines and of sines.
-
-        Parameters
-        ----------
-        rows : Rows
-        measure : ndarray of shape (n_samples, n_tasks)
-        frequencies : ndarray of shape (n_frequencies, n_features)
-
-        Returns
-        -------
-        ndarray of shape (2, n_tasks, n_frequencies)
-        """
+    def amplitudes(self, rows: Rows, measure: Column, frequencies: Array) -> Array:
+        """Return the Fourier transform of the measure: its sums of cosines and of sines."""
 
         def sums(X: Array, a: Array) -> tuple[Array, ...]:
             angles, xp = self._angles(X, frequencies), namespace(X)
@@ -151,22 +126,22 @@ class Euclidean(ContinuousSpace):
         return np.stack(rows.sum_blocks(sums, measure))
 
     def amplitudes_and_gradient(
-        self, rows: Rows, measure: Array, frequencies: Array
+        self,
+        rows: Rows,
+        measure: Column,
+        frequencies: Array,
+        wave_bytes: int = WAVE_BYTES,
     ) -> tuple[Array, Array]:
-        r"""Fourier transform of the measure, and the gradient of the potential.
+        r"""Return the Fourier transform of the measure, and the gradient of the potential.
 
         With :math:`C_k + i S_k` the transform of task `k`, the gradient is
         :math:`2 \sum_i x_i \sum_k a_{ik} (S_k \cos_i - C_k \sin_i)`. The factors of the `x_i`
-        add up to zero, so it doesn't matter here where the samples are centred.
+        add up to zero, so the centre of the samples doesn't matter.
 
-        One task needs four sums over the samples, so a single sweep. With more tasks the same
-        single sweep would carry the `n_features` of every sample once a task; a second sweep,
-        with the transform known, carries it once for all, and the waves are kept until then.
-
-        Returns
-        -------
-        amplitudes : ndarray of shape (2, n_tasks, n_frequencies)
-        gradient : ndarray of shape (n_frequencies, n_features)
+        One task needs four sums over the samples, in one sweep. With more tasks one sweep would
+        multiply the features of each sample once per task. A second sweep, when the transform is
+        known, multiplies them once. The waves are kept in between, for as many frequencies at a
+        time as `wave_bytes` allow.
         """
         n_frequencies = len(frequencies)
 
@@ -187,38 +162,33 @@ class Euclidean(ContinuousSpace):
             by_cosine, by_sine = np.split(moments, 2)  # (n_frequencies, n_features) each
             amplitudes = np.stack([cosine, sine])[:, None, :]
             return amplitudes, 2 * (sine[:, None] * by_cosine - cosine[:, None] * by_sine)
-        if n_frequencies > 1 and 2 * n_frequencies * len(rows) * rows.dtype.itemsize > WAVE_BYTES:
+        if n_frequencies > 1 and 2 * n_frequencies * len(rows) * rows.dtype.itemsize > wave_bytes:
             parts = [
-                self.amplitudes_and_gradient(rows, measure, part)
+                self.amplitudes_and_gradient(rows, measure, part, wave_bytes)
                 for part in np.array_split(frequencies, 2)
             ]
             amplitudes = np.concatenate([part[0] for part in parts], axis=2)
             return amplitudes, np.concatenate([part[1] for part in parts])
-        waves = rows.map_in_place(lambda X: self._waves(X, frequencies))
+        waves = rows.map_on_device(lambda X: self._waves(X, frequencies))
         (sums,) = rows.sum_blocks(lambda X, a, waves: (a.T @ waves,), measure, waves)
         cosine, sine = np.split(sums, 2, axis=1)  # (n_tasks, n_frequencies) each
         (half,) = rows.sum_blocks(weighted_sums, measure, waves)
         return np.stack([cosine, sine]), 2 * half
 
     def phases(self, amplitudes: Array) -> Array:
-        r"""Phase at which one cosine a frequency has the most of the potential.
+        r"""Return the `b` that maximises :math:`\sum_k (C_k \cos b + S_k \sin b)^2`.
 
-        It maximises :math:`\sum_k (C_k \cos b + S_k \sin b)^2`, so it is the direction of the top
-        eigenvector of a two by two matrix. With one task the cosine has all of the potential.
+        It is the direction of the leading eigenvector of a two by two matrix.
         """
         cosine, sine = amplitudes.astype(np.float64)  # (n_tasks, n_frequencies)
         twice = np.arctan2(2 * (cosine * sine).sum(axis=0), (cosine**2 - sine**2).sum(axis=0))
         return (twice / 2).astype(amplitudes.dtype)
 
     def features(self, X: Array, frequencies: Array, phases: Array, phase: str) -> Array:
-        r"""Real features, of mean square one a frequency.
+        r"""Return waves of mean square one over all angles.
 
         ``"aligned"`` gives :math:`\sqrt 2 \cos(\langle\omega, x\rangle - b)`, ``"paired"`` the two
-        columns :math:`\cos\langle\omega, x\rangle, \sin\langle\omega, x\rangle`, side by side.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_frequencies * n_columns(phase))
+        columns :math:`\cos\langle\omega, x\rangle, \sin\langle\omega, x\rangle`.
         """
         angles, xp = self._angles(X, frequencies), namespace(X)
         if phase == "aligned":
@@ -232,23 +202,23 @@ class Euclidean(ContinuousSpace):
         return xp.reshape(pairs, (angles.shape[0], -1))
 
     def scales(self, rows: Rows, frequencies: Array) -> Array:
-        """Factors of the features: none, waves are of mean square one by themselves."""
+        """Return ones: waves have mean square one."""
         return np.ones(len(frequencies), dtype=frequencies.dtype)
 
     def n_columns(self, phase: str) -> int:
-        """Real features a frequency."""
+        """Return 1 if aligned, 2 if paired."""
         return 1 if phase == "aligned" else 2
 
     def bandwidth(self, frequencies: Array) -> float:
-        """Length of the longest frequency."""
+        """Return the length of the longest frequency."""
         return float(self.norms(frequencies).max())
 
     def norms(self, frequencies: Array) -> Array:
-        """Lengths of the frequencies: how fast their waves are."""
+        """Return the lengths of the frequencies."""
         return row_norms(frequencies)
 
     def clip_to_bandwidth(self, frequencies: Array, bandwidth: float) -> Array:
-        """The frequencies, those beyond the bandwidth shortened to it."""
+        """Return the frequencies, shortened to the bandwidth where they are longer."""
         excess = np.maximum(row_norms(frequencies) / bandwidth, 1)[:, None]
         return frequencies / excess.astype(frequencies.dtype)
 
@@ -262,14 +232,16 @@ class Euclidean(ContinuousSpace):
         tol: float,
         max_evaluations: int,
     ) -> Supremum:
-        r"""The largest potential within the bandwidth, bounded in up to three dimensions.
+        r"""Return the largest potential within the bandwidth, bounded in up to three dimensions.
 
-        The amplitude :math:`|\sum_i a_i e^{i\langle\omega, x_i\rangle}|` is the same from whatever
-        point samples are measured, and with :math:`\omega` changes by at most
-        :math:`\sum_i |a_i| |\langle\delta, x_i\rangle|`.
+        The amplitude :math:`|\sum_i a_i e^{i\langle\omega, x_i\rangle}|` changes by at most
+        :math:`\sum_i |a_i| |\langle\delta, x_i\rangle|` when :math:`\omega` changes by
+        :math:`\delta`, whatever the origin of the samples.
         """
-        if rows.n_features > MOST_BOUNDED_FEATURES:
+        if rows.n_features > MAX_BOUNDED_FEATURES:
             return Supremum(reached, math.inf)
+        from notsorandom.spaces.supremum import largest_in_ball
+
         mass = np.abs(measure).astype(np.float64)  # (n_samples, n_tasks)
         X = dense(rows.array).astype(np.float64) - self.center  # a few columns
         drift = np.sqrt(np.square(mass.T @ np.abs(X)).sum(axis=0))  # (n_features,)
@@ -278,22 +250,24 @@ class Euclidean(ContinuousSpace):
 
         def amplitude(frequencies: Array) -> Array:
             transform = space.amplitudes(exact, measure, frequencies)
-            return np.sqrt(feature_potentials(space, transform, phase))
+            return np.sqrt(space.feature_potentials(transform, phase))
 
         factor = math.sqrt(self.kernel_bound(rows.n_features, phase))
         return largest_in_ball(amplitude, factor * drift, bandwidth, reached, tol, max_evaluations)
 
     def rademacher_complexity(self, rows: Rows, bandwidth: float, phase: str) -> float:
-        r"""Rademacher complexity: :math:`3 R_\omega R_x \sqrt{R_\lambda / n}` (Appendix D)."""
+        r"""Return :math:`3 R_\omega R_x \sqrt{R_\lambda / n}` (Appendix D of the paper)."""
         reach = bandwidth * self.radius(rows)
         return 3 * reach * math.sqrt(self.kernel_bound(rows.n_features, phase) / rows.total_weight)
 
     def required_sample_size(self, rows: Rows, bandwidth: float) -> float:
-        """Samples that the concentration of the potential asks for."""
+        """Return the sample size at which the potential concentrates."""
+        from notsorandom.spaces.supremum import concentration_sample_size
+
         return concentration_sample_size(rows.n_features, bandwidth * self.radius(rows))
 
     def radius(self, rows: Rows) -> float:
-        """The farthest that a sample is from the centre."""
+        """Return the largest distance of a sample from the centre."""
         center = np.asarray(self.center, dtype=np.float64)
 
         def farthest(X: Any) -> float:
@@ -303,25 +277,16 @@ class Euclidean(ContinuousSpace):
 
         return math.sqrt(max(0.0, *rows.map_blocks(farthest)))
 
-    def n_features(self, frequencies: Array) -> int:
-        """Number of columns of the samples that the frequencies are for."""
-        return int(frequencies.shape[1])
-
     def kernel_bound(self, n_features: int, phase: str) -> float:
-        """Largest value of the kernel of a single frequency: 1 if paired, 2 if aligned."""
+        """Return 2 if aligned, 1 if paired."""
         return 2.0 / self.n_columns(phase)
 
-    def max_potential(self, landscape: Landscape) -> float:
-        """Potential of samples that are all at the crests and troughs of one wave."""
-        return self.kernel_bound(0, landscape.phase) * float(landscape.mass @ landscape.mass)
+    def max_potential(self, rows: Rows, measure: Column, mass: Array, phase: str) -> float:
+        """Return the potential of samples that are all at crests and troughs of one wave."""
+        return self.kernel_bound(rows.n_features, phase) * float(mass @ mass)
 
     def alignment(self, amplitudes: Array, phases: Array, phase: str) -> Array:
-        """Inner product of each feature with the measure, read off the transform.
-
-        Returns
-        -------
-        ndarray of shape (n_frequencies, n_columns(phase), n_tasks)
-        """
+        """Return the rotation of cosine and sine by the phase, or both of them."""
         cosine, sine = amplitudes  # (n_tasks, n_frequencies)
         if phase == "aligned":
             aligned = cosine * np.cos(phases) + sine * np.sin(phases)
@@ -329,15 +294,20 @@ class Euclidean(ContinuousSpace):
         return np.stack([cosine.T, sine.T], axis=1)
 
 
-def median_distance(rows: Rows, rng: np.random.Generator) -> float:
-    """Median distance between samples, over random pairs of them.
+def resolve_scale(scale: str | float, rows: Rows, rng: np.random.Generator) -> float:
+    """Return a scale given as a number or as "median"."""
+    return median_distance(rows, rng) if isinstance(scale, str) else float(scale)
 
-    Pairs that coincide don't count, so that many copies of a point leave a usable length. If all
-    points are equal, any length will do, and it is 1.
+
+def median_distance(rows: Rows, rng: np.random.Generator) -> float:
+    """Return the median distance between random pairs of samples.
+
+    Equal samples are left out, so many copies of a point don't make it zero. It is 1 if all samples
+    are equal.
     """
-    left, right = (to_host(rows.draw_by_weight(N_PAIRS, rng).array) for _ in range(2))
+    left, right = (to_host(draw_by_weight(rows, N_PAIRS, rng).array) for _ in range(2))
     distances = row_norms(left - right.astype(np.float64))
-    if not distances.any():  # almost all points are equal: look for those that are not
+    if not distances.any():  # almost all samples are equal: search for others
         origin = to_host(rows.take(np.array([0])).array).astype(np.float64)
         distances = rows.to_host(
             rows.map(lambda X: row_norms(to_host(X) - origin[np.zeros(X.shape[0], dtype=int)]))

@@ -1,7 +1,7 @@
-r"""Gegenbauer polynomials: the functions of one coordinate that harmonics are made of.
+r"""Gegenbauer polynomials: the factors of spherical harmonics that depend on one coordinate.
 
-Everything here is orthonormal, which is what keeps it finite: the classical polynomials over- or
-underflow as soon as degree or dimension is large, these are of size one where the samples are.
+All polynomials are orthonormal, so they are of size one where the samples are. The classical ones
+over- or underflow as soon as the degree or the dimension is large.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from notsorandom.data.rows import Array
 
 
 def recurrence(degree: int, order: Array | float) -> Array:
-    r"""Coefficient `b` in :math:`t \, p_{j-1} = b_j \, p_j + b_{j-1} \, p_{j-2}` at `j = degree`.
+    r"""Return `b` of :math:`t \, p_{j-1} = b_j \, p_j + b_{j-1} \, p_{j-2}` for `j` the `degree`.
 
     The polynomials `p` are orthonormal under the probability density on [-1, 1] proportional to
-    :math:`(1 - t^2)^{\lambda - 1/2}`, with :math:`\lambda` the `order`. At the order 0, which is
-    the circle's, the first coefficient is the limit, :math:`1/\sqrt 2`.
+    :math:`(1 - t^2)^{\lambda - 1/2}`, with :math:`\lambda` the `order`. The order 0 is that of the
+    circle, where the first coefficient is the limit :math:`1/\sqrt 2`.
     """
     order = np.asarray(order, dtype=np.float64)
     if degree == 1:
@@ -30,31 +30,27 @@ def recurrence(degree: int, order: Array | float) -> Array:
 
 
 def n_harmonics(n_features: int, degree: int) -> int:
-    r"""Dimension of the harmonics of one degree on :math:`S^{d-1}`, `d` the number of features.
+    r"""Return the dimension of the harmonics of one degree on :math:`S^{d-1}`.
 
-    All homogeneous polynomials of that degree, less those with a factor :math:`|x|^2`.
+    With `d` the number of features: the homogeneous polynomials without a factor :math:`|x|^2`.
     """
     if degree < 2:
         return n_features if degree else 1
-    all_frequencies = math.comb(n_features + degree - 1, degree)
-    return all_frequencies - math.comb(n_features + degree - 3, degree - 2)
+    n_polynomials = math.comb(n_features + degree - 1, degree)
+    return n_polynomials - math.comb(n_features + degree - 3, degree - 2)
 
 
 def zonal(cosines: Array, degrees: Array, n_features: int) -> Array:
-    r"""Zonal harmonics of mean square one, as functions of the cosines to their poles.
+    r"""Return the zonal harmonics of mean square one from the cosines to their poles.
 
-    These are :math:`\sqrt{N(d, l)} \, P_l(t)` with the Gegenbauer polynomials :math:`P_l(1) = 1` of
-    Schoenberg's theorem.
+    These are :math:`\sqrt{N(d, l)} \, P_l(t)`, with the Gegenbauer polynomials :math:`P_l(1) = 1`
+    of Schoenberg's theorem.
 
     Parameters
     ----------
     cosines : ndarray of shape (n_rows, n_poles)
     degrees : ndarray of int, of shape (n_poles,)
     n_features : int
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_poles)
     """
     xp = namespace(cosines)
     scalar = cosines.dtype.type if xp is np else float
@@ -74,9 +70,9 @@ def zonal(cosines: Array, degrees: Array, n_features: int) -> Array:
 
 
 def zonal_slopes(cosines: Array, degrees: Array, n_features: int) -> Array:
-    r"""Derivatives of the zonal harmonics in the cosine, for degrees of at least 1.
+    r"""Return the derivatives of the zonal harmonics in the cosine, for degrees of at least 1.
 
-    They are zonal harmonics themselves, of a degree less and two dimensions more:
+    They are zonal harmonics of one degree less in two dimensions more:
     :math:`p_l' = \sqrt{l (l + d - 2) \, d / (d - 1)} \; p_{l-1}`.
     """
     eigenvalues = degrees * (degrees + n_features - 2.0)
@@ -87,15 +83,15 @@ def zonal_slopes(cosines: Array, degrees: Array, n_features: int) -> Array:
     return values * cast_like(factors, cosines)
 
 
-def climb_degrees(
+def coordinate_factors(
     height: Array, squared_radius: Array, level: int, orders: Array, max_degree: int
 ) -> Iterator[Array]:
-    r"""Factors of the harmonics that depend on one more coordinate, by growing degree.
+    r"""Yield the factors of the harmonics that depend on one more coordinate, by degree.
 
     On :math:`S^k`, with `k` the `level`, a harmonic of degree `l` is one on :math:`S^{k-1}` of
     degree `m` times a polynomial in the new coordinate `x`, homogeneous in `(x, r)`: up to a
     constant, :math:`r^j p_j(x / r)` with :math:`j = l - m` and :math:`p_j` of order
-    :math:`m + (k - 1)/2`. Nothing is ever divided by `r`, so poles are points like all others.
+    :math:`m + (k - 1)/2`. There is no division by `r`, so poles are not singular.
 
     Parameters
     ----------
@@ -110,30 +106,30 @@ def climb_degrees(
     Yields
     ------
     ndarray of shape (n_orders, n_rows), for j = 0, 1, ...
-        One row for each `m` with ``m + j <= max_degree``: those left, from the first.
+        One row for each `m` with ``m + j <= max_degree``.
     """
     dtype = height.dtype
     values = np.ones((len(orders), len(height)), dtype=dtype)
     before, last = values, np.zeros(len(orders))
     for j in range(max_degree - int(orders[0]) + 1):
         if j:
-            left = int(np.searchsorted(orders, max_degree - j, side="right"))
-            b = recurrence(j, orders[:left] + (level - 1) / 2)
-            step = values[:left] * (1 / b)[:, None].astype(dtype)
+            n_orders = int(np.searchsorted(orders, max_degree - j, side="right"))
+            b = recurrence(j, orders[:n_orders] + (level - 1) / 2)
+            step = values[:n_orders] * (1 / b)[:, None].astype(dtype)
             step *= height
             if j > 1:
-                drop = before[:left] * (last[:left] / b)[:, None].astype(dtype)
+                drop = before[:n_orders] * (last[:n_orders] / b)[:, None].astype(dtype)
                 drop *= squared_radius
                 step -= drop
             before, values, last = values, step, b
         yield values
 
 
-def lift(level: int, max_degree: int) -> Array:
-    r"""Constants that keep the norm of a harmonic of degree m = 0, 1, ... as it gains a coordinate.
+def norm_factors(level: int, max_degree: int) -> Array:
+    r"""Return the factors that keep mean square one when a coordinate is added, by degree m.
 
     The mean square over :math:`S^k` of a homogeneous function of degree `m` is smaller than over
-    :math:`S^{k-1}`, with `k` the `level`, by the mean of :math:`\sin^{2m}`; this makes up for it.
+    :math:`S^{k-1}`, with `k` the `level`, by the mean of :math:`\sin^{2m}`.
     """
     m = np.arange(max_degree)
     factors = (m + (level + 1) / 2) / (m + level / 2)

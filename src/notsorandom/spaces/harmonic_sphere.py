@@ -1,4 +1,4 @@
-"""The sphere with spherical harmonics: a frequency is an index, and there are finitely many."""
+"""The sphere with spherical harmonics: a frequency is the index of a harmonic."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import numpy as np
 
 from notsorandom._utils.parameters import check_flag
 from notsorandom.data.array_api import cast_like
-from notsorandom.data.rows import Array, Rows, dense
-from notsorandom.spaces.base import FiniteSpace
+from notsorandom.data.rows import Array, Column, Rows, dense
+from notsorandom.spaces.base import FiniteSpace, Supremum, average_groups
+from notsorandom.spaces.euclidean import resolve_scale
 from notsorandom.spaces.gegenbauer import n_harmonics
 from notsorandom.spaces.harmonics import (
     HarmonicSums,
@@ -20,35 +21,31 @@ from notsorandom.spaces.harmonics import (
     harmonic_indices,
     harmonics,
 )
-from notsorandom.spaces.landscape import average_groups, feature_potentials
 from notsorandom.spaces.spherical import Spherical
-from notsorandom.spaces.supremum import Supremum
 
 
 class HarmonicSphere(Spherical, FiniteSpace):
     r"""Spherical harmonics up to a degree, on the sphere of any dimension.
 
-    A non-negative measure over the harmonics is a kernel; if it is the same on all harmonics of a
-    degree, the kernel is rotation-invariant (Section 2.1 and Appendix B of the paper). With the
-    phase ``"aligned"`` each real harmonic is a frequency by itself, with ``"paired"`` those of
-    :math:`l_1` and :math:`-l_1` come together, which makes the kernel invariant to rotations of
-    the first two coordinates.
+    A non-negative measure over the harmonics is a kernel. If it is constant on the harmonics of
+    each degree, the kernel is rotation-invariant (Section 2.1 and Appendix B of the paper). With
+    the phase ``"aligned"`` each real harmonic is a frequency of its own. With ``"paired"`` those of
+    :math:`l_1` and :math:`-l_1` form one kernel, which is invariant to rotations of the first two
+    coordinates.
 
     Parameters
     ----------
     max_degree : int or "auto", default="auto"
-        ``"auto"`` takes as many whole degrees as fit into `max_harmonics`.
+        ``"auto"`` is the largest for which `max_harmonics` suffices.
     max_harmonics : int, default=1000
     normalize : bool, default=False
         Scale samples to norm one.
     scale : "median" or float, default="median"
-        The length that smoothing is a fraction of.
+        The unit of length of the smoothing, by default the median distance between samples.
     whole_degrees : bool, default=False
-        Take all harmonics of a degree together, so that the kernel depends on
+        Use all harmonics of a degree together, so that the kernel depends on
         :math:`\langle x, z\rangle` alone (Schoenberg).
     """
-
-    is_vector_space = False
 
     def __init__(
         self,
@@ -67,7 +64,7 @@ class HarmonicSphere(Spherical, FiniteSpace):
         check_flag("whole_degrees", self.whole_degrees)
 
     def resolve(self, rows: Rows, rng: np.random.Generator) -> HarmonicSphere:
-        """Return the same space with its degree settled and its scale measured."""
+        """Return the space with its largest degree and its scale."""
         largest = largest_degree(rows.n_features, self.max_harmonics)
         if largest < 1:
             raise ValueError(
@@ -86,29 +83,24 @@ class HarmonicSphere(Spherical, FiniteSpace):
             max_degree,
             self.max_harmonics,
             self.normalize,
-            self.measured_scale(rows, rng),
+            resolve_scale(self.scale, rows, rng),
             self.whole_degrees,
         )
 
     def all_frequencies(self, n_features: int) -> Array:
-        """Indices of all harmonics considered."""
+        """Return the indices of all harmonics up to the largest degree."""
         return harmonic_indices(n_features, self.max_degree)
 
     def representatives(self, frequencies: Array, phase: str) -> Array:
-        """The index that stands for the kernel of each: equal for those that come together."""
+        """Return the index with all numbers but the degree zero, or without its sign."""
         if self.whole_degrees:
-            stats = np.zeros_like(frequencies)
-            stats[:, -1] = np.abs(frequencies[:, -1])
-            return stats
+            representatives = np.zeros_like(frequencies)
+            representatives[:, -1] = np.abs(frequencies[:, -1])
+            return representatives
         return frequencies if phase == "aligned" else np.abs(frequencies)
 
-    def groups(self, frequencies: Array, phase: str) -> Array:
-        """Labels of the harmonics that make up one kernel."""
-        stats = self.representatives(frequencies, phase)
-        return np.unique(stats, axis=0, return_inverse=True)[1].ravel()
-
     def members(self, representative: Array, phase: str) -> Array:
-        """All harmonics of a kernel."""
+        """Return the harmonic itself, the pair, or all harmonics of the degree."""
         if self.whole_degrees:
             all_frequencies = self.all_frequencies(len(representative) + 1)
             return all_frequencies[np.abs(all_frequencies[:, -1]) == representative[-1]]
@@ -122,11 +114,11 @@ class HarmonicSphere(Spherical, FiniteSpace):
         self,
         n_frequencies: int,
         n_features: int,
-        dtype: Any,
+        dtype: np.dtype[Any],
         rng: np.random.Generator,
         variance: float = 1.0,
     ) -> Array:
-        """Draw indices, every degree as likely as any other."""
+        """Draw indices, with degrees that are uniformly distributed."""
         degrees = rng.integers(1, self.max_degree, size=n_frequencies, endpoint=True)
         below = rng.integers(
             0, degrees[:, None], size=(n_frequencies, n_features - 2), endpoint=True
@@ -136,43 +128,30 @@ class HarmonicSphere(Spherical, FiniteSpace):
         return indices
 
     def propose(self, frequencies: Array, rng: np.random.Generator) -> Array:
-        r"""Neighbours in the set of indices: one number of each, anywhere between its neighbours.
-
-        The way back is as likely as the way there, and any index can be reached from any other.
-        """
+        """Return indices with one number redrawn uniformly between its neighbours."""
         n_points, n_numbers = frequencies.shape
-        who, which = np.arange(n_points), rng.integers(n_numbers, size=n_points)
+        points, which = np.arange(n_points), rng.integers(n_numbers, size=n_points)
         degrees = np.abs(frequencies)
-        below = np.column_stack([np.zeros(n_points, dtype=int), degrees[:, :-1]])[who, which]
-        above = np.column_stack([degrees[:, 1:], np.full(n_points, self.max_degree)])[who, which]
+        below = np.column_stack([np.zeros(n_points, dtype=int), degrees[:, :-1]])[points, which]
+        above = np.column_stack([degrees[:, 1:], np.full(n_points, self.max_degree)])[points, which]
         low = np.where(which == 0, -above, below)
         proposed = frequencies.copy()
-        proposed[who, which] = rng.integers(low, above, endpoint=True)
+        proposed[points, which] = rng.integers(low, above, endpoint=True)
         return proposed
 
     def penalty(self, rows: Rows, frequencies: Array, smoothing: float) -> tuple[Array, Array]:
-        r"""Logarithm that smoothing takes from the potential; there is no gradient.
+        r"""Return :math:`\sigma^2 l (l + d - 2)` at degree `l`; there is no gradient.
 
-        Samples that diffuse on the sphere, by a standard deviation of :math:`\sigma` a direction,
-        lose :math:`\sigma^2 l (l + d - 2)` of the log potential at degree `l`.
-
-        Returns
-        -------
-        penalty : ndarray of shape (n_frequencies,)
-        gradient : ndarray of shape (n_frequencies, 0)
+        It is what the log potential loses when the samples diffuse on the sphere, with standard
+        deviation :math:`\sigma` per direction: the smoothing times the scale.
         """
         degrees = np.abs(frequencies[:, -1])
         eigenvalues = degrees * (degrees + frequencies.shape[1] - 1)
         penalty = (smoothing * self.scale) ** 2 * eigenvalues
         return penalty.astype(rows.dtype), np.empty((len(frequencies), 0), dtype=rows.dtype)
 
-    def amplitudes(self, rows: Rows, measure: Array, frequencies: Array) -> Array:
-        """Sums of the measure against some harmonics.
-
-        Returns
-        -------
-        ndarray of shape (1, n_tasks, n_frequencies)
-        """
+    def amplitudes(self, rows: Rows, measure: Column, frequencies: Array) -> Array:
+        """Return the sums of the measure times the harmonics, of one part."""
         (sums,) = rows.sum_blocks(
             lambda X, a: (dense(a).T @ harmonics(dense(X), frequencies),),
             measure,
@@ -180,32 +159,25 @@ class HarmonicSphere(Spherical, FiniteSpace):
         )
         return sums[None]
 
-    def all_amplitudes(self, rows: Rows, measure: Array) -> Array:
-        """Sums of the measure against all harmonics considered, at once."""
+    def all_amplitudes(self, rows: Rows, measure: Column) -> Array:
+        """Return the amplitudes of all harmonics, by the faster method of HarmonicSums."""
         sums = all_sums(rows.n_features, self.max_degree)
         width = sums.width(measure.shape[1])
-        moments = rows.sum_blocks(lambda X, a: sums.moments(dense(X), dense(a)), measure, width=width)
-        return sums.arranged(moments)[None]
+        moments = rows.sum_blocks(
+            lambda X, a: sums.moments(dense(X), dense(a)), measure, width=width
+        )
+        return sums.from_moments(moments)[None]
 
     def scales(self, rows: Rows, frequencies: Array) -> Array:
-        """Factors of the features: none, harmonics are of mean square one by themselves."""
+        """Return ones: harmonics have mean square one over the sphere."""
         return np.ones(len(frequencies), dtype=rows.dtype)
 
     def features(self, X: Array, frequencies: Array, phases: Array, phase: str) -> Array:
-        """Values of the harmonics: real features of mean square one over the sphere.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_frequencies)
-        """
+        """Return the harmonics, of mean square one over the sphere."""
         return cast_like(harmonics(dense(X), frequencies.astype(int)), X)
 
-    def bandwidth(self, frequencies: Array) -> float:
-        """The largest degree considered."""
-        return float(self.max_degree)
-
     def norms(self, frequencies: Array) -> Array:
-        """Degrees of the harmonics."""
+        """Return the degrees."""
         return np.abs(frequencies[:, -1])
 
     def supremum(
@@ -218,42 +190,42 @@ class HarmonicSphere(Spherical, FiniteSpace):
         tol: float,
         max_evaluations: int,
     ) -> Supremum:
-        """The largest potential of any kernel of harmonics: exact, all are looked at."""
+        """Return the exact maximum over all harmonics."""
         amplitudes = self.all_amplitudes(rows, measure)
         groups = self.groups(self.all_frequencies(rows.n_features), phase)
-        potentials = average_groups(feature_potentials(self, amplitudes, phase), groups)
+        potentials = average_groups(self.feature_potentials(amplitudes, phase), groups)
         largest = float(potentials.max())
         return Supremum(largest, largest)
 
     def rademacher_complexity(self, rows: Rows, bandwidth: float, phase: str) -> float:
-        r"""Rademacher complexity, by Massart's lemma for so many harmonics and their signs."""
+        """Return the bound of Massart's lemma for a finite set: the harmonics with both signs."""
         count = count_harmonics(rows.n_features, self.max_degree)
         bound = self.kernel_bound(rows.n_features, phase)
         return math.sqrt(2 * bound * math.log(2 * count) / rows.total_weight)
 
     def n_columns(self, phase: str) -> int:
-        """Real features a frequency."""
+        """Return 1: features are real."""
         return 1
 
     def n_features(self, frequencies: Array) -> int:
-        """Number of columns of the samples that the frequencies are for."""
+        """Return one more than the numbers of an index."""
         return int(frequencies.shape[1]) + 1
 
     def kernel_bound(self, n_features: int, phase: str) -> float:
-        """Largest value of the kernel of a single frequency, or of a whole degree."""
+        """Return the largest square of a harmonic, or 1 for whole degrees."""
         return 1.0 if self.whole_degrees else float(n_harmonics(n_features, self.max_degree))
 
 
 @lru_cache(maxsize=1)
 def all_sums(n_features: int, max_degree: int) -> HarmonicSums:
-    """Return the way to all sums, whose changes of basis are worth keeping."""
+    """Return the sums of all harmonics; cached, since a change of basis takes time to compute."""
     return HarmonicSums(n_features, max_degree)
 
 
 def largest_degree(n_features: int, max_harmonics: int) -> int:
-    """The largest degree up to which all harmonics together are at most so many."""
-    beyond = 1
-    while count_harmonics(n_features, beyond) <= max_harmonics:
-        beyond *= 2
+    """Return the largest degree up to which there are at most `max_harmonics` harmonics."""
+    limit = 1
+    while count_harmonics(n_features, limit) <= max_harmonics:
+        limit *= 2
     counts = partial(count_harmonics, n_features)
-    return bisect_right(range(beyond), max_harmonics, key=counts) - 1
+    return bisect_right(range(limit), max_harmonics, key=counts) - 1

@@ -1,14 +1,14 @@
 r"""Real spherical harmonics in any dimension.
 
 A harmonic on :math:`S^{d-1}` has an index :math:`(l_1, \dots, l_{d-1})` with
-:math:`|l_1| \le l_2 \le \dots \le l_{d-1}`; the last is its degree. It is a product over nested
-spheres (Appendix B of the paper, after Higuchi 1987): a wave on the circle of the first two
-coordinates, times a polynomial for each further coordinate. The involution of the paper turns the
-sign of :math:`l_1`; of the pair, a positive :math:`l_1` stands for the real part and a negative one
-for the imaginary part, times :math:`\sqrt 2`.
+:math:`|l_1| \le l_2 \le \dots \le l_{d-1}`; the last number is its degree. It is a product over
+nested spheres (Appendix B of the paper, after Higuchi 1987): a wave on the circle of the first two
+coordinates, times a polynomial for each further coordinate. The involution of the paper changes the
+sign of :math:`l_1`. A positive :math:`l_1` is the real part and a negative one the imaginary part,
+times :math:`\sqrt 2`.
 
-Harmonics here have mean square one over the sphere. The paper's are smaller by the square root of
-the sphere's area, a number that underflows in high dimension.
+Harmonics have mean square one over the sphere. Those of the paper are smaller by the square root of
+the sphere's area, which underflows in high dimension.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ import numpy as np
 from scipy.special import roots_gegenbauer
 
 from notsorandom.data.rows import Array
-from notsorandom.spaces.gegenbauer import climb_degrees, lift, n_harmonics, recurrence
+from notsorandom.spaces.gegenbauer import (
+    coordinate_factors,
+    n_harmonics,
+    norm_factors,
+    recurrence,
+)
 
-# Beyond this degree, powers of small coordinates underflow in single precision though what they are
-# multiplied by makes up for it.
+# Above this degree powers of small coordinates underflow in float32, though the harmonics don't.
 SINGLE_DEGREE = 64
 
 
 def count_harmonics(n_features: int, max_degree: int) -> int:
-    """Number of harmonics of all degrees up to `max_degree`."""
+    """Return the number of harmonics of all degrees up to `max_degree`."""
     if max_degree < 1:
         return max_degree + 1
-    both = n_features + max_degree - 1, n_features + max_degree - 2
-    return math.comb(both[0], max_degree) + math.comb(both[1], max_degree - 1)
+    total = n_features + max_degree
+    return math.comb(total - 1, max_degree) + math.comb(total - 2, max_degree - 1)
 
 
 @lru_cache(maxsize=8)
 def harmonic_indices(n_features: int, max_degree: int) -> Array:
-    """Indices of all harmonics up to a degree, in order of degree.
+    """Return the indices of all harmonics up to a degree, of shape (n_harmonics, n_features - 1).
 
-    Within a degree they are in the order of :math:`l_{d-2}`, then :math:`l_{d-3}` and so on.
-
-    Returns
-    -------
-    ndarray of int, of shape (n_harmonics, n_features - 1)
+    They are in the order of the degree, then :math:`l_{d-2}`, then :math:`l_{d-3}` and so on.
     """
     degrees = range(max_degree + 1)
     by_degree = [np.array([[degree], [-degree]][: 1 + (degree > 0)]) for degree in degrees]
@@ -60,14 +60,14 @@ def harmonic_indices(n_features: int, max_degree: int) -> Array:
 
 
 def with_degree(indices: Array, degree: int) -> Array:
-    """The indices with one more column, the degree."""
+    """Append a column with the degree."""
     return np.column_stack([indices, np.full(len(indices), degree)])
 
 
 def waves(X: Array, degree: int) -> tuple[Array, Array]:
-    r"""Real and imaginary parts of :math:`\sqrt 2 (x_1 + i x_2)^l` for l = 0, ..., degree.
+    r"""Return the parts of :math:`\sqrt 2 (x_1 + i x_2)^l` for l = 0, ..., degree.
 
-    The first is 1, not :math:`\sqrt 2`: it has no imaginary part to share the norm with.
+    The power 0 is 1, not :math:`\sqrt 2`, since it has no imaginary part.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def waves(X: Array, degree: int) -> tuple[Array, Array]:
     powers = np.empty((degree + 1, len(X)), dtype=point.dtype)
     powers[0] = 1
     powers[1:2] = point * X.dtype.type(2**0.5)
-    known = 1  # the power up to which all are there; each turn doubles it
+    known = 1  # the largest power known, doubled in each step
     power = point
     while known < degree:
         more = min(known, degree - known)
@@ -87,26 +87,22 @@ def waves(X: Array, degree: int) -> tuple[Array, Array]:
 
 
 def constants(indices: Array) -> Array:
-    """What makes the mean square of each harmonic one, by which the others here are off."""
+    """Return the factor of each harmonic that makes its mean square one."""
     degrees = np.abs(indices)
     product = np.ones(len(indices))
     for level in range(2, indices.shape[1] + 1):
-        product *= lift(level, int(degrees.max()))[degrees[:, level - 2]]
+        product *= norm_factors(level, int(degrees.max()))[degrees[:, level - 2]]
     return product
 
 
 def harmonics(X: Array, indices: Array) -> Array:
-    """Values of some harmonics at some points of the sphere.
+    """Return the values of harmonics, of shape (n_rows, n_harmonics).
 
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_features)
         Of unit norm.
     indices : ndarray of int, of shape (n_harmonics, n_features - 1)
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_harmonics)
     """
     degrees = np.abs(indices)  # (n_harmonics, n_features - 1)
     if X.dtype == np.float32 and degrees.max() > SINGLE_DEGREE:
@@ -122,7 +118,7 @@ def harmonics(X: Array, indices: Array) -> Array:
         orders = np.unique(lower[upper > lower])
         if len(orders) == 0:
             continue
-        tables = climb_degrees(X[:, level], squared_radius, level, orders, int(upper.max()))
+        tables = coordinate_factors(X[:, level], squared_radius, level, orders, int(upper.max()))
         for j, table in enumerate(tables):
             if j:
                 chosen = np.flatnonzero(upper - lower == j)
@@ -132,11 +128,9 @@ def harmonics(X: Array, indices: Array) -> Array:
 
 
 def harmonics_by_degree(X: Array, max_degree: int) -> list[Array]:
-    """Values of all harmonics up to a degree, in the order of :func:`harmonic_indices`.
+    """Return all harmonics up to a degree, in the order of :func:`harmonic_indices`.
 
-    Returns
-    -------
-    list of ndarrays of shape (n_harmonics(n_features, degree), n_rows), for each degree
+    One array per degree, of shape (n_harmonics(n_features, degree), n_rows).
     """
     real, imaginary = waves(X, max_degree)
     circle = np.empty((2 * max_degree + 1, len(X)), dtype=X.dtype)
@@ -146,9 +140,9 @@ def harmonics_by_degree(X: Array, max_degree: int) -> list[Array]:
     orders = np.arange(max_degree + 1)
     for level in range(2, X.shape[1]):
         squared_radius += X[:, level] ** 2
-        factors = lift(level, max_degree).astype(X.dtype)
+        factors = norm_factors(level, max_degree).astype(X.dtype)
         parts: list[list[Array]] = [[] for _ in orders]
-        tables = climb_degrees(X[:, level], squared_radius, level, orders, max_degree)
+        tables = coordinate_factors(X[:, level], squared_radius, level, orders, max_degree)
         for j, table in enumerate(tables):
             for m, row in enumerate(table):
                 parts[m + j].append(row * factors[m] * values[m])
@@ -161,11 +155,11 @@ class HarmonicSums:
     r"""Sums over samples of all harmonics up to a degree, by matrix products.
 
     A harmonic is a function of the last coordinate times a harmonic of degree `m` on the sphere of
-    the others. There are many such functions, but those of even `m` are polynomials, and those of
-    odd `m` polynomials times :math:`\sqrt{1 - t^2}`. So two small orthonormal families, those of
-    m = 0 and m = 1, span them all: the samples are summed against these two (:meth:`moments`), and
-    each harmonic's sum follows by an orthogonal change of basis (:meth:`arranged`), which is as
-    stable at degree 500 as at 5.
+    the others. The functions of even `m` are polynomials, and those of odd `m` are polynomials
+    times :math:`\sqrt{1 - t^2}`. So two small orthonormal families, those of m = 0 and m = 1, span
+    them all. The samples are summed against these two (:meth:`moments`), and the sum of each
+    harmonic follows by an orthogonal change of basis (:meth:`from_moments`), which is as stable at
+    degree 500 as at 5.
 
     Parameters
     ----------
@@ -178,7 +172,7 @@ class HarmonicSums:
 
     @cached_property
     def changes(self) -> list[Array]:
-        """Functions of each `m` in terms of those of m = 0 or 1, by an exact quadrature."""
+        """The changes of basis from m = 0 or 1 to each `m`, by an exact quadrature."""
         nodes, weights = roots_gegenbauer(self.max_degree + 2, self.n_features / 2 - 1)
         radius = np.sqrt(1 - nodes**2)
         families = [self._functions(nodes, radius, m) for m in range(self.max_degree + 1)]
@@ -186,11 +180,11 @@ class HarmonicSums:
         return [family * weights @ families[m % 2].T for m, family in enumerate(families)]
 
     def _functions(self, height: Array, radius: Array, m: int) -> Array:
-        """Functions of the last coordinate for one `m`, of degrees m, ..., max_degree."""
+        """Return the functions of the last coordinate for one `m`, of degrees m to max_degree."""
         level = self.n_features - 1
         scalar = height.dtype.type
         values = np.empty((self.max_degree + 1 - m, len(height)), dtype=height.dtype)
-        values[:1] = radius**m * scalar(lift(level, m)[m])
+        values[:1] = radius**m * scalar(norm_factors(level, m)[m])
         last = 0.0
         for j in range(1, len(values)):
             b = float(recurrence(j, m + (level - 1) / 2))
@@ -202,13 +196,13 @@ class HarmonicSums:
         return values
 
     def width(self, n_tasks: int) -> int:
-        """Numbers that :meth:`moments` holds for each row."""
+        """Return how many numbers :meth:`moments` holds per row."""
         n_functions = 2 * self.max_degree + 1
         n_lower = count_harmonics(self.n_features - 1, self.max_degree)
         return (1 + n_tasks) * n_functions + 2 * n_lower
 
     def moments(self, X: Array, a: Array) -> tuple[Array, ...]:
-        """Sums over the rows against the families of m = 0 and m = 1.
+        """Return the sums over the rows against the families of m = 0 and m = 1.
 
         Parameters
         ----------
@@ -224,7 +218,7 @@ class HarmonicSums:
             return (a.T @ np.concatenate(harmonics_by_degree(X, self.max_degree)).T,)
         flat = X[:, :-1]
         radius = np.sqrt(np.einsum("ij,ij->i", flat, flat))
-        # At the pole itself all but the degree 0 vanish, as they should.
+        # At the pole all lower harmonics but that of degree 0 vanish.
         flat = flat / np.where(radius > 0, radius, 1)[:, None]
         lower = harmonics_by_degree(flat, self.max_degree)
         height = X[:, -1].copy()
@@ -235,13 +229,8 @@ class HarmonicSums:
             sums.append(weighted @ np.concatenate(lower[parity::2]).T)
         return tuple(sums)
 
-    def arranged(self, moments: tuple[Array, ...]) -> Array:
-        """Sums of the harmonics in the order of :func:`harmonic_indices`.
-
-        Returns
-        -------
-        ndarray of shape (n_tasks, n_harmonics)
-        """
+    def from_moments(self, moments: tuple[Array, ...]) -> Array:
+        """Return the sums in the order of :func:`harmonic_indices`: (n_tasks, n_harmonics)."""
         if self.n_features == 2:
             return moments[0]
         starts = np.array(

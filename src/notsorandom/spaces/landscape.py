@@ -1,4 +1,4 @@
-"""What a search climbs: the log of the smoothed potential over a space."""
+"""The landscape of one round: the log of the smoothed potential over a space."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import Any, Protocol
 import numpy as np
 
 from notsorandom.data.array_api import to_host
-from notsorandom.data.rows import Array, Rows
-from notsorandom.spaces.base import ContinuousSpace, FiniteSpace, ResolvedSpace
+from notsorandom.data.rows import Array, Column, Rows
+from notsorandom.data.sampling import pick_by_mass
+from notsorandom.spaces.base import ContinuousSpace, FiniteSpace, ResolvedSpace, average_groups
 
 # Rows on which two features are compared: a correlation is then known to about 0.03.
 PROBE_ROWS = 1024
 # Range of numbers that float32 holds with its full precision.
 FLOAT32_RANGE = (1e-37, 1e37)
 
-# Sum over a block of the samples' masses; per task, the mass and the sum of the measure.
+# Of a block of the measure: the sum of the samples' masses; per task, the mass and the sum.
 MeasureStats = tuple[float, Array, Array]
 
 
 def potential_of(amplitudes: Array) -> Array:
-    """Return the potential of each frequency: the sum of squared amplitudes over parts and tasks."""
+    """Return the sum of squared amplitudes over parts and tasks, per frequency."""
     return (amplitudes * amplitudes).sum(axis=(0, 1))
 
 
@@ -40,25 +41,11 @@ def measure_stats(measure: Array) -> MeasureStats:
     )
 
 
-def feature_potentials(space: ResolvedSpace, amplitudes: Array, phase: str) -> Array:
-    """Return the potential of each frequency's own features, in float64."""
-    phases = space.phases(amplitudes)
-    alignment = space.alignment(amplitudes, phases, phase)
-    return np.square(alignment, dtype=np.float64).sum(axis=(1, 2))
-
-
-def average_groups(values: Array, groups: Array) -> Array:
-    """Replace each value by the mean of its group."""
-    _, codes = np.unique(groups, return_inverse=True)
-    means = np.bincount(codes, weights=values) / np.bincount(codes)
-    return means[codes].astype(values.dtype)
-
-
 def round_to_float32(frequencies: Array) -> Array:
     """Round frequencies to float32 precision, keeping their type.
 
-    No sample distinguishes two waves that close, and a model file takes half the space. Frequencies
-    outside the range of float32 are returned unchanged.
+    The features change by less than the noise of any data, and a model file takes half the space.
+    Frequencies outside the range of float32 are returned unchanged.
     """
     if frequencies.dtype != np.float64:
         return frequencies
@@ -92,7 +79,7 @@ class Points:
         return len(self.height)
 
     def where(self, mask: Array, other: Points) -> Points:
-        """Return the points of `other` where the mask is true, and these elsewhere."""
+        """Return the points with those of `other` where the mask is true."""
         return Points(
             np.where(mask[:, None], other.frequencies, self.frequencies),
             np.where(mask, other.height, self.height),
@@ -132,7 +119,7 @@ class Landscape:
 
     space: ResolvedSpace
     rows: Rows
-    measure: Any
+    measure: Column
     smoothing: float
     phase: str = "aligned"
     block_stats: list[MeasureStats] | None = None
@@ -155,11 +142,21 @@ class Landscape:
         """Sum of the absolute measure of each task, in float64."""
         return np.sum([mass for _, mass, _ in self._stats], axis=0)
 
+    @property
+    def max_potential(self) -> float:
+        """Upper bound on the potential, for features of mean square one."""
+        return self.space.max_potential(self.rows, self.measure, self.mass, self.phase)
+
     # Heights.
+
+    def evaluate(self, frequencies: Array) -> Points:
+        """Compute heights and amplitudes; the slopes are those of the penalty alone."""
+        amplitudes = self.space.amplitudes(self.rows, self.measure, frequencies)
+        return self._without_slope(frequencies, amplitudes)
 
     def evaluate_with_slope(self, frequencies: Array) -> Points:
         """Compute heights, slopes and amplitudes on a continuous space."""
-        amplitudes, gradient = self._continuous.amplitudes_and_gradient(
+        amplitudes, gradient = self.continuous_space.amplitudes_and_gradient(
             self.rows, self.measure, frequencies
         )
         potential = potential_of(amplitudes) + self._floor
@@ -171,23 +168,15 @@ class Landscape:
             amplitudes,
         )
 
-    def move(self, points: Points, shift: Array) -> Points:
-        """Evaluate the points displaced by a shift, with slopes."""
-        return self.evaluate_with_slope(self._continuous.move(points.frequencies, shift))
-
     def evaluate_all(self) -> Points:
         """Compute heights and amplitudes at all frequencies of a finite space."""
-        assert isinstance(self.space, FiniteSpace)
-        frequencies = self.space.all_frequencies(self.rows.n_features)
-        return self._without_slope(
-            frequencies, self.space.all_amplitudes(self.rows, self.measure)
-        )
+        space = self.finite_space
+        frequencies = space.all_frequencies(self.rows.n_features)
+        return self._without_slope(frequencies, space.all_amplitudes(self.rows, self.measure))
 
-    def evaluate(self, frequencies: Array) -> Points:
-        """Compute heights and amplitudes; the slopes are those of the penalty alone."""
-        return self._without_slope(
-            frequencies, self.space.amplitudes(self.rows, self.measure, frequencies)
-        )
+    def move(self, points: Points, shift: Array) -> Points:
+        """Evaluate the points displaced by a shift, with slopes."""
+        return self.evaluate_with_slope(self.continuous_space.move(points.frequencies, shift))
 
     def _without_slope(self, frequencies: Array, amplitudes: Array) -> Points:
         # The height of frequencies that form one kernel is that of their mean potential.
@@ -202,14 +191,21 @@ class Landscape:
         dtype = self.rows.dtype.type
         return dtype((np.finfo(dtype).eps * self.mass.sum()) ** 2) + np.finfo(dtype).tiny
 
+    # For searches.
+
     @property
-    def _continuous(self) -> ContinuousSpace:
+    def continuous_space(self) -> ContinuousSpace:
+        """The space, which must have a gradient; see :meth:`require_kind`."""
         assert isinstance(self.space, ContinuousSpace)
         return self.space
 
-    # For searches.
+    @property
+    def finite_space(self) -> FiniteSpace:
+        """The space, which must be finite; see :meth:`require_kind`."""
+        assert isinstance(self.space, FiniteSpace)
+        return self.space
 
-    def require_kind(self, kind: str, search: Any, instead: str) -> None:
+    def require_kind(self, kind: str, search: object, instead: str) -> None:
         """Raise ValueError unless the space is of the kind that the search needs."""
         if self.space.kind != kind:
             raise ValueError(
@@ -221,10 +217,6 @@ class Landscape:
     def draw(self, n_points: int, rng: np.random.Generator, variance: float = 1.0) -> Array:
         """Draw frequencies to start from; `variance` multiplies the usual one."""
         return self.space.draw(n_points, self.rows.n_features, self.rows.dtype, rng, variance)
-
-    def first_step(self) -> float:
-        """Return the first step size of an ascent on a continuous space."""
-        return self._continuous.first_step()
 
     def round_to_float32(self, points: Points) -> Points:
         """Round the frequencies to float32 precision and compute the amplitudes there."""
@@ -242,13 +234,13 @@ class Landscape:
         """
         block_masses = [mass for mass, *_ in self._stats]
         marks = np.sort(rng.random(n_rows))
-        rows, values = self.rows.pick_by_mass(sample_masses, self.measure, block_masses, marks)
+        rows, values = pick_by_mass(self.rows, sample_masses, self.measure, block_masses, marks)
         measure = values * (sum(block_masses) / (n_rows * sample_masses(values)))[:, None]
         total = np.sum([total for *_, total in self._stats], axis=0)
         measure += (total - measure.sum(axis=0)) / n_rows
         return Landscape(
             self.space,
-            rows,  # drawn by weight already
+            rows,  # without weights: the measure contains them
             measure.astype(self.rows.dtype),
             self.smoothing,
             self.phase,
@@ -261,7 +253,7 @@ class Landscape:
         the rows. Of similar points the highest is kept.
         """
         phases = self.space.phases(points.amplitudes)
-        probe = self.rows.take(self.rows.sample(PROBE_ROWS, rng))
+        probe = self.rows.take(self.rows.sample_indices(PROBE_ROWS, rng))
         features = to_host(self.space.features(probe.array, points.frequencies, phases, "aligned"))
         weights = None if probe.weights is None else probe.weights[:, 0]
         features = features - np.average(features, axis=0, weights=weights)

@@ -1,4 +1,4 @@
-"""What all spaces on the sphere have in common: samples of length one, and real features."""
+"""Spaces on the sphere: samples of norm one, and one real feature per frequency."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from scipy import sparse
 
 from notsorandom._utils.parameters import check_flag, check_number
 from notsorandom.data.array_api import namespace
-from notsorandom.data.rows import Array, Rows, row_norms
+from notsorandom.data.rows import Array, Column, Rows, row_norms
 from notsorandom.spaces.base import ResolvedSpace
-from notsorandom.spaces.euclidean import median_distance
-from notsorandom.spaces.landscape import Landscape
 
-# How far from 1 a norm may be. Numbers stored in half precision are off by less.
+# Largest deviation of a norm from 1. That of numbers stored in half precision is smaller.
 NORM_TOLERANCE = 1e-3
-# Norms this many roundings from 1 are 1.
+# Samples whose norms deviate by fewer roundings than this are not rescaled.
 ROUNDINGS = 8
 
 
 class Spherical(ResolvedSpace):
-    """A space on the sphere with one real feature a frequency.
+    """A space on the sphere with one real feature per frequency.
 
     Parameters
     ----------
@@ -31,7 +29,7 @@ class Spherical(ResolvedSpace):
     normalize : bool, default=False
         Scale samples to norm one.
     scale : "median" or float, default="median"
-        The length that smoothing is a fraction of.
+        The unit of length of the smoothing, by default the median distance between samples.
     """
 
     def __init__(
@@ -53,35 +51,29 @@ class Spherical(ResolvedSpace):
         check_number("scale", self.scale, above=0, or_else=["median"])
         check_flag("normalize", self.normalize)
 
-    def prepare(self, X: Array) -> Array:
-        """Return the samples, normalised or checked to be of norm one."""
+    def prepare(self, X: Any) -> Any:
+        """Return the samples, normalised or checked to have norm one."""
         return unit_rows(X, self.normalize)
 
-    def measured_scale(self, rows: Rows, rng: np.random.Generator) -> float:
-        """Return the scale, measured on the data if it isn't given."""
-        return median_distance(rows, rng) if isinstance(self.scale, str) else float(self.scale)
-
     def phases(self, amplitudes: Array) -> Array:
-        """Phases of the features: there are none, features are real."""
+        """Return zeros: real features have no phase."""
         return np.zeros(amplitudes.shape[-1], dtype=amplitudes.dtype)
 
     def alignment(self, amplitudes: Array, phases: Array, phase: str) -> Array:
-        """Inner product of each feature with the measure, read off the transform.
-
-        Returns
-        -------
-        ndarray of shape (n_frequencies, 1, n_tasks)
-        """
+        """Return the amplitudes: there is one part, the feature itself."""
         return amplitudes.transpose(2, 0, 1)
 
+    def bandwidth(self, frequencies: Array) -> float:
+        """Return the largest degree considered."""
+        return float(self.max_degree)
+
     def required_sample_size(self, rows: Rows, bandwidth: float) -> float:
-        """Samples that the concentration of the potential asks for: there is no theorem here."""
+        """Return NaN: there is no theorem for the sphere."""
         return math.nan
 
-    def max_potential(self, landscape: Landscape) -> float:
-        """Potential of a feature of mean square one that is the measure itself, up to scale."""
-        rows = landscape.rows
-        return rows.total_weight * rows.squared_norm(landscape.measure)
+    def max_potential(self, rows: Rows, measure: Column, mass: Array, phase: str) -> float:
+        """Return the potential of a feature that is proportional to the measure."""
+        return rows.total_weight * rows.squared_norm(measure)
 
 
 def unit_rows(X: Any, normalize: bool) -> Any:
@@ -113,11 +105,11 @@ def unit_rows(X: Any, normalize: bool) -> Any:
             )
         if distance.max() <= ROUNDINGS * np.finfo(rows.dtype).eps:
             return X
-    return X.prepared(directions) if hasattr(X, "prepared") else rows.map_in_place(directions)
+    return X.prepared(directions) if hasattr(X, "prepared") else rows.map_on_device(directions)
 
 
 def directions(vectors: Any) -> Any:
-    """Rows over their norms, whose squares never overflow."""
+    """Return the rows divided by their norms, without overflow of squares."""
     if sparse.issparse(vectors):
         scaled = vectors.copy()
         scaled.data /= np.repeat(row_norms(vectors), np.diff(vectors.indptr)).astype(scaled.dtype)

@@ -1,39 +1,18 @@
-"""The largest potential that any frequency has: known exactly, bounded, or only estimated."""
+"""Bounds on the potential over all frequencies of R^d, for certificates."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
 from notsorandom.data.rows import Array
+from notsorandom.spaces.base import Supremum
 
 # Cells whose middles are evaluated together.
 BATCH = 4096
-
-
-@dataclass(frozen=True)
-class Supremum:
-    """The largest potential over the frequencies considered.
-
-    Parameters
-    ----------
-    reached : float
-        The largest that was seen.
-    bound : float
-        What none exceeds; infinite if nothing is known beyond what was seen.
-    """
-
-    reached: float
-    bound: float
-
-    @property
-    def certified(self) -> bool:
-        """Whether there is a bound."""
-        return bool(np.isfinite(self.bound))
 
 
 def largest_in_ball(
@@ -44,53 +23,46 @@ def largest_in_ball(
     tol: float,
     max_evaluations: int,
 ) -> Supremum:
-    r"""Bound the square of an even function over a ball, by branching and bounding.
+    r"""Bound the square of an even function over a ball by branch and bound.
 
-    The ball is cut into cells. In a cell around `c` of half-widths `h` the function is at most
-    its value at `c` plus :math:`\langle h, drift\rangle`. Cells that can't hold more than what was
-    already seen are dropped, the others cut in half along every axis, until none is left.
+    The ball is cut into cells. In a cell around `c` with half-widths `h` the function is at most
+    its value at `c` plus :math:`\langle h, drift\rangle`. Cells that cannot exceed the largest
+    value seen are dropped, and the others are halved along every axis, until none is left.
 
     Parameters
     ----------
     amplitude : callable
         Values of the function, non-negative and even, at points of shape (n_points, n_features).
     drift : ndarray of shape (n_features,)
-        How much it can change, per unit of each coordinate.
+        Lipschitz constant along each coordinate.
     radius : float
         Of the ball around zero.
     reached : float
-        The largest square that is known already.
+        The largest square known so far.
     tol : float
-        The bound is to be within this of what is reached, as a share of it.
+        The bound may exceed the largest square by this share of it.
     max_evaluations : int
-        If it isn't by then, the bound is what it is.
-
-    Returns
-    -------
-    Supremum
+        Evaluations after which the bound is returned as it is.
     """
     n_features = len(drift)
     best = float(np.sqrt(reached))
     middles = np.zeros((1, n_features))
     half = np.full(n_features, float(radius))
-    middles[:, 0], half[0] = (
-        radius / 2,
-        radius / 2,
-    )  # the function is even: half of the ball will do
+    middles[:, 0] = half[0] = radius / 2  # the function is even: half of the ball is enough
     corners = np.array(list(product((-0.5, 0.5), repeat=n_features)))
-    dropped, spent = 0.0, 0
+    dropped, n_evaluations = 0.0, 0
     while len(middles):
         values = np.concatenate(
             [amplitude(middles[start : start + BATCH]) for start in range(0, len(middles), BATCH)]
         )
-        spent += len(middles)
+        n_evaluations += len(middles)
         inside = np.einsum("ij,ij->i", middles, middles) <= radius**2
         best = max(best, float(values[inside].max(initial=0.0)))
         bounds = values + half @ drift
-        hopeful = bounds > best * (1 + tol) ** 0.5
-        dropped = max(dropped, float(bounds[~hopeful].max(initial=0.0)))
-        middles, bounds = middles[hopeful], bounds[hopeful]
-        if spent + len(middles) * len(corners) > max_evaluations:
+        open_cells = bounds > best * (1 + tol) ** 0.5
+        dropped = max(dropped, float(bounds[~open_cells].max(initial=0.0)))
+        middles, bounds = middles[open_cells], bounds[open_cells]
+        if n_evaluations + len(middles) * len(corners) > max_evaluations:
             return Supremum(best**2, max(best, dropped, float(bounds.max(initial=0.0))) ** 2)
         half = half / 2
         middles = (middles[:, None, :] + 2 * corners * half).reshape(-1, n_features)
@@ -102,12 +74,12 @@ def largest_in_ball(
 def concentration_sample_size(
     n_features: int, reach: float, epsilon: float = 0.1, delta: float = 0.05
 ) -> float:
-    r"""Samples after which the potential over n^2 is within `epsilon` of its ideal everywhere.
+    r"""Return the sample size at which the potential over n^2 is uniformly within `epsilon`.
 
-    One sample changes :math:`v / n^2` by at most 4/n, so McDiarmid's inequality holds it to
+    One sample changes :math:`v / n^2` by at most 4/n. By McDiarmid's inequality it is within
     :math:`\epsilon / 2` of its mean at each of :math:`(1 + 32 R_\omega R_x / \epsilon)^d` points of
-    a net, between which it changes by at most :math:`\epsilon / 4`; its mean is within 1/n of the
-    ideal. `reach` is :math:`R_\omega R_x`.
+    a net, with probability :math:`1 - \delta`. Between these points it changes by at most
+    :math:`\epsilon / 4`, and its mean is within 1/n of its limit. `reach` is :math:`R_\omega R_x`.
     """
     net = n_features * math.log(1 + 32 * reach / epsilon)
     return max(32 / epsilon**2 * (net + math.log(2 / delta)), 4 / epsilon)

@@ -1,4 +1,4 @@
-"""The sphere with zonal features: a frequency is a pole that can turn anywhere, and a degree."""
+"""The sphere with zonal features: a frequency is a pole on the sphere and a degree."""
 
 from __future__ import annotations
 
@@ -8,100 +8,89 @@ from typing import Any
 import numpy as np
 
 from notsorandom.data.array_api import cast_like, namespace
-from notsorandom.data.rows import Array, Rows
-from notsorandom.spaces.base import ContinuousSpace
+from notsorandom.data.rows import Array, Column, Rows
+from notsorandom.spaces.base import ContinuousSpace, Supremum
+from notsorandom.spaces.euclidean import resolve_scale
 from notsorandom.spaces.gegenbauer import n_harmonics, zonal, zonal_slopes
 from notsorandom.spaces.harmonic_sphere import largest_degree
 from notsorandom.spaces.spherical import Spherical, directions
-from notsorandom.spaces.supremum import Supremum
 
-# Degrees offered however many harmonics they have.
-LEAST_MAX_DEGREE = 3
-# Beyond, rounding of a cosine shows in the feature, and no samples tell such degrees apart.
+# Smallest max_degree="auto", however many harmonics there are.
+MIN_AUTO_DEGREE = 3
+# Beyond these degrees the rounding of a cosine changes the feature visibly.
 MOST_DEGREE = {np.dtype(np.float32): 64, np.dtype(np.float64): 1000}
-# Differences of sums over n samples are rounded by this times the root of n, and less.
+# The rounding error of a variance over n samples is at most this times the square root of n.
 SUM_ROUNDINGS = 8
 
 
 class ZonalSphere(Spherical, ContinuousSpace):
     r"""Zonal harmonics: polynomials in the cosine :math:`\langle x, \xi\rangle` to a pole.
 
-    The zonal harmonics of a degree span all harmonics of that degree, so nothing is lost against
-    the harmonics themselves; but a pole is a point that can be moved, so that there is a gradient
-    where the paper finds none, and the number of harmonics no longer matters.
+    The zonal harmonics of a degree span all harmonics of that degree. A pole can be moved, so there
+    is a gradient, and the number of harmonics doesn't matter.
 
     A frequency is the vector :math:`l \xi`: its direction is the pole and its length the degree.
-    Each feature is divided by its standard deviation over the samples, which in high dimension have
-    little in common with the uniform distribution that harmonics are orthonormal under.
+    Each feature is divided by its standard deviation over the samples, which in high dimension are
+    far from uniformly distributed.
 
     Parameters
     ----------
     max_degree : int or "auto", default="auto"
-        ``"auto"`` takes as many degrees as have at most `max_harmonics` harmonics together, but at
-        least three.
+        ``"auto"`` is the largest for which `max_harmonics` suffices, but at least three.
     max_harmonics : int, default=1000
     normalize : bool, default=False
         Scale samples to norm one.
     scale : "median" or float, default="median"
-        The length that smoothing is a fraction of.
+        The unit of length of the smoothing, by default the median distance between samples.
     """
 
-    is_vector_space = False
-
     def resolve(self, rows: Rows, rng: np.random.Generator) -> ZonalSphere:
-        """Return the same space with its degree settled and its scale measured."""
-        offered = highest_degree(rows.n_features, rows.dtype)
+        """Return the space with its largest degree and its scale."""
+        largest = highest_degree(rows.n_features, rows.dtype)
         if self.max_degree == "auto":
             fitting = largest_degree(rows.n_features, self.max_harmonics)
-            max_degree = min(max(fitting, LEAST_MAX_DEGREE), offered)
-        elif self.max_degree > offered:
+            max_degree = min(max(fitting, MIN_AUTO_DEGREE), largest)
+        elif self.max_degree > largest:
             raise ValueError(
-                f"max_degree={self.max_degree} is too high: the last degree offered for "
-                f"{rows.n_features} columns of {rows.dtype} is {offered}, beyond which features "
-                "are lost to overflow or rounding. Allow no more than that (float64 allows more "
-                "than float32)."
+                f"max_degree={self.max_degree} is too high: with {rows.n_features} columns of "
+                f"{rows.dtype}, features above degree {largest} are lost to overflow or rounding. "
+                f"Use at most {largest} (float64 allows more than float32)."
             )
         else:
             max_degree = int(self.max_degree)
-        scale = self.measured_scale(rows, rng)
+        scale = resolve_scale(self.scale, rows, rng)
         return ZonalSphere(max_degree, self.max_harmonics, self.normalize, scale)
 
     def draw(
         self,
         n_frequencies: int,
         n_features: int,
-        dtype: Any,
+        dtype: np.dtype[Any],
         rng: np.random.Generator,
         variance: float = 1.0,
     ) -> Array:
-        """Draw poles anywhere on the sphere, with the degrees in turn."""
+        """Draw uniformly distributed poles, with all degrees in turn."""
         poles = directions(rng.standard_normal((n_frequencies, n_features)))
         turn = np.arange(n_frequencies) + rng.integers(self.max_degree)
         return (poles * (1 + turn % self.max_degree)[:, None]).astype(dtype)
 
     def move(self, frequencies: Array, shift: Array) -> Array:
-        """Frequencies at a shift along the sphere: the degree stays, the pole turns."""
+        """Return the frequencies with their poles rotated, and the same degrees."""
         poles, degrees = poles_and_degrees(frequencies)
-        return directions(frequencies + tangent(shift, poles)) * degrees[:, None].astype(
-            shift.dtype
-        )
+        turned = directions(frequencies + tangent(shift, poles))
+        return turned * degrees[:, None].astype(shift.dtype)
 
     def first_step(self) -> float:
-        """Length of the first ascent step, per unit of gradient of the log potential."""
+        """Return 1."""
         return 1.0
 
     def penalty(self, rows: Rows, frequencies: Array, smoothing: float) -> tuple[Array, Array]:
-        r"""Logarithm of the features' variance over the samples, and its gradient.
+        r"""Return the log variance of the features over the samples, smoothed, and its gradient.
 
-        Taken from the log potential it leaves that of the feature over its standard deviation.
-        Smoothing by :math:`\sigma` adds :math:`\sigma^2 l (l + d - 2)`, what diffusion by
-        :math:`\sigma` changes of a harmonic of that degree, so that the quotient is not large by
-        chance where the samples have no extent.
-
-        Returns
-        -------
-        penalty : ndarray of shape (n_frequencies,)
-        gradient : ndarray of shape (n_frequencies, n_features)
+        Subtracted from the log potential, it gives that of the feature divided by its standard
+        deviation. Smoothing by :math:`\sigma` adds :math:`\sigma^2 l (l + d - 2)` to the variance,
+        the change of a harmonic of degree `l` by diffusion, so that the quotient stays small where
+        the feature hardly varies over the samples.
         """
         poles, degrees = poles_and_degrees(frequencies)
 
@@ -116,7 +105,9 @@ class ZonalSphere(Spherical, ContinuousSpace):
             return *weighted_moments(values, weights), pull, slopes.T @ X
 
         count = rows.total_weight
-        total, squares, pull, half = rows.sum_blocks(moments, *rows.weight_columns, width=4 * len(frequencies))
+        total, squares, pull, half = rows.sum_blocks(
+            moments, *rows.weight_columns, width=4 * len(frequencies)
+        )
         mean = total / rows.dtype.type(count)
         noise = (smoothing * self.scale) ** 2 * degrees * (degrees + rows.n_features - 2)
         variance = variance_of(total, squares, count) + noise.astype(rows.dtype)
@@ -124,17 +115,8 @@ class ZonalSphere(Spherical, ContinuousSpace):
         slope *= (2 / (count * degrees) / variance).astype(rows.dtype)[:, None]
         return np.log(variance), slope
 
-    def groups(self, frequencies: Array, phase: str) -> Array:
-        """Labels of the frequencies that make up one kernel: here each is its own."""
-        return np.arange(len(frequencies))
-
-    def amplitudes(self, rows: Rows, measure: Array, frequencies: Array) -> Array:
-        """Sums of the measure against zonal harmonics.
-
-        Returns
-        -------
-        ndarray of shape (1, n_tasks, n_frequencies)
-        """
+    def amplitudes(self, rows: Rows, measure: Column, frequencies: Array) -> Array:
+        """Return the sums of the measure times the zonal harmonics, of one part."""
         poles, degrees = poles_and_degrees(frequencies)
 
         def sums(X: Array, a: Array) -> tuple[Array, ...]:
@@ -143,15 +125,9 @@ class ZonalSphere(Spherical, ContinuousSpace):
         return np.stack(rows.sum_blocks(sums, measure, width=4 * len(frequencies)))
 
     def amplitudes_and_gradient(
-        self, rows: Rows, measure: Array, frequencies: Array
+        self, rows: Rows, measure: Column, frequencies: Array
     ) -> tuple[Array, Array]:
-        r"""Sums of the measure, and the gradient of the potential along the sphere.
-
-        Returns
-        -------
-        amplitudes : ndarray of shape (1, n_tasks, n_frequencies)
-        gradient : ndarray of shape (n_frequencies, n_features)
-        """
+        """Return the amplitudes, and the gradient of the potential along the sphere."""
         poles, degrees = poles_and_degrees(frequencies)
 
         def both_sums(X: Array, a: Array) -> tuple[Array, ...]:
@@ -169,14 +145,14 @@ class ZonalSphere(Spherical, ContinuousSpace):
         if measure.shape[1] == 1:
             sums, moments = rows.sum_blocks(both_sums, measure, width=width)
             half = sums[0, :, None] * moments
-        else:  # a second sweep carries the features of every sample once for all tasks
+        else:  # a second sweep multiplies the samples once, not once per task
             (sums,) = self.amplitudes(rows, measure, frequencies)
             (half,) = rows.sum_blocks(weighted_sums, measure, width=width)
         slope = tangent(half, poles) * (2 / degrees).astype(half.dtype)[:, None]
         return sums[None], slope
 
     def scales(self, rows: Rows, frequencies: Array) -> Array:
-        """Factors of the features: one over their standard deviation."""
+        """Return the inverse standard deviations of the features."""
         poles, degrees = poles_and_degrees(frequencies)
 
         def moments(X: Array, weights: Any = None) -> tuple[Array, ...]:
@@ -186,25 +162,16 @@ class ZonalSphere(Spherical, ContinuousSpace):
         return 1 / np.sqrt(variance_of(total, squares, rows.total_weight))
 
     def features(self, X: Array, frequencies: Array, phases: Array, phase: str) -> Array:
-        """Values of the zonal harmonics, of mean square one over the sphere.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_frequencies)
-        """
+        """Return the zonal harmonics, of mean square one over the sphere."""
         poles, degrees = poles_and_degrees(frequencies)
         return zonal(X @ cast_like(poles, X).T, degrees, X.shape[1])
 
-    def bandwidth(self, frequencies: Array) -> float:
-        """The largest degree considered."""
-        return float(self.max_degree)
-
     def norms(self, frequencies: Array) -> Array:
-        """Degrees of the zonal harmonics."""
+        """Return the degrees."""
         return poles_and_degrees(frequencies)[1]
 
     def clip_to_bandwidth(self, frequencies: Array, bandwidth: float) -> Array:
-        """The frequencies: no degree is beyond the largest considered."""
+        """Return the frequencies: no degree exceeds the largest."""
         return frequencies
 
     def supremum(
@@ -217,15 +184,15 @@ class ZonalSphere(Spherical, ContinuousSpace):
         tol: float,
         max_evaluations: int,
     ) -> Supremum:
-        """The largest potential that was seen: there is no bound."""
+        """Return the potential reached: there is no bound."""
         return Supremum(reached, math.inf)
 
     def rademacher_complexity(self, rows: Rows, bandwidth: float, phase: str) -> float:
-        """Rademacher complexity: unknown, since features are scaled to the samples."""
+        """Return NaN: features are scaled to the samples."""
         return math.nan
 
     def n_columns(self, phase: str) -> int:
-        """Real features a frequency."""
+        """Return 1, or raise ValueError for the phase "paired"."""
         if phase == "paired":
             raise ValueError(
                 "phase='paired' is not allowed with zonal features, which are real and have no "
@@ -233,20 +200,16 @@ class ZonalSphere(Spherical, ContinuousSpace):
             )
         return 1
 
-    def n_features(self, frequencies: Array) -> int:
-        """Number of columns of the samples that the frequencies are for."""
-        return int(frequencies.shape[1])
-
     def kernel_bound(self, n_features: int, phase: str) -> float:
-        """Largest value of the kernel of a single frequency: infinite, features are scaled."""
+        """Return infinity: features are scaled to the samples."""
         return math.inf
 
 
 def highest_degree(n_features: int, dtype: Any) -> int:
-    """The highest degree whose features can be computed with.
+    """Return the highest degree whose features can be computed.
 
     A zonal harmonic is largest at its pole, where its square is the number of harmonics of its
-    degree; two thirds of the exponents are left to sums of squares over many weighted samples.
+    degree. Two thirds of the exponent range are left for sums of squares over weighted samples.
     """
     limit = float(np.finfo(dtype).max) ** (1 / 3)
     degree = 1
@@ -256,7 +219,7 @@ def highest_degree(n_features: int, dtype: Any) -> int:
 
 
 def weighted_moments(values: Array, weights: Any = None) -> tuple[Array, Array]:
-    """Sums of the columns, and of their squares."""
+    """Return the weighted sums of the columns and of their squares."""
     if namespace(values) is not np:
         weighted = values if weights is None else weights * values
         xp = namespace(values)
@@ -266,21 +229,21 @@ def weighted_moments(values: Array, weights: Any = None) -> tuple[Array, Array]:
 
 
 def variance_of(total: Array, squares: Array, count: float) -> Array:
-    """Variance from the sum and the sum of squares; the mean square where rounding is all of it."""
+    """Return the variances; the mean square where the variance is only rounding error."""
     scalar = total.dtype.type
     mean_square = squares / scalar(count)
     variance = mean_square - np.square(total / scalar(count))
     limits = np.finfo(total.dtype)
-    none = variance <= SUM_ROUNDINGS * count**0.5 * limits.eps * mean_square
-    return np.where(none, mean_square, variance) + limits.tiny
+    is_rounding = variance <= SUM_ROUNDINGS * count**0.5 * limits.eps * mean_square
+    return np.where(is_rounding, mean_square, variance) + limits.tiny
 
 
 def poles_and_degrees(frequencies: Array) -> tuple[Array, Array]:
-    """Directions and lengths of the frequencies, the lengths as integers."""
+    """Return the directions of the frequencies, and their lengths as integers."""
     norms = np.sqrt((frequencies * frequencies).sum(axis=1))
     return frequencies / norms[:, None], np.rint(norms).astype(int)
 
 
 def tangent(vectors: Array, poles: Array) -> Array:
-    """The vectors without their parts along the poles."""
+    """Return the components of the vectors that are orthogonal to the poles."""
     return vectors - (vectors * poles).sum(axis=1, keepdims=True) * poles

@@ -1,8 +1,19 @@
-"""Data files, read and written a block of rows at a time."""
+"""Data files as tables: rows are read and written in blocks."""
 
-from notsorandom.data.tables.opening import open_table
-from notsorandom.data.tables.table import Block, Table, TableError
-from notsorandom.data.tables.whole import read_whole
+from notsorandom.data.checks import format_names
+from notsorandom.data.tables.base import Block, Features, Table, TableError
+from notsorandom.data.tables.open import open_table
+from notsorandom.data.tables.read_all import feature_names, read_all
 from notsorandom.data.tables.writer import open_writer
 
-__all__ = ["Block", "Table", "TableError", "open_table", "open_writer", "read_whole"]
+__all__ = [
+    "Block",
+    "Features",
+    "Table",
+    "TableError",
+    "feature_names",
+    "format_names",
+    "open_table",
+    "open_writer",
+    "read_all",
+]

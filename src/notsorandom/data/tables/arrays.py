@@ -1,116 +1,38 @@
-"""Arrays of numbers, whose columns have no names; a ``.npy`` file, by memory map."""
+"""NumPy files: one array (``.npy``), or the arrays ``X`` and ``y`` (``.npz``)."""
 
 from __future__ import annotations
 
 import re
 import zipfile
 import zlib
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy
 
+from notsorandom.data.checks import first_non_finite, float_dtype, to_native
 from notsorandom.data.rows import Array
-from notsorandom.data.tables.table import (
+from notsorandom.data.tables.base import (
     Block,
-    Features,
+    Request,
     Table,
     TableError,
-    check_rows_wanted,
     check_width,
-    first_not_finite,
-    with_type,
+    rows_per_block,
 )
+from notsorandom.data.tables.targets import cast_target
 
-# What unpacking and parsing say of a damaged file.
-DAMAGE = (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error)
-
-
-class NumberedTable(Table):
-    """A table whose columns have numbers for names, counted from 0, or from the end by -1."""
-
-    n_columns: int
-    dtype: np.dtype[Any]
-
-    def blocks(
-        self,
-        features: Features = None,
-        target: str | None = None,
-        keep: Sequence[str] = (),
-        max_rows: int | None = None,
-        target_type: np.dtype[Any] | None = None,
-    ) -> Iterator[Block]:
-        """See :meth:`Table.blocks`."""
-        if keep:
-            raise TableError(f"{self.path} has no names of columns, so none to keep: leave it out.")
-        within = None if target is None or target == self.own_target else self.position(target)
-        width = self.n_columns - (within is not None)
-        check_width(self.path, width, features, beside="the target")
-        n_rows = check_rows_wanted(max_rows, self.n_columns * self.dtype.itemsize)
-        return self.read_blocks(target, within, n_rows, target_type)
-
-    def position(self, target: str) -> int:
-        """The number of the target's column."""
-        if re.fullmatch(r"-?[0-9]+", target) is None:
-            raise TableError(f"{self.path}: {target!r} is not a column. {self.choice()}")
-        if not -self.n_columns <= int(target) < self.n_columns:
-            raise TableError(f"{self.path} has no column {target}. {self.choice()}")
-        return int(target)
-
-    def choice(self) -> str:
-        """Says what may be given for a target."""
-        return f"Give a number from 0 to {self.n_columns - 1}, or -1 for the last column."
-
-    def read_blocks(
-        self, target: str | None, within: int | None, n_rows: int, dtype: np.dtype[Any] | None
-    ) -> Iterator[Block]:
-        """Blocks of `n_rows` rows, with the target in a column of theirs or beside them."""
-        done = 0
-        for part, beside in self.parts(n_rows, target is not None and within is None):
-            rows = plain(part)
-            self.check_finite(rows, done)
-            y = beside if within is None else rows[:, within]
-            X = rows if within is None else np.delete(rows, within, axis=1)
-            if y is not None:
-                y = plain(y.copy())
-                self.check_finite(y, done)
-                y = with_type(y, dtype, f"{self.path}, target {target!r}")
-            yield Block(np.ascontiguousarray(X, dtype=float_type(X.dtype)), y, {}, done)
-            done += len(rows)
-
-    @abstractmethod
-    def parts(self, n_rows: int, wants_target: bool) -> Iterator[tuple[Array, Array | None]]:
-        """Samples, and their target if it is an array of its own, so many rows at a time."""
-
-    def check_samples(self, shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> None:
-        """Raise unless an array has a row of numbers for each sample."""
-        if len(shape) != 2:
-            raise TableError(
-                f"{self.path}{name} has {len(shape)} dimensions, shape {shape}: it must have 2, "
-                "a row for each sample; reshape it."
-            )
-        if dtype.kind not in "biuf":
-            raise TableError(f"{self.path}{name} is of type {dtype}: it must be of numbers.")
-        if 0 in shape:
-            raise TableError(f"{self.path}{name} has shape {shape}: give a file with rows in it.")
-
-    def check_finite(self, part: Array, done: int) -> None:
-        """Raise if a number of some samples, or of their target, is none or infinite."""
-        place = first_not_finite(part) if part.dtype.kind == "f" else None
-        if place is None:
-            return
-        column = f"column {place[1]} (counted from 0)" if part.ndim == 2 else "target"
-        raise TableError(
-            f"{self.path}, {column}, row {done + place[0] + 1}: {part[place]} is not a finite "
-            "number: fill one in, or leave the row out."
-        )
+# Name of the target array in an archive.
+TARGET = "y"
+# Raised by NumPy and zipfile for damaged files.
+READ_ERRORS = (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error)
 
 
-class ArrayTable(NumberedTable):
-    """One array in a ``.npy`` file.
+class ArrayTable(Table):
+    """Arrays in a ``.npy`` file, by memory map, or in a ``.npz`` file, in memory.
+
+    Columns have no names, only numbers, from 0, or from -1 backwards.
 
     Parameters
     ----------
@@ -119,52 +41,96 @@ class ArrayTable(NumberedTable):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with path.open("rb") as file:
-            self.shape, _, self.dtype = read_header(file, str(path))
-        self.check_samples(self.shape, self.dtype, name="")
-        self.n_columns = self.shape[1]
-        self.mapped()
+        self.X, self.y = self.load()
+        place = str(path) if self.y is None else f"{path}, array X"
+        if self.X.ndim != 2 or 0 in self.X.shape:
+            raise TableError(
+                f"{place} has shape {self.X.shape}: it must have two dimensions, with one row per "
+                "sample and at least one column."
+            )
+        if self.X.dtype.kind not in "biuf":
+            raise TableError(f"{place} has type {self.X.dtype}: it must have numbers.")
+        if self.y is not None:
+            self.default_target = TARGET
+            self.check_target(self.y)
+        self.n_columns = self.X.shape[1]
 
-    def mapped(self) -> Array:
-        """The array, not read yet."""
+    def load(self) -> tuple[Array, Array | None]:
+        """Return the samples and the target, if it is an array of its own."""
         try:
-            array: Array = np.load(self.path, mmap_mode="r", allow_pickle=False)
-        except DAMAGE as error:
-            raise damage(str(self.path), error) from error
-        return array
+            loaded = np.load(self.path, mmap_mode="r", allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return loaded, None
+            with loaded:
+                if "X" in loaded:
+                    return loaded["X"], loaded.get(TARGET)
+                found = ", ".join(loaded) or "none"
+        except READ_ERRORS as error:
+            reason = " ".join(str(error).split())
+            raise TableError(
+                f"{self.path} can't be read as NumPy data without Python objects ({reason}): write "
+                "it again with np.save or np.savez."
+            ) from error
+        raise TableError(
+            f"{self.path} has no array X (it has {found}): write it with np.savez(path, X=X, y=y)."
+        )
 
-    def parts(self, n_rows: int, wants_target: bool) -> Iterator[tuple[Array, Array | None]]:
-        """See :meth:`NumberedTable.parts`."""
-        for start in range(0, self.shape[0], n_rows):
-            # a new map each time: pages of an old one would stay in memory
-            yield np.array(self.mapped()[start : start + n_rows], order="C"), None
+    def check_target(self, y: Array) -> None:
+        """Raise unless there is one target per sample."""
+        if y.dtype.kind not in "biufU":
+            raise TableError(
+                f"{self.path}, array y has type {y.dtype}: it must have numbers, booleans or text."
+            )
+        if y.shape != self.X.shape[:1]:
+            raise TableError(
+                f"{self.path}, array y has shape {y.shape}, but X has {len(self.X)} rows: y must "
+                f"have shape ({len(self.X)},)."
+            )
 
+    def target_hint(self) -> str:
+        """See :meth:`Table.target_hint`."""
+        own = "" if self.default_target is None else f"{TARGET!r}, or "
+        return f"Give {own}a column number from 0 to {self.n_columns - 1}, or -1 for the last one."
 
-def read_header(file: IO[bytes], place: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape of an array in a file, whether it is stored by columns, and its type."""
-    try:
-        read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-        shape, by_columns, dtype = read[npy.read_magic(file)](file)
-    except (*DAMAGE, KeyError) as error:
-        raise damage(place, error) from error
-    if dtype.hasobject:
-        raise TableError(f"{place} is of Python objects, which are not read: make it of numbers.")
-    return shape, by_columns, dtype
+    def read(self, request: Request) -> Iterator[Block]:
+        """See :meth:`Table.read`."""
+        features, target, keep, max_rows, target_type = request
+        self.check_no_keep(keep)
+        column = None if target in (None, self.default_target) else self.column_number(str(target))
+        check_width(self.path, self.n_columns - (column is not None), features)
+        n_rows = rows_per_block(max_rows, self.n_columns * self.X.dtype.itemsize)
+        y = self.X[:, column] if column is not None else None if target is None else self.y
+        return self.read_blocks(y, column, n_rows, target_type)
 
+    def column_number(self, target: str) -> int:
+        """Return the number of the target column."""
+        is_number = re.fullmatch(r"-?[0-9]+", target) is not None
+        if not is_number or not -self.n_columns <= int(target) < self.n_columns:
+            raise TableError(f"{self.path} has no column {target!r}. {self.target_hint()}")
+        return int(target)
 
-def float_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type that numbers of some type are computed in."""
-    return np.dtype(np.float32 if dtype.kind == "f" and dtype.itemsize == 4 else np.float64)
+    def read_blocks(
+        self, y: Array | None, column: int | None, n_rows: int, dtype: np.dtype[Any] | None
+    ) -> Iterator[Block]:
+        """Iterate over blocks of `n_rows` rows, without the target column."""
+        for start in range(0, len(self.X), n_rows):
+            rows = to_native(np.array(self.X[start : start + n_rows]))
+            self.check_finite(rows, start)
+            X = rows if column is None else np.delete(rows, column, axis=1)
+            targets = None
+            if y is not None:
+                targets = to_native(np.array(y[start : start + n_rows]))
+                self.check_finite(targets, start)
+                targets = cast_target(targets, dtype, f"{self.path}: the target")
+            yield Block(np.ascontiguousarray(X, dtype=float_dtype(X.dtype)), targets, {}, start)
 
-
-def plain(part: Array) -> Array:
-    """An array with the machine's order of bytes; floats of other than 32 bits have 64."""
-    dtype = part.dtype.newbyteorder("=") if part.dtype.kind != "f" else float_type(part.dtype)
-    with np.errstate(over="ignore"):  # what is too large is infinite, and found as such
-        return part.astype(dtype, copy=False)
-
-
-def damage(place: str, error: Exception) -> TableError:
-    """Says that a file can't be read."""
-    says = " ".join(str(error).split())
-    return TableError(f"{place} is damaged, cut short, or not NumPy's ({says}): write it again.")
+    def check_finite(self, part: Array, start: int) -> None:
+        """Raise if a number is NaN or infinite."""
+        place = first_non_finite(part) if part.dtype.kind == "f" else None
+        if place is None:
+            return
+        column = f"column {place[1]} (counted from 0)" if part.ndim == 2 else "target"
+        raise TableError(
+            f"{self.path}, {column}, row {start + place[0] + 1}: {part[place]} is not a finite "
+            "number: replace it, or remove the row."
+        )

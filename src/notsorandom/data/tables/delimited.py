@@ -1,161 +1,168 @@
-"""Text with a separator between cells, CSV above all, read through pyarrow."""
+"""CSV and other delimited text, read through pyarrow."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
-from functools import partial
+import csv
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn, cast
 
-import numpy as np
 import pyarrow as pa
-from pyarrow import csv
+import pyarrow.csv
 
-from notsorandom.data.tables.ahead import ahead
-from notsorandom.data.tables.arrow import NamedTable, check_names, regrouped
-from notsorandom.data.tables.faults import (
-    Check,
-    Records,
-    damage_told,
-    first_fault,
-    is_not_utf8,
-    number_fault,
-    opened,
-)
-from notsorandom.data.tables.table import (
-    NUMBER,
-    Block,
-    TableError,
-    clipped,
-    first_not_finite,
-    listed,
-)
-from notsorandom.data.tables.targets import WORDS, kind_of, read_target, settled_kind, target_fault
+from notsorandom.data.checks import format_names, shorten
+from notsorandom.data.rows import Array
+from notsorandom.data.tables.base import Block, Selection, TableError
+from notsorandom.data.tables.named import NamedTable, assemble_blocks
+from notsorandom.data.tables.targets import KINDS, infer_kind, kind_of, parse_text, parse_texts
 
-# Text parsed at a time: its numbers stay in cache until they are copied.
+# Bytes of text parsed at a time: the numbers stay in cache until they are copied.
 TEXT_BYTES = 2**20
-# A record must fit into the text parsed at a time; others may be longer than the first two.
-SAFETY = 16
+# A record must fit into the text parsed at a time. Records may be this much longer than the first.
+LENGTH_FACTOR = 16
 
 
 class DelimitedTable(NamedTable):
-    """A text file with a header, and a row on each line.
+    """A text file with a header, and one row per line.
 
     Parameters
     ----------
     path : Path
     delimiter : str
-        What is between cells.
+    text_bytes : int
+        Bytes of text parsed at a time; more if the first records are long.
     """
 
-    def __init__(self, path: Path, delimiter: str) -> None:
+    def __init__(self, path: Path, delimiter: str, text_bytes: int = TEXT_BYTES) -> None:
         self.path = path
         self.delimiter = delimiter
-        self.columns, longest = self.read_head()
-        self.text_bytes = max(TEXT_BYTES, SAFETY * longest)
+        head = list(islice(self.records(), 2))
+        self.columns = tuple(head[0]) if head else ()
+        self.check_header()
+        if len(head) < 2:
+            raise TableError(f"{path} has a header but no rows: give a file with rows.")
+        longest = max(sum(len(cell) + 3 for cell in cells) for cells in head)
+        self.text_bytes = max(text_bytes, LENGTH_FACTOR * longest)
 
-    def read_head(self) -> tuple[tuple[str, ...], int]:
-        """Names of the columns, and the length of the longest of the first lines."""
-        with damage_told(self.path), opened(self.path) as file:
-            records = Records(file, self.delimiter)
-            rows = iter(records)
-            try:
-                _, names = next(rows, (1, []))
-                data = next(rows, None)
-            except TableError as error:
-                raise TableError(f"{self.path}, {error}") from error
-        self.check_header(names)
-        if data is None:
-            raise TableError(f"{self.path} has a header but no rows: give a file with rows in it.")
-        return tuple(names), records.longest
-
-    def check_header(self, names: list[str]) -> None:
-        """Raise unless the first line has the names of columns."""
-        if is_not_utf8("".join(names)):
-            raise TableError(f"{self.path}, line 1 is not UTF-8 text: save the file as UTF-8.")
+    def check_header(self) -> None:
+        """Raise unless the first record has column names."""
+        names = self.columns
         if not names:
-            raise TableError(f"{self.path} is empty: give a file with rows in it.")
-        if all(NUMBER.fullmatch(name) for name in names):
+            raise TableError(f"{self.path} is empty: give a file with rows.")
+        if any("\ufffd" in name for name in names):  # as invalid bytes are decoded
+            raise TableError(f"{self.path}, line 1 is not UTF-8 text: save the file as UTF-8.")
+        if all(parse_text(name, "f") is not None for name in names):
             raise TableError(
-                f"{self.path}, line 1 has numbers, {listed(names, most=3)}, where the names of the "
-                "columns belong: put a header above it."
+                f"{self.path}, line 1 has numbers, {format_names(names, most=3)}, but must have "
+                "the names of the columns: add a header."
             )
-        if len(names) == 1 and any(other in names[0] for other in ",;\t"):
+        if len(names) == 1 and any(delimiter in names[0] for delimiter in ",;\t"):
             raise TableError(
-                f"{self.path}, line 1 has but one column, {clipped(names[0])}: a .csv file has "
-                "commas between its cells, a .tsv file tabs; save it so."
+                f"{self.path}, line 1 has only one column, {shorten(names[0])}: a .csv file needs "
+                "commas between cells, a .tsv file tabs."
             )
-        check_names(self.path, names)
+        self.check_unique_names()
 
-    def read_blocks(
-        self,
-        names: Sequence[str],
-        target: str | None,
-        keep: Sequence[str],
-        n_rows: int,
-        target_type: np.dtype[Any] | None,
-    ) -> Iterator[Block]:
+    def records(self) -> Iterator[list[str]]:
+        """Iterate over the records that are not empty, by a slow but strict parser."""
+        with self.open_bytes() as file:
+            text = io.TextIOWrapper(file, "utf-8-sig", errors="replace", newline="")
+            reader = csv.reader(text, delimiter=self.delimiter, strict=True)
+            try:
+                yield from filter(None, reader)
+            except csv.Error as error:
+                raise TableError(
+                    f"{self.path}, up to line {reader.line_num}: a quoted cell is not closed, or "
+                    f'too long ({error}): close the quote, and write a quote in a cell as "".'
+                ) from error
+
+    @contextmanager
+    def open_bytes(self) -> Iterator[BinaryIO]:
+        """Open the file, decompressed if its name ends in ``.gz``."""
+        is_compressed = self.path.suffix.lower() == ".gz"
+        try:
+            with gzip.open(self.path) if is_compressed else self.path.open("rb") as file:
+                yield cast(BinaryIO, file)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise TableError(f"{self.path} is damaged ({error}): copy it again.") from error
+
+    def read_blocks(self, selection: Selection) -> Iterator[Block]:
         """See :meth:`NamedTable.read_blocks`."""
-        checks: dict[str, Check] = dict.fromkeys(names, number_fault)
-        kind = WORDS
+        target, dtype = selection.target, selection.target_type
+        kind = ""
         if target is not None:
-            kind = self.target_kind(target) if target_type is None else kind_of(target_type)
-            checks[target] = partial(target_fault, kind=kind, told=target_type is not None)
-        others = list(dict.fromkeys(keep if target is None else [target, *keep]))
-        done = 0
-        with closing(ahead(self.batches(names, others, checks))) as batches:
-            for X, columns in regrouped(batches, names, others, n_rows):
-                y = None if target is None else read_target(columns[target], kind)
-                if first_not_finite(X) is not None or (y is None and target is not None):
-                    self.complain(checks, n_good=done)
-                yield Block(X, y, {name: columns[name] for name in keep}, done)
-                done += len(X)
+            kind = self.target_kind(target) if dtype is None else kind_of(dtype)
+
+        def read_target(column: Any, first_row: int) -> Array:
+            texts = to_texts(column)
+            y, valid = parse_texts(texts, kind)
+            if not valid.all():
+                bad = int(valid.argmin())
+                self.cell_error(str(target), first_row + bad, str(texts[bad]), KINDS[kind])
+            return y
+
+        texts = selection.keep if target is None else [target, *selection.keep]
+        batches = self.batches(selection.names, texts)
+        return assemble_blocks(batches, selection, read_target, self.cell_error)
+
+    def cell_error(
+        self, name: str, row: int, value: Any, allowed: str = "a finite number"
+    ) -> NoReturn:
+        """Raise an error for a cell; rows are counted as pyarrow does."""
+        raise TableError(
+            f"{self.path}: In column {name!r}: Row #{row + 2}: {shorten(value)} is not {allowed}. "
+            "Correct it, or remove the row. (Row #1 is the header; empty lines don't count.)"
+        )
 
     def target_kind(self, target: str) -> str:
-        """What kind of target a column is, which takes a reading of it all."""
-        batches = self.batches([], [target], {target: lambda _: None})
-        return settled_kind(batch.column(target) for batch in batches)
+        """Infer the kind of the target, by a pass over its column."""
+        return infer_kind(to_texts(batch.column(target)) for batch in self.batches([], [target]))
 
-    def batches(
-        self, numeric: Sequence[str], texts: Sequence[str], checks: dict[str, Check]
-    ) -> Generator[Any, None, None]:
-        """Some columns, as numbers and as texts, in small batches."""
+    def batches(self, numeric: Sequence[str], texts: Sequence[str]) -> Iterator[Any]:
+        """Iterate over some columns, as numbers and as texts, in small batches."""
         types = dict.fromkeys(texts, pa.string()) | dict.fromkeys(numeric, pa.float64())
-        done = 0
-        with damage_told(self.path), opened(self.path) as file:
-            source = QuoteCounter(file)
-            try:
-                for batch in csv.open_csv(source, **self.options(types)):
-                    yield batch
-                    done += batch.num_rows
-            except pa.ArrowInvalid as error:
-                self.complain(checks, done, otherwise=self.reason(error))
-        if source.quotes % 2 == 1:  # one never closed takes in all rows after it
-            self.complain(checks, done)
-
-    def options(self, types: dict[str, Any]) -> dict[str, Any]:
-        """How pyarrow is to read columns of some types."""
-        return {
-            "read_options": csv.ReadOptions(block_size=self.text_bytes),
-            "parse_options": csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
-            # nothing stands for a missing number: it is an error like text, and quicker so
-            "convert_options": csv.ConvertOptions(
+        options = {
+            # Only without threads do errors have row numbers.
+            "read_options": pa.csv.ReadOptions(block_size=self.text_bytes, use_threads=False),
+            "parse_options": pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+            # Missing values are errors, like text.
+            "convert_options": pa.csv.ConvertOptions(
                 column_types=types, include_columns=list(types), null_values=[]
             ),
         }
+        with self.open_bytes() as file:
+            source = QuoteCounter(file)
+            try:
+                yield from pa.csv.open_csv(source, **options)
+            except pa.ArrowInvalid as error:
+                raise self.parse_error(error) from error
+        if source.n_quotes % 2 == 1:  # pyarrow may have read the rest of the file as one cell
+            for _ in self.records():
+                pass
 
-    def reason(self, error: Exception) -> str:
-        """What pyarrow doesn't take, though nothing is wrong with it."""
-        if "straddling" in str(error):
-            return f"a row has more than {self.text_bytes} bytes: shorten its cells."
-        return f"pyarrow can't read it: {error}"
+    def parse_error(self, error: Exception) -> TableError:
+        """Return pyarrow's error with the name of the column."""
+        reason = re.sub(
+            r"CSV column #([0-9]+)",
+            lambda match: f"column {self.columns[int(match[1])]!r}",
+            " ".join(str(error).split()),
+        )
+        return TableError(
+            f"{self.path}: {reason}. Correct it, or leave the column or the row out. (Row #1 is "
+            "the header; empty lines don't count.)"
+        )
 
-    def complain(self, checks: dict[str, Check], n_good: int, otherwise: str = "") -> None:
-        """Raise what is wrong with the file, found by a second look, if anything is."""
-        fault = first_fault(self.path, self.delimiter, self.columns, checks, n_good) or otherwise
-        if fault:
-            raise TableError(f"{self.path}, {' '.join(fault.split())}")
+
+def to_texts(column: Any) -> Array:
+    """Return a column of strings as a NumPy array."""
+    texts: Array = column.to_numpy(zero_copy_only=False).astype(str)
+    return texts
 
 
 class QuoteCounter:
@@ -165,13 +172,13 @@ class QuoteCounter:
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
-        self.quotes = 0
+        self.n_quotes = 0
 
     def read(self, size: int = -1) -> bytes:
-        """Some bytes of the file."""
+        """Read some bytes."""
         data = self.file.read(size)
-        self.quotes += data.count(b'"')
+        self.n_quotes += data.count(b'"')
         return data
 
     def close(self) -> None:
-        """Leave it to who opened the file."""
+        """Do nothing: the caller closes the file."""

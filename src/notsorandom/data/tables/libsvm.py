@@ -1,218 +1,162 @@
-"""Libsvm's text: on each line a label, and index:value for what is not zero."""
+"""LIBSVM text files: one label per line, and index:value for each value that is not zero."""
 
 from __future__ import annotations
 
-import io
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
+from notsorandom.data.checks import shorten
 from notsorandom.data.rows import Array
-from notsorandom.data.tables.table import (
+from notsorandom.data.tables.base import (
     BLOCK_BYTES,
     Block,
-    Features,
+    Request,
     Table,
     TableError,
-    check_rows_wanted,
-    clipped,
-    with_type,
+    rows_per_block,
 )
+from notsorandom.data.tables.targets import cast_target, parse_text
 
-WHOLE_NUMBER = re.compile(rb"[+-]?[0-9]+(\.0*)?")
-# How the labels are called where a target must have a name.
+# Name of the target.
 LABEL = "label"
-# More columns than this are a slip, and a model of them would not fit into memory.
-MOST_COLUMNS = 2**24
-
-# The number of a line, counted from 1, and what is on it.
-Line = tuple[int, bytes]
+# Most columns of a file: sparse arrays have indices of 32 bits.
+MAX_COLUMNS = 2**31 - 1
 
 
-@dataclass(frozen=True)
-class Survey:
-    """What only a whole file tells: its largest and smallest index, and what its labels are."""
+class Summary(NamedTuple):
+    """What only a pass over the file can find."""
 
-    largest: int
-    smallest: int
-    has_whole_labels: bool
+    n_rows: int
+    largest_index: int
+    has_column_zero: bool
+    has_integer_labels: bool
 
 
 class LibsvmTable(Table):
-    """A file in libsvm's format; its blocks are sparse.
-
-    The columns that a file happens to use say neither how many there are nor, unless column 0 is
-    among them, whether they are counted from 0. What isn't told is settled once, by a look at the
-    whole file, and the same for all blocks.
+    """A file in LIBSVM format; its blocks are sparse.
 
     Parameters
     ----------
     path : Path
     zero_based : bool, optional
-        Whether columns are counted from 0; by default if the file has a column 0.
+        Whether column numbers start from 0; by default they do if the file has a column 0.
+    read_bytes : int
+        Bytes of text that are parsed at a time.
     """
 
-    own_target = LABEL
+    default_target = LABEL
 
-    def __init__(self, path: Path, zero_based: bool | None = None) -> None:
+    def __init__(
+        self, path: Path, zero_based: bool | None = None, read_bytes: int = BLOCK_BYTES
+    ) -> None:
         self.path = path
-        self.told_zero_based = zero_based
-        first = next(self.lines(), None)
-        if first is None:
-            raise TableError(f"{path} has no rows: give a file with rows in it.")
-        self.check_line(first, zero_based is not False, None)
+        self.read_bytes = read_bytes
+        self.given_zero_based = zero_based
 
     @cached_property
     def zero_based(self) -> bool:
-        """Whether columns are counted from 0: to be told when the model predicts."""
-        told = self.told_zero_based
-        return self.survey.smallest == 0 if told is None else told
+        """Whether column numbers start from 0."""
+        given = self.given_zero_based
+        return self.summary.has_column_zero if given is None else given
 
     @cached_property
-    def survey(self) -> Survey:
-        """A look at each line's label, first and last index, which are in order."""
-        largest, smallest, whole = -1, 1, True
-        for number, line in self.lines():
-            label, *pairs = line.split(None, 2)
-            whole = whole and WHOLE_NUMBER.fullmatch(label) is not None
-            if pairs and pairs[0].startswith(b"qid:"):
-                pairs = pairs[1].split(None, 1) if len(pairs) > 1 else []
-            if not pairs:
-                continue
-            last = pairs[-1].rsplit(None, 1)[-1]
-            try:
-                smallest = min(smallest, int(pairs[0].partition(b":")[0]))
-                largest = max(largest, int(last.partition(b":")[0]))
-            except ValueError:
-                self.check_line((number, line), True, None)
-                raise
-            if largest > MOST_COLUMNS:
-                self.check_line((number, line), True, None)
-        return Survey(largest, smallest, whole)
+    def summary(self) -> Summary:
+        """Number of rows and columns, and the kind of the labels."""
+        total = Summary(0, -1, False, True)
+        for X, labels in self.parse(MAX_COLUMNS, zero_based=True):
+            used = X.indices
+            total = Summary(
+                total.n_rows + len(labels),
+                max(total.largest_index, int(used.max(initial=-1))),
+                total.has_column_zero or bool((used == 0).any()),
+                total.has_integer_labels and bool((labels == np.rint(labels)).all()),
+            )
+        return total
 
-    def blocks(
-        self,
-        features: Features = None,
-        target: str | None = None,
-        keep: Sequence[str] = (),
-        max_rows: int | None = None,
-        target_type: np.dtype[Any] | None = None,
-    ) -> Iterator[Block]:
-        """See :meth:`Table.blocks`; columns that no row uses are there all the same."""
-        if keep:
-            raise TableError(f"{self.path} has no names of columns, so none to keep: leave it out.")
+    def read(self, request: Request) -> Iterator[Block]:
+        """See :meth:`Table.read`; columns without values are included."""
+        features, target, keep, max_rows, target_type = request
+        self.check_no_keep(keep)
         if target not in (None, LABEL):
             raise TableError(
-                f"{self.path} has no column {target!r}: in libsvm's format the target is the "
-                "label at the start of each line; give none."
+                f"{self.path} has no column {target!r}: in LIBSVM format the target is the label "
+                "at the start of each line; give no target."
             )
-        check_rows_wanted(max_rows, 1)
+        n_rows = rows_per_block(max_rows, row_bytes=1)
         if features is None:
-            n_features = self.survey.largest + int(self.zero_based)
+            n_features = self.summary.largest_index + int(self.zero_based)
         else:
             n_features = features if isinstance(features, int) else len(features)
-        if n_features < 1:
-            raise TableError(f"{self.path} has labels but no features: give one to a row at least.")
-        return self.read_blocks(n_features, target, max_rows, target_type)
+        if n_features < 1 or self.summary.n_rows == 0:
+            raise TableError(f"{self.path} has no rows with features: give a file with some.")
+        if target is not None and target_type is None and self.summary.has_integer_labels:
+            target_type = np.dtype(np.int64)
+        return self.read_blocks(n_features, target is not None, n_rows, target_type)
 
     def read_blocks(
-        self,
-        n_features: int,
-        target: str | None,
-        max_rows: int | None,
-        target_type: np.dtype[Any] | None,
+        self, n_features: int, with_target: bool, n_rows: int, dtype: np.dtype[Any] | None
     ) -> Iterator[Block]:
-        """Blocks of so many columns."""
+        """Iterate over blocks of at most `n_rows` rows."""
         done = 0
-        for group in grouped(self.lines(), max_rows):
-            X, labels = self.parse(group, n_features)
-            y = None
-            if target is not None:
-                if target_type is None and self.survey.has_whole_labels:
-                    target_type = np.dtype(np.int64)
-                y = with_type(labels, target_type, f"{self.path}, label")
-            yield Block(X, y, {}, done)
-            done += len(group)
+        for X, labels in self.parse(n_features, self.zero_based):
+            y = cast_target(labels, dtype, f"{self.path}: the label") if with_target else None
+            for start in range(0, len(labels), n_rows):
+                rows = slice(start, start + n_rows)
+                yield Block(X[rows], None if y is None else y[rows], {}, done + start)
+            done += len(labels)
 
-    def lines(self) -> Iterator[Line]:
-        """Lines with a row on them, comments taken away."""
-        with self.path.open("rb") as file:
+    def parse(self, n_features: int, zero_based: bool) -> Iterator[tuple[Any, Array]]:
+        """Iterate over samples and labels, parsed from `read_bytes` of text at a time."""
+        for offset in range(0, self.path.stat().st_size, self.read_bytes):
+            try:
+                X, labels = load_svmlight_file(
+                    self.path,
+                    n_features=n_features,
+                    zero_based=zero_based,
+                    offset=offset,
+                    length=self.read_bytes,
+                )
+            except (ValueError, OverflowError) as error:
+                self.raise_line_error(zero_based, n_features)
+                raise TableError(f"{self.path} can't be read: {error}") from error
+            if not (np.isfinite(X.data).all() and np.isfinite(labels).all()):
+                self.raise_line_error(zero_based, n_features)
+            if len(labels):
+                yield X, labels
+
+    def raise_line_error(self, zero_based: bool, n_features: int) -> None:
+        """Raise an error for the first line that is wrong."""
+        with self.path.open(encoding="utf-8", errors="replace") as file:
             for number, line in enumerate(file, start=1):
-                row = line.partition(b"#")[0].strip()
-                if row:
-                    yield number, row
-
-    def parse(self, group: list[Line], n_features: int) -> tuple[Any, Array]:
-        """Samples and labels on some lines."""
-        text = io.BytesIO(b"\n".join(line for _, line in group))
-        try:
-            X, labels = load_svmlight_file(text, n_features=n_features, zero_based=self.zero_based)
-        except (ValueError, OverflowError) as error:
-            for line in group:
-                self.check_line(line, self.zero_based, n_features)
-            raise TableError(f"{self.path} can't be read: {error}") from error
-        if not (np.isfinite(X.data).all() and np.isfinite(labels).all()):
-            for line in group:
-                self.check_line(line, self.zero_based, n_features)
-        return X, labels
-
-    def check_line(self, line: Line, zero_based: bool, n_features: int | None) -> None:
-        """Raise what is wrong with a line, if anything is."""
-        number, row = line
-        fault = line_fault(row.decode("utf-8", "replace").split(), zero_based, n_features)
-        if fault is not None:
-            raise TableError(f"{self.path}, line {number}: {fault}")
+                words = line.partition("#")[0].split()
+                fault = find_fault(words, zero_based, n_features) if words else None
+                if fault is not None:
+                    raise TableError(f"{self.path}, line {number}: {fault}")
 
 
-def grouped(lines: Iterator[Line], max_rows: int | None) -> Iterator[list[Line]]:
-    """Lines in groups of so many, or of about `BLOCK_BYTES`."""
-    group: list[Line] = []
-    n_bytes = 0
-    for number, line in lines:
-        group.append((number, line))
-        n_bytes += len(line)
-        if len(group) == max_rows or n_bytes >= BLOCK_BYTES:
-            yield group
-            group, n_bytes = [], 0
-    if group:
-        yield group
-
-
-def line_fault(words: list[str], zero_based: bool, n_features: int | None) -> str | None:
-    """What is wrong with a line."""
+def find_fault(words: list[str], zero_based: bool, n_features: int) -> str | None:
+    """Return what is wrong with a line, or None."""
     label, *pairs = words
-    if not is_finite(label):
-        if ":" in label:
-            return f"it starts with {clipped(label)}, not a label: put one there, if only 0."
-        return f"the label {clipped(label)} is not a finite number: give classes numbers."
+    if parse_text(label, "f") is None:
+        return f"the label {shorten(label)} is not a finite number: start the line with one."
     if pairs and pairs[0].startswith("qid:"):
         pairs = pairs[1:]
-    least = previous = -1 if zero_based else 0
+    lowest = previous = -1 if zero_based else 0
     for pair in pairs:
         index, _, value = pair.partition(":")
-        if re.fullmatch(r"[0-9]+", index, re.ASCII) is None or not is_finite(value):
-            return f"{clipped(pair)} is not a column and a finite number, such as 3:0.5."
-        if len(index.lstrip("0")) > len(str(MOST_COLUMNS)) or int(index) > MOST_COLUMNS:
-            return f"column {clipped(index)[1:-1]}, but {MOST_COLUMNS} are the most: correct it."
-        if int(index) <= least:
-            return "column 0, in a file whose columns are counted from 1: is it the right file?"
+        if re.fullmatch(r"[0-9]{1,18}", index) is None or parse_text(value, "f") is None:
+            return f"{shorten(pair)} is not a column number and a finite value, such as 3:0.5."
+        if int(index) <= lowest:
+            return "there is a column 0, but column numbers of the training file start from 1."
         if int(index) <= previous:
-            return f"column {index} comes after column {previous}: sort the columns of each line."
+            return f"column {index} follows column {previous}: sort the columns of each line."
         previous = int(index)
-    if n_features is not None and previous - least > n_features:
-        return f"column {previous}, but the model has {n_features} features: is it the right file?"
+    if previous - lowest > n_features:
+        return f"there is a column {previous}, but {n_features} columns are expected."
     return None
-
-
-def is_finite(text: str) -> bool:
-    """Whether a text is a finite number."""
-    try:
-        return bool(np.isfinite(float(text)))
-    except ValueError:
-        return False

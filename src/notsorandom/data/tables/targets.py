@@ -1,130 +1,113 @@
-"""Targets in text: whether they are whole numbers, booleans, numbers or words.
-
-Text says so only once all of it is read: a column of 0 and 1 may end in 0.5, or in "unknown".
-"""
+"""Targets given as text, and conversion of targets to the type that a model has."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow.csv import ConvertOptions
 
+from notsorandom.data.checks import shorten
 from notsorandom.data.rows import Array
+from notsorandom.data.tables.base import TableError
 
-# What stands for an empty cell among numbers; among words each is a word like any other.
-MISSING = frozenset(ConvertOptions().null_values)
-WORDS = "U"
-
-
-def whole_numbers(texts: Any) -> Any | None:
-    """The texts as integers, if all of them are; 1.0 is one, as pandas writes it beside a gap."""
-    texts = pc.utf8_trim_whitespace(texts)
-    if not all_true(pc.match_substring_regex(texts, r"^[+-]?[0-9]+(\.0*)?$")):
-        return None
-    return cast(pc.replace_substring_regex(texts, r"^\+|\.0*$", ""), pa.int64())
-
-
-def booleans(texts: Any) -> Any | None:
-    """The texts as booleans, if all are true or false."""
-    texts = pc.utf8_lower(pc.utf8_trim_whitespace(texts))
-    if not all_true(pc.is_in(texts, pa.array(["true", "false"]))):
-        return None
-    return pc.equal(texts, "true")
+# Decimal numbers. Python's float() also accepts others, such as 1_000.
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+# At most 19 digits: int64 has no more.
+INTEGER = re.compile(r"([+-]?[0-9]{1,19})(\.0*)?")
+DIGITS = re.compile(r"[+-]?[0-9]+")
+ZERO_PADDED = re.compile(r"[+-]?0[0-9]+")
+BOOLEANS = {"true": True, "false": False}
+# What pandas and pyarrow read as a missing number. In a target of text each is a text like others.
+MISSING = {"", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null"}
+TEXT = "U"
+# By NumPy's kind of type, the narrowest first.
+KINDS = {"i": "an integer", "b": "true or false", "f": "a number", TEXT: "a text"}
+DTYPES = {"i": "int64", "b": "bool", "f": "float64"}
 
 
-def numbers(texts: Any) -> Any | None:
-    """The texts as finite floats, if all of them are."""
-    texts = pc.utf8_trim_whitespace(texts)
-    floats = cast(pc.replace_substring_regex(texts, r"^\+", ""), pa.float64())
-    return floats if floats is not None and all_true(pc.is_finite(floats)) else None
+def kind_of(dtype: np.dtype[Any]) -> str:
+    """Return which of `KINDS` a type is of."""
+    kind = "i" if dtype.kind == "u" else dtype.kind
+    return kind if kind in DTYPES else TEXT
 
 
-def words(texts: Any) -> Any | None:
-    """The texts as they are, if none is empty."""
-    return texts if all_true(pc.not_equal(pc.utf8_trim_whitespace(texts), "")) else None
+def parse_text(text: str, kind: str) -> bool | int | float | str | None:
+    """Return the value of a text as one of `KINDS`; None if it is not of that kind."""
+    stripped = text.strip()
+    if kind == TEXT:
+        return text if stripped else None
+    if kind == "b":
+        return BOOLEANS.get(stripped.lower())
+    if kind == "f":
+        number = float(stripped) if NUMBER.fullmatch(stripped) else np.inf
+        return number if np.isfinite(number) else None
+    match = INTEGER.fullmatch(stripped)
+    integer = 2**63 if match is None else int(match[1])
+    return integer if -(2**63) <= integer < 2**63 else None
 
 
-# By kind of NumPy's type, the narrowest first: what it is called, and how texts are read as it.
-KINDS: dict[str, tuple[str, Callable[[Any], Any | None]]] = {
-    "i": ("a whole number", whole_numbers),
-    "b": ("true or false", booleans),
-    "f": ("a number", numbers),
-    WORDS: ("a word", words),
-}
+def parse_texts(texts: Array, kind: str) -> tuple[Array, Array]:
+    """Return the values of the texts, and a mask that is False where a text is not of the kind."""
+    distinct, positions = np.unique(texts, return_inverse=True)
+    parsed = [parse_text(text, kind) for text in distinct.tolist()]
+    valid = np.array([value is not None for value in parsed], dtype=bool)[positions]
+    if kind == TEXT:
+        return texts, valid
+    return np.array([value or 0 for value in parsed], dtype=DTYPES[kind])[positions], valid
 
 
-def all_true(condition: Any) -> bool:
-    """Whether a condition holds everywhere."""
-    return bool(pc.all(condition, min_count=0).as_py())
+def infer_kind(columns: Iterable[Array]) -> str:
+    """Return the narrowest of `KINDS` that holds for all texts but the missing ones.
 
-
-def cast(texts: Any, arrow_type: Any) -> Any | None:
-    """The texts as numbers, if they can be."""
-    try:
-        return texts.cast(arrow_type)
-    except pa.ArrowInvalid:
-        return None
-
-
-def kind_of(target_type: np.dtype[Any]) -> str:
-    """The kind of target that has a type of NumPy's."""
-    return (
-        target_type.kind if target_type.kind in "bif" else {"u": "i"}.get(target_type.kind, WORDS)
-    )
-
-
-def has_codes(texts: Any) -> bool:
-    """Whether whole numbers are among the texts that would not come back from being numbers."""
-    texts = pc.utf8_trim_whitespace(texts)
-    whole = texts.filter(pc.match_substring_regex(texts, r"^[+-]?[0-9]+$"))
-    padded = pc.match_substring_regex(whole, r"^[+-]?0[0-9]")
-    return bool(pc.any(padded, min_count=0).as_py()) or whole_numbers(whole) is None
-
-
-def has_points(texts: Any) -> bool:
-    """Whether a text has a point in it."""
-    return bool(pc.any(pc.match_substring(texts, "."), min_count=0).as_py())
-
-
-def settled_kind(columns: Iterable[Any]) -> str:
-    """The narrowest kind that all texts of a column are of, those missing left aside.
-
-    Codes, such as 007, are words: as numbers they would be others.
+    Codes such as 007 are text, since they would change as numbers.
     """
-    possible = [kind for kind in KINDS if kind != WORDS]
+    possible = list(DTYPES)
     for texts in columns:
-        is_missing = pc.is_in(pc.utf8_trim_whitespace(texts), pa.array(sorted(MISSING)))
-        there = texts.filter(pc.invert(is_missing))
-        if has_codes(there):
-            return WORDS
-        if has_points(there):
+        present = {text.strip() for text in np.unique(texts).tolist()} - MISSING
+        if any(map(is_code, present)):
+            return TEXT
+        if any("." in text for text in present):  # such as 1.0: a measured value, not a class
             possible = [kind for kind in possible if kind != "i"]
-        possible = [kind for kind in possible if KINDS[kind][1](there) is not None]
+        possible = [
+            kind for kind in possible if all(parse_text(text, kind) is not None for text in present)
+        ]
         if not possible:
-            break
-    return possible[0] if possible else WORDS
+            return TEXT
+    return possible[0]
 
 
-def read_target(texts: Any, kind: str) -> Array | None:
-    """Texts as a target of one kind, or None if one of them is not of that kind."""
-    values = KINDS[kind][1](texts)
-    if values is None:
-        return None
-    array: Array = values.to_numpy(zero_copy_only=False)
-    return array.astype(str) if kind == WORDS else array
+def is_code(text: str) -> bool:
+    """Whether a text has only digits, but is not restored from the number that it reads as."""
+    if not DIGITS.fullmatch(text):
+        return False
+    return ZERO_PADDED.fullmatch(text) is not None or parse_text(text, "i") is None
 
 
-def target_fault(cell: str, kind: str, told: bool) -> str | None:
-    """What is wrong with one cell of a target, whose kind was told or settled by the others."""
-    name, read = KINDS[kind]
-    if cell.strip() == "" or (kind != WORDS and cell.strip() in MISSING):
-        return "the target is missing: fill it in, or leave the row out."
-    if read(pa.array([cell])) is None:
-        model = "the model's target is" if kind == "f" else "the model's classes are"
-        like = model if told else "the target is elsewhere"
-        return f"{cell[:40]!r} is not {name}, as {like}: correct it."
-    return None
+def cast_target(y: Array, target_type: np.dtype[Any] | None, place: str) -> Array:
+    """Convert a target to the type of a model.
+
+    Raises
+    ------
+    TableError
+        If a value would change. The message starts with `place`.
+    """
+    if target_type is None or target_type.kind == y.dtype.kind:
+        return y
+    kind = kind_of(target_type)
+    if kind == TEXT:
+        return y.astype(str)
+    if y.dtype.kind in "UOT":
+        converted, valid = parse_texts(y.astype(str), kind)
+    else:
+        with np.errstate(invalid="ignore"):  # values out of range differ and are reported
+            converted = y.astype(DTYPES[kind])
+        valid = converted == y
+    if not valid.all():
+        raise TableError(
+            f"{place} has type {y.dtype}, with values such as {shorten(y[valid.argmin()].item())}, "
+            f"but the model's target has type {target_type}: give the target that the model was "
+            "fitted to."
+        )
+    return converted

@@ -1,4 +1,4 @@
-"""Predictions, written a block at a time, and put in place when all are there."""
+"""Write predictions in blocks; the file appears when all of them are written."""
 
 from __future__ import annotations
 
@@ -13,35 +13,33 @@ from typing import Any, BinaryIO, TextIO
 import numpy as np
 from numpy.lib import format as npy
 
-from notsorandom._utils.files import whole_file
+from notsorandom._utils.files import open_atomic
 from notsorandom.data.rows import Array
-from notsorandom.data.tables.opening import require_pyarrow
-from notsorandom.data.tables.table import TableError
+from notsorandom.data.tables.base import TableError
+from notsorandom.data.tables.open import require_pyarrow
 
-KNOWN = (".csv", ".parquet", ".npy")
-
-# Takes columns of equal length by name, NumPy's arrays or pyarrow's; the same names each time.
+# Takes NumPy or pyarrow arrays of equal length by name, with the same names in each call.
 Write = Callable[[Mapping[str, Any]], None]
 
 
 @contextmanager
 def open_writer(path: str | Path | None) -> Iterator[Write]:
-    """A function that writes columns below those written before.
+    """Yield a function that appends columns to a file.
 
-    The file is there only when the ``with`` block has ended well; until then the old one, if any,
-    stays as it was.
+    The file appears when the ``with`` block ends without an error. Until then an old file of that
+    name is unchanged.
 
     Parameters
     ----------
     path : str, Path or None
-        Ends in ``.csv``, ``.parquet`` or ``.npy``; None is standard output, as CSV.
+        Ends in ``.csv``, ``.parquet`` or ``.npy``. None writes CSV to standard output.
 
     Raises
     ------
     TableError
-        If the ending is another.
+        If the path ends in anything else, or its folder doesn't exist.
     ImportError
-        If it takes pyarrow, which isn't installed.
+        If it needs pyarrow, which isn't installed.
     """
     if path is None:
         yield csv_writer(sys.stdout)
@@ -49,32 +47,33 @@ def open_writer(path: str | Path | None) -> Iterator[Write]:
         return
     path = Path(path)
     ending = path.suffix.lower()
-    if ending not in KNOWN:
-        raise TableError(f"{path}: can't tell what to write. Files end in {', '.join(KNOWN)}.")
+    if ending not in FORMATS:
+        raise TableError(
+            f"{path} is of an unknown format: write a file that ends in {', '.join(FORMATS)}."
+        )
     if not path.resolve().parent.is_dir():
-        raise TableError(f"{path}: there is no folder {path.parent}. Make it first.")
+        raise TableError(f"{path}: the folder {path.parent} doesn't exist: create it first.")
     if ending == ".parquet":
         require_pyarrow("Writing Parquet")
-    formats = {".csv": csv_file, ".parquet": parquet_file, ".npy": npy_file}
-    with whole_file(path) as file, formats[ending](file) as write:
+    with open_atomic(path) as file, FORMATS[ending](file) as write:
         yield write
 
 
 @contextmanager
 def csv_file(file: BinaryIO) -> Iterator[Write]:
-    """Text in UTF-8, a line for each row."""
+    """Write CSV in UTF-8."""
     text = io.TextIOWrapper(file, "utf-8", newline="")
     yield csv_writer(text)
-    text.detach()  # which writes what is left, and leaves the file open
+    text.detach()  # flushes, and leaves the file open
 
 
 def csv_writer(file: TextIO) -> Write:
-    """Lines, the first with the names; floats with all their digits."""
+    """Return a function that writes CSV lines, the first with the names; floats in full."""
     has_header = False
 
     def write(columns: Mapping[str, Any]) -> None:
         nonlocal has_header
-        text = io.StringIO()  # a file takes long over every line
+        text = io.StringIO()  # one write per block is faster than one per line
         lines = csv.writer(text, lineterminator="\n")
         if not has_header:
             lines.writerow(columns)
@@ -87,7 +86,7 @@ def csv_writer(file: TextIO) -> Write:
 
 @contextmanager
 def parquet_file(file: BinaryIO) -> Iterator[Write]:
-    """Parquet, a group of rows for each block."""
+    """Write Parquet, one row group per block."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -109,44 +108,46 @@ def parquet_file(file: BinaryIO) -> Iterator[Write]:
 
 @contextmanager
 def npy_file(file: BinaryIO) -> Iterator[Write]:
-    """An array of one column, or of several of one type side by side."""
-    layout: dict[str, Any] = {}
+    """Write an array: one column in one dimension, several columns of one type in two."""
+    header: dict[str, Any] = {}
 
     def write(columns: Mapping[str, Any]) -> None:
-        array = side_by_side(columns)
-        if layout and array.dtype.kind == "U" and array.dtype < np.dtype(layout["descr"]):
-            array = array.astype(layout["descr"])  # of objects, only the longest text is known
-        if not layout:
-            layout.update(npy.header_data_from_array_1_0(array), shape=(0, *array.shape[1:]))
-            npy.write_array_header_1_0(file, layout)
-        if npy.dtype_to_descr(array.dtype) != layout["descr"]:
+        array = stack_columns(columns)
+        if header and array.dtype.kind == "U" and array.dtype < np.dtype(header["descr"]):
+            array = array.astype(header["descr"])  # texts shorter than those of the first block
+        if not header:
+            header.update(npy.header_data_from_array_1_0(array), shape=(0, *array.shape[1:]))
+            npy.write_array_header_1_0(file, header)
+        if npy.dtype_to_descr(array.dtype) != header["descr"]:
             raise TableError(
-                f"An array of type {layout['descr']} can't go on with {array.dtype}: write .csv "
-                "or .parquet."
+                f"A block has type {array.dtype}, but the first block has {header['descr']}, and "
+                "an array has one type: write .csv or .parquet."
             )
         file.write(array.tobytes())
-        layout["shape"] = (layout["shape"][0] + len(array), *array.shape[1:])
+        header["shape"] = (header["shape"][0] + len(array), *array.shape[1:])
 
     yield write
-    if layout:
-        file.seek(0)  # a header has room for the number of rows, which is known only now
-        npy.write_array_header_1_0(file, layout)
+    if header:
+        file.seek(0)  # the header has room for the number of rows, which is known now
+        npy.write_array_header_1_0(file, header)
 
 
-def side_by_side(columns: Mapping[str, Any]) -> Array:
-    """Columns as one array, of one dimension if there is but one of them."""
-    arrays = [without_objects(np.asarray(column)) for column in columns.values()]
+FORMATS = {".csv": csv_file, ".parquet": parquet_file, ".npy": npy_file}
+
+
+def stack_columns(columns: Mapping[str, Any]) -> Array:
+    """Return columns as one array, of one dimension if there is one column."""
+    arrays = [np.asarray(column) for column in columns.values()]
+    arrays = [array.astype(str) if has_only_text(array) else array for array in arrays]
     types = {"text" if array.dtype.kind == "U" else str(array.dtype) for array in arrays}
     if len(types) > 1 or "object" in types:
         raise TableError(
-            f"Columns {', '.join(columns)} are of types {', '.join(sorted(types))}, but an array "
-            "is of numbers or text alone: write .csv or .parquet."
+            f"Columns {', '.join(columns)} have the types {', '.join(sorted(types))}, but an array "
+            "has one type, of numbers or text: write .csv or .parquet."
         )
     return arrays[0] if len(arrays) == 1 else np.column_stack(arrays)
 
 
-def without_objects(array: Array) -> Array:
-    """Text as NumPy's own, if objects are nothing but that."""
-    if array.dtype == object and all(isinstance(value, str) for value in array.flat):
-        return array.astype(str)
-    return array
+def has_only_text(array: Array) -> bool:
+    """Whether an array has Python objects that are all text."""
+    return array.dtype == object and all(isinstance(value, str) for value in array.flat)

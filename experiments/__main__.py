@@ -1,0 +1,6 @@
+"""``python -m experiments``."""
+
+from experiments.cli import main
+
+if __name__ == "__main__":  # worker processes import this module too
+    raise SystemExit(main())

@@ -1,0 +1,48 @@
+"""Checks and conversions shared by all readers of samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from notsorandom.data.rows import Array
+
+# Numbers checked at a time, so that the mask of them stays in cache.
+CHECKED_NUMBERS = 2**17
+
+
+def first_non_finite(rows: Array) -> tuple[int, ...] | None:
+    """Return the index of the first NaN or infinite number, or None."""
+    step = max(1, CHECKED_NUMBERS // max(1, rows[:1].size))
+    for start in range(0, len(rows), step):
+        finite = np.isfinite(rows[start : start + step])
+        if not finite.all():
+            row, *column = np.argwhere(~finite)[0]
+            return (start + int(row), *map(int, column))
+    return None
+
+
+def float_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type that numbers of a type are computed in: float32 for itself, else float64."""
+    return np.dtype(np.float32 if dtype.kind == "f" and dtype.itemsize == 4 else np.float64)
+
+
+def to_native(array: Array) -> Array:
+    """Return an array in native byte order, with floats of 32 or 64 bits."""
+    dtype = array.dtype.newbyteorder("=") if array.dtype.kind != "f" else float_dtype(array.dtype)
+    with np.errstate(over="ignore"):  # overflow gives infinity, which is reported later
+        return array.astype(dtype, copy=False)
+
+
+def shorten(value: object) -> str:
+    """Return the representation of a value, cut to fit into a one-line message."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:36]}...{text[-1]}"
+
+
+def format_names(names: Sequence[str], most: int = 8) -> str:
+    """Return at most `most` of the names, and the number of the others."""
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -1,0 +1,46 @@
+"""Colours, axes and files of all figures."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from notsorandom._utils.files import write_atomic
+from notsorandom.data.rows import Array
+
+# Points along each side of an image of a function.
+RESOLUTION = 160
+DPI = 110
+# RED and BLUE are also the colours of the two classes.
+RED, BLUE, GREY = "#c0392b", "#2c6fbb", "#7f8c8d"
+
+
+def import_pyplot() -> Any:
+    """Return ``matplotlib.pyplot``; raise ImportError with the extra to install without it."""
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError(
+            "Figures need matplotlib: install it with pip install 'notsorandom[plot]'."
+        ) from error
+    return pyplot
+
+
+def axes_or_new(ax: Any) -> Any:
+    """Return the given axes, or the axes of a new figure."""
+    return ax if ax is not None else import_pyplot().subplots(layout="constrained")[1]
+
+
+def class_colors(y: Array) -> Array:
+    """Return the colour of each sample of two classes."""
+    return np.where(y == np.unique(y)[-1], RED, BLUE)
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Save a figure in the format of the path's suffix; a failure leaves an old file unchanged."""
+    content = io.BytesIO()
+    figure.savefig(content, format=path.suffix[1:], dpi=DPI)
+    write_atomic(path, content.getvalue())

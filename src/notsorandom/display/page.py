@@ -1,0 +1,153 @@
+"""Self-contained HTML pages of text and figures."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import re
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from notsorandom import __version__
+from notsorandom._utils.files import check_output_path, write_atomic
+from notsorandom.data.rows import Array
+from notsorandom.display.figures import BLUE, RED, import_pyplot
+from notsorandom.display.game import PANELS, GameDisplay
+from notsorandom.display.inspection import GameSnapshot
+
+SUFFIXES = (".html", ".htm")
+# Colours of matplotlib's output that follow the page's light or dark scheme.
+THEME = {
+    "#000000": "currentColor",
+    "#ffffff": "var(--panel)",
+    RED: "var(--red)",
+    BLUE: "var(--blue)",
+}
+# Pixels per inch of images within SVG figures.
+IMAGE_DPI = 144
+# Pixels along each side of a frame of the slider, and points where functions are evaluated.
+FRAME_PIXELS, FRAME_RESOLUTION = 320, 80
+FRAME_DPI = 100
+
+
+@dataclass(frozen=True)
+class Section:
+    """Section of a page.
+
+    Parameters
+    ----------
+    title : str
+    body : str
+        HTML.
+    note : str
+        Text below the title.
+    """
+
+    title: str
+    body: str
+    note: str = ""
+
+    def html(self) -> str:
+        """Return the section as HTML."""
+        note = f'<p class="note">{escape(self.note)}</p>' if self.note else ""
+        return f"<section><h2>{escape(self.title)}</h2>{note}{self.body}</section>"
+
+
+def write_page(path: str | Path, title: str, subtitle: str, sections: Sequence[Section]) -> Path:
+    """Write a page and return its path; a failure leaves an old file unchanged."""
+    path = check_output_path(path, *SUFFIXES)
+    template = resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
+    text = string.Template(template).substitute(
+        title=escape(title),
+        subtitle=escape(subtitle),
+        sections="\n".join(section.html() for section in sections),
+        footer=f"Made by notsorandom {__version__}.",
+    )
+    write_atomic(path, text.encode())
+    return path
+
+
+def facts_section(title: str, facts: Sequence[tuple[str, str]]) -> Section:
+    """Return a section of names and values."""
+    items = [f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts]
+    return Section(title, f'<dl class="facts">{"".join(items)}</dl>')
+
+
+def figures_section(title: str, figures: Sequence[tuple[str, Any]], note: str = "") -> Section:
+    """Return a section of captions and matplotlib figures; the figures are closed."""
+    body = ""
+    for caption, figure in figures:
+        image = svg(figure, caption or title)
+        body += f"<figure>{image}<figcaption>{escape(caption)}</figcaption></figure>"
+    return Section(title, f'<div class="panels figures">{body}</div>', note)
+
+
+def svg(figure: Any, label: str) -> str:
+    """Return a matplotlib figure as an SVG element, and close the figure."""
+    pyplot = import_pyplot()
+    content = io.StringIO()
+    # Text stays text, and equal figures give equal pages.
+    with pyplot.rc_context({"svg.fonttype": "none", "svg.hashsalt": "notsorandom"}):
+        figure.savefig(content, format="svg", dpi=IMAGE_DPI, metadata={"Date": None})
+    pyplot.close(figure)
+    text = content.getvalue()
+    text = re.sub("<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
+    for color, themed in THEME.items():
+        text = text.replace(color, themed)
+    return text.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
+
+
+def game_section(X: Array, y: Array, snapshots: Sequence[GameSnapshot]) -> Section:
+    """Return a section with a slider through the rounds of a game on the plane.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, 2)
+    y : ndarray of shape (n_samples,)
+        Class labels of two classes.
+    snapshots : sequence of GameSnapshot
+    """
+    titles = escape(json.dumps([snapshot.title for snapshot in snapshots]))
+    slider = (
+        '<div class="slider"><button type="button">play</button><input type="range" min="0" '
+        f'max="{len(snapshots) - 1}" value="0" aria-label="round" data-titles="{titles}">'
+        "<output></output></div>"
+    )
+    panels = "".join(
+        f'<figure><div class="frame" role="img" aria-label="{name}" style="--row: {row}"></div>'
+        f"<figcaption>{name}</figcaption></figure>"
+        for row, name in enumerate(PANELS)
+    )
+    style = f"--count: {len(snapshots)}; --round: 0; --frames: url({frames(X, y, snapshots)})"
+    return Section(
+        "Game, round by round",
+        f'<div class="game" style="{style}">{slider}<div class="panels">{panels}</div></div>',
+        "Samples are drawn by their dual weight. New frequencies are peaks of the potential; dots "
+        "are the frequencies found so far. The decision function is that of a linear model on "
+        "their features.",
+    )
+
+
+def frames(X: Array, y: Array, snapshots: Sequence[GameSnapshot]) -> str:
+    """Draw all rounds of a game in one image, one column per snapshot; return it as a data URL."""
+    side = FRAME_PIXELS / FRAME_DPI
+    figure = import_pyplot().Figure(figsize=(side * len(snapshots), 3 * side))
+    axes = figure.subplots(
+        3,
+        len(snapshots),
+        squeeze=False,
+        gridspec_kw={"left": 0, "right": 1, "bottom": 0, "top": 1, "wspace": 0, "hspace": 0},
+    )
+    display = GameDisplay(X, y, snapshots).plot(axes, resolution=FRAME_RESOLUTION)
+    for axis in display.axes_.flat:
+        axis.set_title("")
+        axis.set_axis_off()
+    content = io.BytesIO()
+    figure.savefig(content, format="webp", dpi=FRAME_DPI, transparent=True)
+    return f"data:image/webp;base64,{base64.b64encode(content.getvalue()).decode()}"

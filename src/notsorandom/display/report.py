@@ -1,0 +1,221 @@
+"""Report of a fitted model: one HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import ConfusionMatrixDisplay
+from sklearn.utils.validation import column_or_1d
+
+from notsorandom._utils.files import check_output_path
+from notsorandom.data.array_api import to_host
+from notsorandom.data.rows import Array, Rows, dense
+from notsorandom.display.figures import import_pyplot
+from notsorandom.display.history import HistoryDisplay
+from notsorandom.display.inspection import (
+    bounds_by_round,
+    geometric_subset,
+    has_classes,
+    is_replayable,
+    score_name,
+    score_predictions,
+    spectrum_sentence,
+    summarize_spectrum,
+    take_snapshots,
+)
+from notsorandom.display.page import (
+    SUFFIXES,
+    Section,
+    facts_section,
+    figures_section,
+    game_section,
+    write_page,
+)
+from notsorandom.display.score_curve import ScoreCurveDisplay
+from notsorandom.display.spectrum import SpectrumDisplay
+from notsorandom.estimators.training import fit_linear_models
+from notsorandom.estimators.validation import read_samples
+from notsorandom.game.dual import codes_from_scores
+
+# Rounds of a game that its slider stops at.
+N_FRAMES = 16
+# Larger confusion matrices can't be read.
+MAX_CLASSES = 30
+N_IMAGES = 24
+
+
+def report(
+    model: Any,
+    X: Any,
+    y: Any,
+    path: str | Path,
+    *,
+    X_test: Any = None,
+    y_test: Any = None,
+    image_shape: Sequence[int] | None = None,
+    title: str | None = None,
+) -> Path:
+    """Write an HTML page about a fitted model, in one file that needs no network.
+
+    The page shows the spectrum, the course of the game with bounds on its value, the accuracy or
+    R^2 by number of features, and the confusion matrix; for two features and two classes also a
+    slider through the rounds of the game.
+
+    Parameters
+    ----------
+    model : FourierFeatures, FourierClassifier or FourierRegressor, fitted
+    X, y : array-likes
+        The training data.
+    path : str or Path
+        The file to write; its name must end in ``.html``.
+    X_test, y_test : array-likes, optional
+        Data to score on; by default the training data.
+    image_shape : (height, width) or (height, width, n_channels), optional
+        If the columns of `X` are pixels: shape of the images. Frequencies are shown as images.
+    title : str, optional
+        Title of the page.
+
+    Returns
+    -------
+    Path
+        The path of the page.
+    """
+    path = check_output_path(path, *SUFFIXES)
+    if title is not None and not isinstance(title, str):
+        raise TypeError(f"title={title!r} is not allowed: it must be a str.")
+    if (X_test is None) != (y_test is None):
+        raise ValueError("Only one of X_test and y_test was given: give both or neither.")
+    problem = model._game_problem(X, y)
+    data_name = "training" if X_test is None else "test"
+    X_scored, y_scored = (X, to_host(y)) if X_test is None else (X_test, to_host(y_test))
+    scores = predict_scores(model, X, y, X_scored)
+    name = f"{data_name} {score_name(model)}"
+    sections = [model_section(model, name, score_predictions(model, scores, y_scored))]
+    if is_planar_game(model):
+        rounds = geometric_subset(np.arange(1, len(model.history_["plays"]) + 1), N_FRAMES)
+        snapshots = take_snapshots(model, X, y, rounds.tolist())
+        codes = codes_from_scores(problem.targets)
+        sections.append(game_section(dense(problem.rows.array), codes, snapshots))
+    sections.append(spectrum_section(model, problem.rows, image_shape))
+    sections.append(history_section(model, X, y))
+    axis = new_axis()
+    ScoreCurveDisplay.from_estimator(model, X, y, X_scored, y_scored, ax=axis)
+    axis.set_ylabel(f"{name} (%)")
+    caption = "The same linear model on the first learned features and on random features."
+    heading = f"{score_name(model).capitalize()} by number of features"
+    sections.append(figures_section(heading, [(caption, axis.figure)]))
+    if has_classes(model) and len(model.classes_) <= MAX_CLASSES:
+        sections.append(confusion_section(model, scores, y_scored, data_name))
+    subtitle = f"{type(model).__name__} with {model.kernel_.n_components:,} features"
+    return write_page(path, title or "Learned kernel", subtitle, sections)
+
+
+def is_planar_game(model: Any) -> bool:
+    """Whether the game can be replayed and drawn as images."""
+    return (
+        model.n_features_in_ == 2
+        and len(getattr(model, "classes_", ())) == 2
+        and model.kernel_.space.is_vector_space
+        and is_replayable(model)
+    )
+
+
+def predict_scores(model: Any, X: Any, y: Any, X_scored: Any) -> Array:
+    """Return the scores of a predictor, or of a linear model on a transformer's features."""
+    if hasattr(model, "coef_"):
+        return model._scores(X_scored)
+    coef, intercept, _ = fit_linear_models(model.kernel_, model._training_data(X, y).problem)
+    rows = Rows(model.kernel_.space.prepare(read_samples(model, X_scored)))
+    return model.kernel_.scores(rows, coef, intercept)
+
+
+def model_section(model: Any, name: str, score: float) -> Section:
+    """Return the section with the score and the size of the model."""
+    kernel = model.kernel_
+    if has_classes(model):
+        targets = ("classes", f"{len(model.classes_):,}")
+    else:
+        targets = ("outputs", f"{model.n_outputs_:,}")
+    facts = [
+        (name, f"{score:.2%}"),
+        ("features", f"{kernel.n_components:,}"),
+        ("frequencies", f"{len(kernel.weights):,}"),
+        ("training samples", f"{model.n_samples_fit_:,}"),
+        ("input columns", f"{model.n_features_in_:,}"),
+        targets,
+        ("space", type(kernel.space).__name__),
+        ("loss, C", f"{model.loss}, {model.C:g}"),
+        ("smoothing", f"{model.smoothing_:g}"),
+        ("seconds of learning", f"{model.history_['seconds'][-1]:.2f}"),
+    ]
+    return facts_section("Model", facts)
+
+
+def spectrum_section(model: Any, rows: Rows, image_shape: Sequence[int] | None) -> Section:
+    """Return the section about the frequencies and their weights."""
+    names = getattr(model, "feature_names_in_", None)
+    summary = summarize_spectrum(model.kernel_, None if names is None else column_std(rows), names)
+    display = SpectrumDisplay.from_estimator(model, ax=new_axis())
+    figures = [("Weight of each frequency.", display.figure_)]
+    if image_shape is not None:
+        display = SpectrumDisplay.from_estimator(
+            model, image_shape=image_shape, n_images=N_IMAGES, ax=new_axis()
+        )
+        caption = (
+            "The frequencies with the largest weights as images, each with its own scale. Red and "
+            "blue pixels have opposite signs."
+        )
+        figures.append((caption, display.figure_))
+    return figures_section("Spectrum of the kernel", figures, spectrum_sentence(summary))
+
+
+def column_std(rows: Rows) -> Array:
+    """Return the standard deviations of the columns."""
+    mean = rows.mean()
+    (squares,) = rows.sum_blocks(
+        lambda X, w=1: ((w * np.square(dense(X) - mean)).sum(axis=0),),
+        *rows.weight_columns,
+        dtype=np.float64,
+    )
+    return np.sqrt(squares / rows.total_weight)
+
+
+def history_section(model: Any, X: Any, y: Any) -> Section:
+    """Return the section about the course of the game."""
+    axes = [new_axis(), new_axis()]
+    _, upper, lower = bounds = bounds_by_round(model, X, y)
+    HistoryDisplay(model.history_, bounds).plot(axes)
+    gap = 1 - lower[-1] / upper[-1]
+    captions = (
+        "Highest potential, and the shares of the dual variables at 0 and at their bound.",
+        f"Bounds on the value of the game. Relative gap at the end: {gap:.1%}.",
+    )
+    figures = [(caption, axis.figure) for caption, axis in zip(captions, axes, strict=True)]
+    return figures_section("Course of the game", figures)
+
+
+def confusion_section(model: Any, scores: Array, y: Any, data_name: str) -> Section:
+    """Return the section with the confusion matrix."""
+    # Dollar signs are escaped: matplotlib would read them as mathematics.
+    names = [str(name).replace("$", r"\$") for name in model.classes_.tolist()]
+    axis = new_axis(max(4.0, 1.5 + 0.4 * len(names)))
+    ConfusionMatrixDisplay.from_predictions(
+        column_or_1d(y),
+        model.classes_[codes_from_scores(scores)],
+        labels=model.classes_,
+        display_labels=names,
+        xticks_rotation="vertical" if max(map(len, names)) > 3 else "horizontal",
+        cmap="Blues",
+        colorbar=False,
+        ax=axis,
+    )
+    return figures_section(f"Confusion matrix of the {data_name} samples", [("", axis.figure)])
+
+
+def new_axis(side: float | None = None) -> Any:
+    """Return the axes of a new figure: a square with that side in inches, or a wide one."""
+    size = (5.6, 3.7) if side is None else (side, side)
+    return import_pyplot().Figure(figsize=size, layout="constrained").subplots()

@@ -1,0 +1,382 @@
+"""Fits on a local cluster of separate processes.
+
+The folder is not named `dask`: if the package is not installed, ``import dask`` would find it.
+"""
+
+import os
+import pickle
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import notsorandom
+
+pytest.importorskip("distributed", reason="needs dask: pip install 'notsorandom[all]'")
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import pandas as pd
+from distributed import Client, LocalCluster
+
+import notsorandom.dask
+from notsorandom.dask import ClusterError
+from notsorandom.dask.blocks import Block
+from notsorandom.dask.rows import DaskRows
+from notsorandom.game import GameLoop
+
+pytestmark = pytest.mark.slow
+
+N, CHUNK = 20_000, 8192
+
+
+def local_cluster(n_workers=2):
+    return LocalCluster(
+        n_workers=n_workers,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=":0",
+        memory_limit=None,
+    )
+
+
+@pytest.fixture(scope="module")
+def client():
+    with local_cluster() as cluster, Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def fail_on_scatter(monkeypatch):
+    def fail(*_, **__):
+        raise AssertionError("data were scattered")
+
+    monkeypatch.setattr(Client, "scatter", fail)
+
+
+def make_waves(n=N, n_columns=4, dtype=np.float64, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, n_columns)).astype(dtype)
+    return X, X @ np.array([2.0, -1.0, *[0.0] * (n_columns - 2)])
+
+
+def to_dask(X, chunks=CHUNK):
+    return da.from_array(X, chunks=(chunks, *X.shape[1:]))
+
+
+def assert_same_model(one, other, tolerance=1e-6):
+    np.testing.assert_allclose(one.frequencies_, other.frequencies_, atol=tolerance)
+    np.testing.assert_allclose(one.phases_, other.phases_, atol=tolerance)
+    assert one.smoothing_ == other.smoothing_
+    if hasattr(one, "coef_"):
+        np.testing.assert_allclose(one.coef_, other.coef_, atol=1e2 * tolerance)
+        np.testing.assert_allclose(one.intercept_, other.intercept_, atol=1e2 * tolerance)
+
+
+def fit_both(name, X, y, weights=None, **settings):
+    settings = {"n_components": 12, "random_state": 0, "n_jobs": 1} | settings
+    local = getattr(notsorandom, name)(**settings).fit(X, y, weights)
+    given = None if weights is None else to_dask(weights, 5000)
+    model = getattr(notsorandom.dask, name)(**settings).fit(to_dask(X), to_dask(y), given)
+    return local, model
+
+
+def test_no_client_is_an_error():  # first in the file: no client exists yet
+    with pytest.raises(ValueError, match=r"distributed.Client\(\)"):
+        fit_features(da.ones((9, 2)), da.ones(9))
+    with pytest.raises(ValueError, match="client='here' is not allowed"):
+        fit_features(da.ones((9, 2)), da.ones(9), client="here")
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_classifier_equals_the_one_in_memory(client, dtype, quick_smoothing):
+    X, angle = make_waves(dtype=dtype)
+    smoothing = 0.06 if dtype == np.float64 else quick_smoothing
+    local, model = fit_both("FourierClassifier", X, np.cos(angle) > 0, smoothing=smoothing)
+    assert_same_model(local, model, 1e-7 if dtype == np.float64 else 1e-5)
+    assert model.classes_.tolist() == [False, True]
+    assert model.n_samples_fit_ == N
+    assert not hasattr(model, "dual_")
+
+
+def test_features_of_several_classes_equal_those_in_memory(client):
+    X, angle = make_waves()
+    labels = np.array(["a", "b", "c"])[np.digitize(np.cos(angle), [-0.5, 0.5])]
+    local, model = fit_both("FourierFeatures", X, labels, class_weight="balanced", smoothing=0.06)
+    assert_same_model(local, model)
+    assert model.classes_.tolist() == ["a", "b", "c"]
+
+
+def test_regressor_of_several_outputs_equals_the_one_in_memory(client):
+    X, angle = make_waves()
+    y = np.stack([np.cos(angle), X[:, 3]], axis=1)
+    y += np.random.default_rng(1).standard_normal(y.shape)  # so that the fit is never exact
+    local, model = fit_both("FourierRegressor", X, y, smoothing=0.06)
+    assert_same_model(local, model)
+    assert model.predict(to_dask(X)).chunks == ((CHUNK, CHUNK, N - 2 * CHUNK), (2,))
+    assert model.score(to_dask(X), to_dask(y, 7000)) == pytest.approx(local.score(X, y))
+
+
+@pytest.mark.parametrize("n_columns", [3, 6])
+def test_sphere_equals_the_one_in_memory(client, n_columns):
+    X, angle = make_waves(n_columns=n_columns)
+    y = np.cos(angle) > 0
+    space = notsorandom.Sphere(normalize=True)
+    assert_same_model(*fit_both("FourierFeatures", X, y, space=space, smoothing=0.06))
+
+
+def test_weights_equal_those_in_memory(client):
+    X, angle = make_waves()
+    weights = np.random.default_rng(1).integers(0, 3, size=N).astype(float)
+    weights[CHUNK : 2 * CHUNK] = 0  # a whole block
+    y = np.where(np.cos(angle) > 0, 3, 7)
+    assert_same_model(
+        *fit_both("FourierClassifier", X, y, weights, class_weight={3: 2.0}, smoothing=0.06)
+    )
+
+
+def test_predictions_are_lazy_and_equal_those_in_memory(client):
+    X, angle = make_waves()
+    y = np.where(np.cos(angle) > 0, "no", "yes")
+    local, model = fit_both("FourierClassifier", X, y, smoothing=0.06)
+
+    def fail(block):
+        raise AssertionError("computed")
+
+    lazy = to_dask(X).map_blocks(fail, dtype=X.dtype, meta=np.empty((0, 0)))
+    for method in ("predict", "decision_function"):
+        answer = getattr(model, method)(lazy)
+        assert isinstance(answer, da.Array)
+        assert answer.chunks == ((CHUNK, CHUNK, N - 2 * CHUNK),)
+        expected = getattr(local, method)(X)
+        found = getattr(model, method)(to_dask(X))
+        assert found.dtype == expected.dtype
+        got = found.compute()
+        assert got.dtype == expected.dtype
+        if method == "predict":
+            assert (got == expected).all()
+        else:
+            np.testing.assert_allclose(got, expected, atol=1e-6)
+        np.testing.assert_array_equal(getattr(model, method)(X[:9]), got[:9])
+    features = model.features_.transform(to_dask(X, 5000))
+    assert features.chunks == ((5000,) * 4, (12,))
+    np.testing.assert_allclose(features.compute(), local.features_.transform(X), atol=1e-8)
+    assert model.score(to_dask(X), to_dask(y)) == pytest.approx(local.score(X, y))
+
+
+def test_data_frames(client):
+    X, angle = make_waves()
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    y = pd.Series(np.cos(angle) > 0)
+    local = notsorandom.FourierClassifier(12, random_state=0, smoothing=0.06, n_jobs=1)
+    local.fit(frame, y)
+    on_cluster = dd.from_pandas(frame, npartitions=3)
+    model = notsorandom.dask.FourierClassifier(12, random_state=0, smoothing=0.06, n_jobs=1)
+    model.fit(on_cluster, dd.from_pandas(y, npartitions=3))
+    assert_same_model(local, model)
+    assert model.feature_names_in_.tolist() == list("abcd")
+    assert (model.predict(on_cluster).compute() == local.predict(frame)).all()
+    assert model.score(on_cluster, dd.from_pandas(y, npartitions=3)) == local.score(frame, y)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(on_cluster[list("abdc")])
+    on_cluster["e"] = "word"
+    with pytest.raises(ValueError, match="'e' is of type"):
+        clone(model).fit(on_cluster, y)  # X is checked before y
+
+
+def test_local_copy_needs_no_cluster(client):
+    X, angle = make_waves()
+    _, model = fit_both("FourierClassifier", X, np.cos(angle) > 0, smoothing=0.06)
+    model.client = client
+    local = pickle.loads(pickle.dumps(model.to_local()))
+    assert type(local) is notsorandom.FourierClassifier
+    assert type(local.features_) is notsorandom.FourierFeatures
+    assert "client" not in vars(local)
+    assert "client" not in vars(local.features_)
+    np.testing.assert_array_equal(local.predict(X), model.predict(to_dask(X)).compute())
+    assert clone(model).client is client
+    assert pickle.loads(pickle.dumps(model)).client is None
+    certificate = model.certificate(X[:500], np.cos(angle[:500]) > 0, max_evaluations=1000)
+    assert certificate.lower <= certificate.upper
+
+
+def fit_features(X, y, weights=None, **settings):
+    settings = {"smoothing": 0.06, "random_state": 0} | settings
+    return notsorandom.dask.FourierFeatures(4, **settings).fit(X, y, weights)
+
+
+def invalid_cases():
+    X, angle = make_waves(3000)
+    y = np.cos(angle) > 0
+    with_nan = X.copy()
+    with_nan[2017, 2] = np.nan
+    on_cluster, labels = to_dask(X, 1000), to_dask(y, 1000)
+    yield "block 2 .*row 17, column 2", to_dask(with_nan, 1000), labels
+    yield "X is of type ndarray", X, labels
+    yield "y is of type ndarray", on_cluster, y
+    yield "y has 2999 rows, but X has 3000", on_cluster, labels[:-1]
+    yield "only one class", on_cluster, da.ones(3000, chunks=1000)
+    yield r"compute_chunk_sizes\(\)", on_cluster[on_cluster[:, 0] > 0], labels
+    yield "must have numbers", on_cluster.astype(str), labels
+    yield "2 dimensions", on_cluster[:, 0], labels
+    yield "block 1 .*Row 0 of X has norm", on_cluster, labels, {"space": "sphere"}
+    for name, value in (
+        ("n_components", "auto"),
+        ("warm_start", True),
+        ("solver", "reweight"),
+        ("solver", "equilibrium"),
+    ):
+        yield f"{name}='?{value}'? is not supported", on_cluster, labels, {name: value}
+
+
+@pytest.mark.parametrize("case", list(invalid_cases()), ids=lambda case: case[0])
+def test_invalid_data_and_parameters_are_refused(client, case):
+    message, X, y, *settings = case
+    model = notsorandom.dask.FourierFeatures(4, smoothing=0.06)
+    if "sphere" in str(settings):  # the first block is on it
+        X = da.concatenate([X[:1000] / da.linalg.norm(X[:1000], axis=1)[:, None], X[1000:]])
+    with pytest.raises(ValueError, match=message):
+        model.set_params(**(settings[0] if settings else {})).fit(X, y)
+    assert not hasattr(model, "kernel_")
+
+
+def test_score_accepts_any_chunks_and_kind_of_collection(client):
+    X, angle = make_waves(3000)
+    for name, y in (("FourierClassifier", np.cos(angle) > 0), ("FourierRegressor", np.cos(angle))):
+        settings = {"n_components": 8, "random_state": 0, "smoothing": 0.06}
+        model = getattr(notsorandom.dask, name)(**settings)
+        model.fit(to_dask(X, 1000), to_dask(y, 1000))
+        frame = dd.from_pandas(pd.DataFrame(X), npartitions=3)
+        expected = pytest.approx(model.to_local().score(X, y))
+        assert model.score(to_dask(X, 700), to_dask(y, 900)) == expected
+        assert model.score(to_dask(X, 700), to_dask(y[:, None], 900)) == expected
+        assert model.score(frame, to_dask(y, 900)) == expected
+        assert model.score(frame, y) == expected
+        with pytest.raises(ValueError, match="y has 2999 rows, but X has 3000"):
+            model.score(to_dask(X, 700), y[1:])
+
+
+def test_targets_may_have_other_chunks_than_samples(client):
+    X, angle = make_waves(3000)
+    labels = pd.Series(np.where(np.cos(angle) > 0, "yes", "no"))
+    series = dd.from_pandas(labels, npartitions=4)
+    array = da.from_array(X, chunks=((700, 800, 800, 700), X.shape[1]))
+    expected = fit_features(array, da.from_array(labels.to_numpy(dtype="U3"), chunks=1000))
+    assert_same_model(fit_features(array, series), expected)
+
+
+def test_missing_rows_and_labels_are_refused(client):
+    X, angle = make_waves(3000)
+    y = to_dask(np.cos(angle) > 0, 750)
+    parts = [pd.Series(np.ones(size)) for size in (0, 750, 750, 750)]
+    weights = dd.from_delayed([dask.delayed(part) for part in parts], meta=parts[1])
+    with pytest.raises(ValueError, match="sample_weight has 2250 rows, but X has 3000"):
+        fit_features(to_dask(X, 750), y, weights)
+    labels = pd.Series(np.where(np.cos(angle) > 0, "yes", "no"), dtype="string")
+    labels[2000] = pd.NA
+    with pytest.raises(ValueError, match=r"In block 2 .*: y has a missing value at row 500"):
+        fit_features(to_dask(X, 750), dd.from_pandas(labels, npartitions=4))
+
+
+def test_fit_inside_a_task_is_refused(client):
+    def task():
+        X = da.ones((9, 2), chunks=(3, 2))
+        return notsorandom.dask.FourierFeatures(4).fit(X, X[:, 0])
+
+    with pytest.raises(ValueError, match=r"with distributed.worker_client\(\)"):
+        client.submit(task).result(timeout=60)
+
+
+def test_no_workers_is_an_error():
+    with (
+        dask.config.set({"notsorandom.no-workers-timeout": 1.0}),
+        local_cluster(0) as cluster,
+        Client(cluster) as client,
+        pytest.raises(notsorandom.dask.ClusterError, match="no workers for 1 seconds"),
+    ):
+        fit_features(da.ones((9, 2)), da.ones(9), client=client)
+
+
+def test_size_of_a_block_includes_its_columns():
+    block = Block(np.zeros((1000, 10)), np.zeros((1000, 1)), None)
+    block.columns[9] = np.zeros((1000, 100))
+    assert block.__sizeof__() >= 8 * 1000 * 111
+
+
+def test_columns_stay_on_the_cluster(client, monkeypatch):
+    fetched, to_host = [], DaskRows.to_host
+
+    def recording(self, column, indices=None):
+        fetched.append(len(column) if indices is None else len(indices))
+        return to_host(self, column, indices)
+
+    monkeypatch.setattr(DaskRows, "to_host", recording)
+    X, angle = make_waves(70_000)
+    y = np.cos(angle) > 0
+    fit_features(to_dask(X, 16384), to_dask(y, 16384))
+    assert max(fetched, default=0) <= 16384
+
+
+def before_round(monkeypatch, round_, action):
+    """Call a function at the start of a round."""
+    play_round = GameLoop.play_round
+
+    def act_and_play(self):
+        if len(self.history) == round_ and isinstance(self.problem.rows, DaskRows):
+            action()
+        return play_round(self)
+
+    monkeypatch.setattr(GameLoop, "play_round", act_and_play)
+
+
+def test_model_is_the_same_if_a_worker_is_killed(client, monkeypatch):
+    X, angle = make_waves(30_000)
+    on_cluster, labels = to_dask(X), to_dask(np.cos(angle) > 0)
+    settings = {"n_components": 20, "smoothing": 0.06, "random_state": 0, "n_jobs": 1}
+    expected = notsorandom.dask.FourierClassifier(**settings).fit(on_cluster, labels)
+    killed = []
+
+    def kill(delay):
+        worker = next(iter(client.run(os.getpid).values()))
+        killed.append(worker)
+
+        def kill_later():
+            time.sleep(delay)
+            os.kill(worker, signal.SIGKILL)
+
+        threading.Thread(target=kill_later).start()
+
+    for delay in (0.0, 0.05):
+        with monkeypatch.context() as patch:
+            before_round(patch, 3, lambda delay=delay: kill(delay))
+            model = notsorandom.dask.FourierClassifier(**settings).fit(on_cluster, labels)
+        assert_same_model(expected, model, 1e-12)
+        client.wait_for_workers(2)  # the nanny restarts it
+    assert len(killed) == 2
+
+
+def test_fit_continues_from_a_checkpoint_after_all_workers_are_lost(tmp_path, monkeypatch):
+    X, angle = make_waves(20_000)
+    y = np.cos(angle) > 0
+    settings = {"n_components": 30, "smoothing": 0.06, "random_state": 0, "n_jobs": 1}
+    settings |= {"checkpoint": notsorandom.Checkpoint(tmp_path / "game", every=0)}
+    rounds = []
+    with local_cluster() as cluster, Client(cluster, set_as_default=False) as client:
+        model = notsorandom.dask.FourierFeatures(**settings, client=client)
+        with monkeypatch.context() as patch, dask.config.set({"notsorandom.no-workers-timeout": 1}):
+            before_round(patch, 4, lambda: cluster.scale(0))
+            with pytest.raises(ClusterError, match=r"no workers for 1 seconds.*checkpoint"):
+                model.fit(to_dask(X), to_dask(y))
+        assert not hasattr(model, "kernel_")
+    before_round(monkeypatch, 4, lambda: rounds.append(4))
+    before_round(monkeypatch, 0, lambda: rounds.append(0))
+    with local_cluster(1) as cluster, Client(cluster, set_as_default=False) as client:
+        model = notsorandom.dask.FourierFeatures(**settings, client=client)
+        model.fit(to_dask(X), to_dask(y))
+    assert rounds == [4]  # it continued, and didn't start again
+    settings["checkpoint"] = None
+    assert_same_model(notsorandom.FourierFeatures(**settings).fit(X, y), model)

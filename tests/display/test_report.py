@@ -1,0 +1,254 @@
+import re
+import shutil
+import time
+import warnings
+from html import escape
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_digits
+
+import notsorandom
+from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
+from notsorandom.datasets import make_checkerboard, make_windmill
+from notsorandom.display.figures import import_pyplot
+from notsorandom.display.page import Section, facts_section, figures_section, write_page
+
+
+def titles(path):
+    return re.findall("<h2>(.*?)</h2>", path.read_text(encoding="utf-8"))
+
+
+def facts(path):
+    text = path.read_text(encoding="utf-8")
+    return dict(re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", text))
+
+
+@pytest.fixture(scope="module")
+def windmill_page(tmp_path_factory):
+    path = tmp_path_factory.mktemp("pages") / "windmill.html"
+    X, y = make_windmill(150, random_state=0)
+    model = FourierClassifier(12, smoothing=0.06, random_state=0).fit(X, y)
+    X_test, y_test = make_windmill(200, random_state=1)
+    test = {"X_test": X_test, "y_test": y_test}
+    assert notsorandom.report(model, X, y, path, **test, title="Windmill") == path
+    return path, model, (X_test, y_test)
+
+
+@pytest.fixture(scope="module")
+def digits_page(tmp_path_factory):
+    path = tmp_path_factory.mktemp("pages") / "digits.html"
+    X, y = load_digits(n_class=4, return_X_y=True)
+    model = FourierFeatures(8, smoothing=0.06, random_state=0).fit(X[:200], y[:200])
+    return notsorandom.report(model, X[:200], y[:200], path, image_shape=(8, 8))
+
+
+class TestPage:
+    def test_text_is_escaped(self, tmp_path):
+        name = "</script><script>alert('1 & $2')</script>"
+        sections = [facts_section(name, [(name, name)]), Section(name, "", name)]
+        figure = import_pyplot().Figure()
+        figure.subplots().set_xlabel(name)
+        sections.append(figures_section(name, [(name, figure)], name))
+        text = write_page(tmp_path / "page.html", name, name, sections).read_text()
+        assert "<script>alert" not in text
+        assert text.count(f"<h2>{escape(name)}</h2>") == len(sections)
+
+    def test_it_is_one_file(self, windmill_page):
+        text = windmill_page[0].read_text(encoding="utf-8")
+        assert not re.search(r'(src|href)="(?!data:|#)', text)
+        assert "default-src 'none'" in text
+        # Addresses are names of XML formats, not requests.
+        assert {address.split("/")[2] for address in re.findall(r"https?://[^\s\"'<]+", text)} == {
+            "www.w3.org"
+        }
+
+    def test_failure_leaves_the_old_page(self, tmp_path):
+        path = tmp_path / "page.html"
+        path.write_text("old")
+        with pytest.raises(AttributeError):
+            write_page(path, "new", "", [object()])
+        for bad in (tmp_path / "page.png", tmp_path, str(tmp_path / "page")):
+            with pytest.raises(ValueError, match=r"\.html"):
+                write_page(bad, "new", "", [])
+        with pytest.raises(TypeError, match="path=None is not allowed"):
+            write_page(None, "new", "", [])
+        with pytest.raises(FileNotFoundError):
+            write_page(tmp_path / "no" / "page.html", "new", "", [])
+        assert path.read_text() == "old"
+        assert list(tmp_path.iterdir()) == [path]
+
+    def test_figures_are_closed_and_equal_figures_give_equal_pages(self):
+        bodies = []
+        for _ in range(2):
+            figure, axis = import_pyplot().subplots()
+            axis.plot([1, 2], "o-")
+            bodies.append(figures_section("lines", [("two points", figure)]).body)
+            assert not import_pyplot().fignum_exists(figure.number)
+        assert bodies[0] == bodies[1]
+
+
+class TestReport:
+    def test_planar_model(self, windmill_page):
+        path, model, (X_test, y_test) = windmill_page
+        assert titles(path) == [
+            "Model",
+            "Game, round by round",
+            "Spectrum of the kernel",
+            "Course of the game",
+            "Accuracy by number of features",
+            "Confusion matrix of the test samples",
+        ]
+        assert facts(path)["test accuracy"] == f"{model.score(X_test, y_test):.2%}"
+        assert facts(path)["features"] == "12"
+        text = path.read_text(encoding="utf-8")
+        assert "random (RBF)" in text
+        assert "12 frequencies (effective number" in text
+        assert f"round {len(model.history_['plays'])}: 12 frequencies" in text
+
+    def test_multiclass_images(self, digits_page):
+        assert "Game, round by round" not in titles(digits_page)
+        assert "Confusion matrix of the training samples" in titles(digits_page)
+        assert "as images" in digits_page.read_text(encoding="utf-8")
+
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            {"space": "sphere"},
+            {"space": Sphere("zonal")},
+            {"space": "sphere", "solver": "equilibrium", "smoothing": 0},
+            {"solver": "reweight"},
+            {"phase": "paired", "loss": "squared_hinge"},
+        ],
+    )
+    def test_every_kind_of_model_has_a_page(self, settings, tmp_path):
+        X, y = make_checkerboard(80, random_state=0)
+        labels = np.array(["<no>", r"$\yes$"])[y]
+        settings = {"smoothing": 0.06, "random_state": 0} | settings
+        model = FourierClassifier(12, **settings).fit(X, labels)
+        path = notsorandom.report(model, X, labels, str(tmp_path / "page.html"))
+        assert "Course of the game" in titles(path)
+        assert "<no>" not in path.read_text()
+        assert r"$\yes$" in path.read_text()
+
+    def test_regression_with_named_columns(self, tmp_path, rng):
+        X = pd.DataFrame(rng.standard_normal((60, 2)), columns=["usage", "tickets"])
+        model = FourierRegressor(8, smoothing=0.06, random_state=0).fit(X, X["usage"] ** 2)
+        path = notsorandom.report(model, X, X["usage"] ** 2, tmp_path / "page.html")
+        assert facts(path)["training R^2"] == f"{model.score(X, X['usage'] ** 2):.2%}"
+        assert "Columns that drive them: usage" in path.read_text()
+        assert not any(title.startswith("Confusion") for title in titles(path))
+
+    def test_bad_input_writes_nothing(self, tmp_path):
+        X, y = make_windmill(60, random_state=0)
+        path = tmp_path / "page.html"
+        model = FourierClassifier(8, smoothing=0.06, random_state=0)
+        with pytest.raises(ValueError, match="not fitted"):
+            notsorandom.report(model, X, y, path)
+        model.fit(X, y)
+        with pytest.raises(ValueError, match="give both or neither"):
+            notsorandom.report(model, X, y, path, X_test=X)
+        with pytest.raises(ValueError, match=r"image_shape=\(3, 3\) is not allowed"):
+            notsorandom.report(model, X, y, path, image_shape=(3, 3))
+        with pytest.raises(FileNotFoundError):
+            notsorandom.report(model, X, y, tmp_path / "no" / "page.html")
+        with pytest.raises(TypeError, match="title=5 is not allowed"):
+            notsorandom.report(model, X, y, path, title=5)
+        for X_test, y_test in ((X[:, :1], y), (np.nan * X, y), (X, y[:9])):
+            with pytest.raises(ValueError, match=r".+"):
+                notsorandom.report(model, X, y, path, X_test=X_test, y_test=y_test)
+        with pytest.raises(ValueError, match="X has 30 samples, but the game was played on 60"):
+            notsorandom.report(model, X[:30], y[:30], path)
+        X, y = make_checkerboard(60, random_state=0)
+        sphere = FourierClassifier(8, space="sphere", smoothing=0.06).fit(X, y)
+        with pytest.raises(ValueError, match="not allowed on the sphere's harmonics"):
+            notsorandom.report(sphere, X, y, path, image_shape=(1, 2))
+        assert not list(tmp_path.iterdir())
+
+    def test_column_names_are_checked(self, tmp_path):
+        X, y = make_windmill(60, random_state=0)
+        X = pd.DataFrame(X, columns=["east", "north"])
+        model = FourierClassifier(8, smoothing=0.06, random_state=0).fit(X, y)
+        path = tmp_path / "page.html"
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            notsorandom.report(model, X, pd.Series(y), path, X_test=X, y_test=y)
+        assert facts(path)["test accuracy"] == f"{model.score(X, y):.2%}"
+        with pytest.raises(ValueError, match="feature names"):
+            notsorandom.report(model, X, y, path, X_test=X[["north", "east"]], y_test=y)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="needs playwright: pip install 'notsorandom[all]'"
+    )
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.skip("needs chromium")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=program, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
+
+
+def open_page(browser, path, width, scheme):
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    tab = context.new_page()
+    messages, requests = [], []
+    tab.on("console", lambda message: messages.append(message.text))
+    tab.on("pageerror", lambda error: messages.append(str(error)))
+    tab.on("request", lambda request: requests.append(request.url))
+    tab.goto(path.resolve().as_uri())
+    return tab, messages, requests
+
+
+@pytest.mark.slow
+class TestBrowser:
+    @pytest.mark.parametrize("page", ["windmill", "digits"])
+    @pytest.mark.parametrize("width", [390, 1200])
+    @pytest.mark.parametrize("scheme", ["light", "dark"])
+    def test_page_fits_and_requests_nothing(
+        self, browser, windmill_page, digits_page, page, width, scheme
+    ):
+        path = windmill_page[0] if page == "windmill" else digits_page
+        tab, messages, requests = open_page(browser, path, width, scheme)
+        assert messages == []
+        assert [url for url in requests if not url.startswith("data:")] == [path.as_uri()]
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        for element, is_light in (("body", scheme == "light"), ("svg text", scheme == "dark")):
+            name = "color" if element == "svg text" else "backgroundColor"
+            color = tab.evaluate(f"getComputedStyle(document.querySelector('{element}')).{name}")
+            assert (np.mean([int(level) for level in re.findall(r"\d+", color)]) > 150) == is_light
+
+    def test_slider_moves_the_frames(self, browser, windmill_page):
+        tab, messages, _ = open_page(browser, windmill_page[0], 1200, "light")
+        output, panels = tab.locator("output"), tab.locator(".frame")
+        assert output.inner_text().startswith("round 1: ")
+        before = [panel.screenshot() for panel in panels.all()]
+        tab.locator("input[type=range]").focus()
+        tab.keyboard.press("End")
+        assert output.inner_text().endswith(": 12 frequencies")
+        after = [panel.screenshot() for panel in panels.all()]
+        assert len(before) == 3
+        assert all(old != new for old, new in zip(before, after, strict=True))
+        tab.keyboard.press("Home")
+        assert [panel.screenshot() for panel in panels.all()] == before
+        assert messages == []
+
+    def test_play_and_pause(self, browser, windmill_page):
+        tab, messages, _ = open_page(browser, windmill_page[0], 1200, "light")
+        button, output, slider = map(tab.locator, ("button", "output", "input"))
+        first = output.inner_text()
+        button.click()
+        assert button.inner_text() == "pause"
+        deadline = time.monotonic() + 20
+        while int(slider.input_value()) < 2 and time.monotonic() < deadline:
+            tab.wait_for_timeout(50)  # the page's security policy forbids wait_for_function
+        button.click()
+        assert button.inner_text() == "play"
+        assert output.inner_text() != first
+        assert messages == []

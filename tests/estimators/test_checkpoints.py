@@ -1,0 +1,428 @@
+"""Checkpoints: a fit that was killed continues and ends with the same model."""
+
+import errno
+import json
+import multiprocessing
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+
+import notsorandom
+from notsorandom import (
+    AutoSmoothing,
+    Checkpoint,
+    FileFormatError,
+    FourierClassifier,
+    FourierFeatures,
+    FourierRegressor,
+    GradientSolver,
+    Langevin,
+    Sphere,
+)
+from notsorandom.datasets import make_windmill
+from notsorandom.estimators.resume import CheckpointFile
+
+
+class CrashError(Exception):
+    """Stops a fit in the middle."""
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    return X, np.where(np.cos(3 * X[:, 0] + X[:, 1]) > 0, "yes", "no")
+
+
+@pytest.fixture
+def crash(monkeypatch):
+    """Make the fit stop after a number of checkpoints."""
+
+    def after(n_written):
+        write, count = CheckpointFile.write_if_due, 0
+
+        def crashing(self, *arguments):
+            nonlocal count
+            write(self, *arguments)
+            count += 1
+            if count == n_written:
+                monkeypatch.undo()
+                raise CrashError
+
+        monkeypatch.undo()  # of an earlier crash that did not happen
+        monkeypatch.setattr(CheckpointFile, "write_if_due", crashing)
+
+    return after
+
+
+def learned(model):
+    kept = {name: value for name, value in vars(model).items() if name[-1] == "_"}
+    kept |= {f"history {name}": column for name, column in kept.pop("history_").items()}
+    kept |= {f"kernel {name}": part for name, part in vars(kept.pop("kernel_")).items()}
+    kept |= {f"average {name}": part for name, part in vars(kept.pop("average_kernel_")).items()}
+    for other in ("kernel", "average"):
+        space = kept.pop(f"{other} space")
+        kept |= {f"{other} space {name}": part for name, part in vars(space).items()}
+    for other in ("history seconds", "features_"):
+        kept.pop(other, None)
+    return kept
+
+
+def assert_same(model, other):
+    one, two = learned(model), learned(other)
+    assert set(one) == set(two)
+    for name in one:
+        np.testing.assert_array_equal(one[name], two[name], err_msg=name)
+
+
+def variants():
+    quick = {"smoothing": 0.06}
+    sphere = Sphere(normalize=True)
+    return {
+        "default": FourierClassifier(30, **quick),
+        "smoothing chosen": FourierClassifier(22, smoothing=AutoSmoothing(n_components=2)),
+        "not a multiple of the peaks": FourierFeatures(23, **quick),
+        "paired": FourierClassifier(48, phase="paired", **quick),
+        "few rounds": FourierFeatures(40, solver=GradientSolver(n_rounds=5), **quick),
+        "early stopping": FourierClassifier("auto", **quick),
+        "reweighted": FourierClassifier(24, solver="reweight", **quick),
+        "theory": FourierClassifier(
+            24, solver=GradientSolver("theory"), loss="squared_hinge", **quick
+        ),
+        "Langevin": FourierFeatures(8, search=Langevin(n_steps=5), **quick),
+        "harmonics": FourierClassifier(
+            20, solver=GradientSolver(n_rounds=15), space=sphere, **quick
+        ),
+        "harmonics with early stopping": FourierFeatures(
+            "auto",
+            max_components=20,
+            solver=GradientSolver(n_rounds=25),
+            space=sphere,
+            **quick,
+        ),
+        "zonal": FourierClassifier(20, space=Sphere("zonal", normalize=True), **quick),
+        "regression": FourierRegressor(24, **quick),
+    }
+
+
+def check_crashes(variant, dtype, data, crash, tmp_path, crashes):
+    """Crash after each of some numbers of checkpoints; return whether all of them happened."""
+    X, y = data[0].astype(dtype), data[1]
+    if variant == "regression":
+        y = np.stack([X[:, 0], np.sin(X[:, 1])], axis=1)
+    if variant == "paired":
+        y = np.arange(300) % 3
+    undisturbed = variants()[variant].set_params(random_state=0).fit(X, y)
+    for n_written in crashes:
+        model = variants()[variant].set_params(
+            random_state=0, checkpoint=Checkpoint(tmp_path / "game", every=0)
+        )
+        crash(n_written)
+        try:
+            model.fit(X, y)
+        except CrashError:
+            pass
+        else:
+            return n_written
+        assert not hasattr(model, "kernel_")
+        assert os.listdir(tmp_path) == ["game"]
+        assert_same(model.fit(X, y), undisturbed)
+        assert os.listdir(tmp_path) == []
+    return n_written + 1
+
+
+@pytest.mark.parametrize("variant", variants())
+def test_a_crashed_fit_ends_with_the_same_model(variant, data, crash, tmp_path):
+    dtype = np.float32 if variant == "default" else np.float64
+    assert check_crashes(variant, dtype, data, crash, tmp_path, [2]) > 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("variant", variants())
+def test_a_fit_may_crash_after_any_checkpoint(variant, dtype, data, crash, tmp_path):
+    assert check_crashes(variant, dtype, data, crash, tmp_path, range(1, 200)) > 2
+
+
+def interrupted(model, data, crash, tmp_path, n_written=2):
+    """Give the model a checkpoint file, and stop its fit after some checkpoints."""
+    model.set_params(checkpoint=Checkpoint(tmp_path / "game", every=0))
+    crash(n_written)
+    with pytest.raises(CrashError):
+        model.fit(*data)
+    return model
+
+
+def read_checkpoint(path):
+    with np.load(path) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def write_checkpoint(path, arrays):
+    with path.open("wb") as file:
+        np.savez(file, **arrays)
+
+
+def test_rounds_before_the_crash_are_not_played_again(data, crash, tmp_path):
+    model = FourierFeatures(40, smoothing=0.06, random_state=0)
+    interrupted(model, data, crash, tmp_path, 5)
+    before = read_checkpoint(tmp_path / "game")
+    crash(1)
+    with pytest.raises(CrashError):
+        model.fit(*data)
+    after = read_checkpoint(tmp_path / "game")
+    assert len(after["history.seconds"]) == len(before["history.seconds"]) + 1
+    n_found = len(before["active_set.frequencies"])
+    np.testing.assert_array_equal(
+        after["active_set.frequencies"][:n_found], before["active_set.frequencies"]
+    )
+
+
+def test_without_a_seed_the_same_game_continues(data, crash, tmp_path):
+    model = interrupted(FourierFeatures(12, smoothing=0.06), data, crash, tmp_path)
+    first = read_checkpoint(tmp_path / "game")["active_set.frequencies"]
+    model.fit(*data)
+    np.testing.assert_array_equal(model.frequencies_[: len(first)], first)
+
+
+def test_a_generator_is_not_drawn_from_again(data, crash, tmp_path):
+    """It has advanced since the fit that crashed; the checkpoint has the seed."""
+    undisturbed = FourierFeatures(12, smoothing=0.06, random_state=np.random.RandomState(0))
+    model = FourierFeatures(12, smoothing=0.06, random_state=np.random.RandomState(0))
+    interrupted(model, data, crash, tmp_path)
+    assert_same(model.fit(*data), undisturbed.fit(*data))
+
+
+OTHER_VALUES = {
+    "max_components": 400,
+    "phase": "paired",
+    "loss": "squared_hinge",
+    "smoothing": 0.07,
+    "solver": GradientSolver(0.2),
+    "class_weight": "balanced",
+    "validation_fraction": 0.3,
+    "n_components": 14,
+    "C": 3,
+    "space": "sphere",
+    "search": "langevin",
+    "random_state": 2,
+    "n_jobs": 2,
+}
+
+
+def test_every_parameter_is_compared(data, crash, tmp_path):
+    model = FourierClassifier(12, smoothing=0.06, random_state=0)
+    interrupted(model, data, crash, tmp_path)
+    assert set(OTHER_VALUES) == set(model.get_params()) - {"checkpoint", "warm_start", "verbose"}
+    X, y = data[0] / np.linalg.norm(data[0], axis=1, keepdims=True), data[1]
+    for name, value in OTHER_VALUES.items():
+        other = clone(model).set_params(**{name: value})
+        with pytest.raises(ValueError, match=f"is of another fit: .*{name} was"):
+            other.fit(X if name == "space" else data[0], y)
+    with pytest.raises(ValueError, match="class was FourierClassifier"):
+        FourierFeatures(**model.get_params(deep=False)).fit(*data)
+    # Equal values of another type are the same.
+    model.set_params(C=1, n_components=np.int64(12)).fit(*data)
+
+
+def test_number_of_threads_may_change(data, crash, tmp_path):
+    settings = {"smoothing": 0.06, "random_state": 0, "n_jobs": 1}
+    undisturbed = FourierClassifier(12, **settings).fit(*data)
+    model = interrupted(FourierClassifier(12, **settings), data, crash, tmp_path)
+    assert_same(model.set_params(n_jobs=2).fit(*data), undisturbed)
+
+
+def test_columns_without_entries_are_compared(crash, tmp_path, rng):
+    X = sparse.csr_array(np.maximum(rng.normal(size=(300, 5)), 0))
+    y = np.arange(300) % 2
+    model = FourierFeatures(12, smoothing=0.06, random_state=0)
+    interrupted(model, (X, y), crash, tmp_path)
+    with pytest.raises(ValueError, match="X has changed"):
+        model.fit(sparse.csr_array(sparse.hstack([X, sparse.csr_array((300, 2))])), y)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"C": 2.0}, "C was 1.0 and is 2.0"),
+        ({"n_components": 13}, "n_components was 12.0 and is 13.0"),
+        ({"space": Sphere(normalize=True)}, "space was 'euclidean' and is Sphere"),
+        ({"search": Langevin(n_steps=4)}, "search__n_steps was 3.0 and is 4.0"),
+        ({"random_state": 1}, "random_state was 0.0 and is 1.0"),
+        ({"class_weight": {"no": 2}}, "class_weight was None and is {'no': 2}"),
+        ("X", "X has changed"),
+        ("y", "y has changed"),
+        ("weights", "sample weights has changed"),
+    ],
+)
+def test_a_checkpoint_of_another_fit_is_rejected(change, message, data, crash, tmp_path):
+    X, y = data
+    model = FourierClassifier(12, smoothing=0.06, random_state=0, search=Langevin(n_steps=3))
+    interrupted(model, data, crash, tmp_path)
+    before = (tmp_path / "game").read_bytes()
+    weights = None
+    if change == "X":
+        X = X + 1e-9
+    elif change == "y":
+        y = y[::-1]
+    elif change == "weights":
+        weights = np.arange(1, 301)
+    else:
+        model.set_params(**change)
+    with pytest.raises(ValueError, match=r"is of another fit: .*or delete the file") as caught:
+        model.fit(X, y, sample_weight=weights)
+    assert message in str(caught.value)
+    assert (tmp_path / "game").read_bytes() == before
+    assert not hasattr(model, "kernel_")
+
+
+def test_path_interval_and_warm_start_may_change(data, crash, tmp_path):
+    undisturbed = FourierClassifier(12, smoothing=0.06, random_state=0).fit(*data)
+    model = FourierClassifier(12, smoothing=0.06, random_state=0)
+    interrupted(model, data, crash, tmp_path)
+    (tmp_path / "game").rename(tmp_path / "moved")
+    model.set_params(checkpoint=str(tmp_path / "moved"), warm_start=True)
+    assert_same(model.fit(*data), undisturbed)
+
+
+@pytest.mark.parametrize("n_components", [12, 13])
+def test_a_resumed_game_can_be_warm_started(n_components, data, crash, tmp_path):
+    settings = {"smoothing": 0.06, "random_state": 0, "warm_start": True}
+    undisturbed = FourierClassifier(n_components, **settings).fit(*data)
+    undisturbed.set_params(n_components=40).fit(*data)
+    for n_written in (1, 2):
+        model = FourierClassifier(n_components, **settings)
+        interrupted(model, data, crash, tmp_path, n_written).fit(*data)
+        assert_same(model.set_params(n_components=40).fit(*data), undisturbed)
+
+
+def test_a_warm_start_can_be_resumed(data, crash, tmp_path):
+    """The second fit crashes, and another estimator continues it."""
+    settings = {"smoothing": 0.06, "random_state": 0, "warm_start": True}
+    at_once = FourierClassifier(30, **settings).fit(*data)
+    model = FourierClassifier(10, **settings).fit(*data).set_params(n_components=30)
+    interrupted(model, data, crash, tmp_path)
+    fresh = FourierClassifier(30, checkpoint=tmp_path / "game", **settings)
+    assert_same(fresh.fit(*data), at_once)
+
+
+def test_another_version_is_rejected(data, crash, tmp_path):
+    path = tmp_path / "game"
+    model = FourierFeatures(12, smoothing=0.06, random_state=0)
+    interrupted(model, data, crash, tmp_path)
+    arrays = read_checkpoint(path)
+    header = json.loads(bytes(arrays["header"]))
+    header["fit"]["notsorandom"] = "9.9"
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    write_checkpoint(path, arrays)
+    with pytest.raises(ValueError, match=r"notsorandom was 9\.9 and is"):
+        model.fit(*data)
+
+
+def test_damaged_and_foreign_files_are_rejected(data, crash, tmp_path):
+    path = tmp_path / "game"
+    model = FourierFeatures(12, smoothing=0.06, random_state=0, checkpoint=Checkpoint(path, 0))
+    path.write_bytes(b"a,b\n1,2\n" * 10)
+    with pytest.raises(FileFormatError, match="is not a checkpoint: delete it"):
+        model.fit(*data)
+    saved = tmp_path / "model.safetensors"
+    notsorandom.save(FourierFeatures(12, smoothing=0.06).fit(*data), saved)
+    saved.rename(path)
+    with pytest.raises(FileFormatError, match="is not a checkpoint: delete it"):
+        model.fit(*data)
+    path.unlink()
+    interrupted(model, data, crash, tmp_path)
+    complete, arrays = path.read_bytes(), read_checkpoint(path)
+    damaged = [
+        {name: array for name, array in arrays.items() if name != "dual"},
+        arrays | {"dual": arrays["dual"][1:]},
+        arrays | {"dual": arrays["dual"].astype(np.float32)},
+        arrays | {"active_set.phases": arrays["active_set.phases"][1:]},
+        {name: array for name, array in arrays.items() if name != "history.step"},
+        arrays | {"header": arrays["header"][:-1]},
+    ]
+    path.write_bytes(complete[:-8])
+    with pytest.raises(FileFormatError, match="is not a checkpoint: delete it"):
+        model.fit(*data)
+    for contents in damaged:
+        write_checkpoint(path, contents)
+        with pytest.raises(FileFormatError, match="is not a checkpoint: delete it"):
+            model.fit(*data)
+
+
+def test_a_full_disk_does_not_stop_a_fit(data, tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    model = FourierFeatures(12, smoothing=0.06, random_state=0)
+    undisturbed = model.fit(*data).frequencies_
+    model.set_params(checkpoint=Checkpoint(tmp_path / "game", every=0))
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.warns(RuntimeWarning, match=r"No space left on device.*The fit continues"):
+        model.fit(*data)
+    np.testing.assert_array_equal(model.frequencies_, undisturbed)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_file_that_cannot_be_removed_only_warns(data, tmp_path, monkeypatch):
+    def refuse(path, missing_ok=False):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    model = FourierFeatures(12, smoothing=0.06, checkpoint=tmp_path / "game")
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.warns(RuntimeWarning, match="could not be removed"):
+        model.fit(*data)
+    assert len(model.frequencies_) == 12
+
+
+def test_nothing_is_written_before_the_interval_has_passed(data, tmp_path, monkeypatch):
+    def fail(self, saved):
+        raise AssertionError("written")
+
+    monkeypatch.setattr(CheckpointFile, "_write", fail)
+    model = FourierFeatures(12, smoothing=0.06, random_state=0)
+    model.set_params(checkpoint=Checkpoint(tmp_path / "game", every=3600)).fit(*data)
+    with pytest.raises(AssertionError, match="written"):
+        model.set_params(checkpoint=Checkpoint(tmp_path / "game", every=0)).fit(*data)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"checkpoint": 3}, "checkpoint=3 is not allowed"),
+        ({"checkpoint": "no/such/folder/file"}, "a file in an existing folder"),
+        ({"checkpoint": "."}, "it must be a file"),
+        ({"checkpoint": Checkpoint("x", every=-1)}, "Checkpoint.every=-1 is not allowed"),
+    ],
+)
+def test_invalid_checkpoints(parameters, message, data):
+    with pytest.raises(ValueError, match=message):
+        FourierFeatures(**parameters).fit(*data)
+
+
+def fit_with_checkpoints(path):
+    X, y = make_windmill(2000, random_state=0)
+    model = FourierClassifier(300, smoothing=0.06, random_state=0)
+    return model.set_params(checkpoint=Checkpoint(path, every=0)).fit(X, y)
+
+
+@pytest.mark.slow
+def test_a_killed_process_leaves_a_checkpoint_to_continue_from(tmp_path):
+    path = tmp_path / "game"
+    process = multiprocessing.get_context("spawn").Process(target=fit_with_checkpoints, args=[path])
+    process.start()
+    while process.is_alive() and not path.exists():
+        time.sleep(0.01)
+    process.kill()
+    process.join()
+    assert path.exists()
+    n_found = len(read_checkpoint(path)["active_set.frequencies"])
+    resumed = fit_with_checkpoints(path)
+    assert 0 < n_found < 300
+    assert os.listdir(tmp_path) == []
+    assert_same(resumed, fit_with_checkpoints(path))

@@ -1,0 +1,185 @@
+"""Early stopping: the number of features is chosen on validation samples."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+from notsorandom import (
+    FourierClassifier,
+    FourierFeatures,
+    FourierRegressor,
+    GradientSolver,
+    Sphere,
+)
+from notsorandom.data.rows import Rows
+from notsorandom.estimators.config import configure
+from notsorandom.estimators.early_stopping import EarlyStopping
+from notsorandom.estimators.training import DUALITY_GAP, play_game
+from notsorandom.game import LOSSES, DualProblem
+from notsorandom.kernel import linear_scores
+from notsorandom.linear.newton import solve_tasks
+
+ALL = pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier, FourierRegressor])
+SETTINGS = {"smoothing": 0.06, "random_state": 0}
+
+
+@ALL
+def test_features_of_the_last_improvement_are_kept(windmill, estimator):
+    X, y, X_test, y_test = windmill
+    if estimator is FourierRegressor:  # a linear target with noise needs few features
+        y = X[:, 0] + np.random.default_rng(0).standard_normal(len(y))
+    model = estimator("auto", max_components=600, **SETTINGS).fit(X, y)
+    size = model.kernel_.n_components
+    assert model.status_ == "stopped"
+    assert size < 600
+    best, least = 0, np.inf
+    for number, loss in enumerate(model.validation_losses_):
+        if loss < least - 1e-4:
+            best, least = number, loss
+    assert (model.validation_scores_ <= 1).all()
+    assert model.validation_sizes_[best] == size < model.validation_sizes_[-1]
+    assert (np.diff(model.validation_sizes_) > 0).all()
+    assert model.history_["n_frequencies"][-1] == size
+    if estimator is FourierClassifier:
+        assert model.score(X_test, y_test) > 0.94
+        assert model.coef_.shape == (1, size)
+    assert model.certificate(X, y, max_evaluations=500).upper > 0
+
+
+def test_max_components_is_a_limit(windmill):
+    model = FourierClassifier("auto", max_components=30, **SETTINGS).fit(*windmill[:2])
+    assert model.validation_sizes_[-1] <= 30
+    assert model.kernel_.n_components <= 30
+
+
+def evaluations(windmill, **options):
+    """Play a game with early stopping, and return its evaluations and the best size."""
+    X, y = windmill[:2]
+    labels = np.where(y == 1, 1.0, -1.0)[:, None]
+    training, validation = (
+        DualProblem(LOSSES["hinge"](1.0), labels[part], Rows(X[part]))
+        for part in (slice(100, None), slice(100))
+    )
+    config = configure(FourierFeatures("auto", max_components=400))
+    stopping = EarlyStopping(config, training, validation, **options)
+    result = play_game(config, training, 0.06, np.random.default_rng(0), stopping.should_stop)
+    return stopping, len(stopping.best_result(result).frequencies)
+
+
+def test_more_patience_continues_the_same_game(windmill):
+    short, _ = evaluations(windmill, patience=1)
+    long, _ = evaluations(windmill, patience=6)
+    assert len(short.sizes) < len(long.sizes)
+    assert short.losses == long.losses[: len(short.losses)]
+
+
+def test_small_decreases_are_no_improvement(windmill):
+    stopping, size = evaluations(windmill, patience=2, min_improvement=1.0)
+    assert len(stopping.losses) == 3
+    assert size == stopping.sizes[0]
+
+
+def test_features_are_learned_without_the_held_out_samples(windmill, quick_smoothing):
+    """They equal those of a fit on the other samples alone, and so does the smoothing."""
+    X, y = windmill[:2]
+    settings = {"smoothing": quick_smoothing, "random_state": 0}
+    model = FourierClassifier("auto", max_components=20, **settings).fit(X, y)
+    held_out, size = model._held_out, model.kernel_.n_components
+    assert 0.08 < held_out.mean() < 0.12
+    assert not model.dual_[held_out].any()
+    others = FourierClassifier(size, **settings).fit(X[~held_out], y[~held_out])
+    assert others.smoothing_ == model.smoothing_
+    np.testing.assert_array_equal(others.frequencies_, model.frequencies_)
+    np.testing.assert_array_equal(others.dual_, model.dual_[~held_out])
+    # The final model is fitted to all samples.
+    problem = DualProblem.from_arrays(LOSSES["hinge"](1.0), np.where(y == 1, 1.0, -1.0)[:, None])
+    features = model.kernel_.features(X)
+
+    def objective(coef, intercept):
+        losses = problem.total_loss(linear_scores(features, coef, intercept))
+        return 0.5 * np.square(coef).sum() + losses
+
+    best = objective(*solve_tasks(features, problem, 1e-6)[:2])
+    assert objective(model.coef_, model.intercept_) <= best * (1 + DUALITY_GAP)
+    assert objective(others.coef_, others.intercept_) > best * (1 + 2 * DUALITY_GAP)
+    other_seed = FourierFeatures("auto", max_components=10, smoothing=0.06, random_state=1)
+    assert (other_seed.fit(X, y)._held_out != held_out).any()
+
+
+def test_held_out_share_is_of_the_weight(windmill, rng):
+    X, y = windmill[:2]
+    weights = np.where(rng.uniform(size=len(y)) < 0.1, 30.0, 1.0)
+    model = FourierFeatures("auto", max_components=10, **SETTINGS)
+    held_out = model.fit(X, y, sample_weight=weights)._held_out
+    assert 0.05 < weights[held_out].sum() / weights.sum() < 0.13
+
+
+@pytest.mark.parametrize("end", ["rounds", "one round", "few harmonics"])
+def test_last_features_are_evaluated(windmill, end):
+    X, y = windmill[:2]
+    parameters = {
+        "rounds": {"max_components": 100, "solver": GradientSolver(n_rounds=4)},
+        "one round": {"solver": GradientSolver(n_rounds=1)},
+        "few harmonics": {"space": Sphere(max_degree=3, normalize=True)},
+    }
+    model = FourierClassifier("auto", **parameters[end], **SETTINGS).fit(X, y)
+    assert len(model.validation_sizes_) >= 1
+    assert model.kernel_.n_components in model.validation_sizes_
+    if end == "rounds":
+        assert len(model.history_["plays"]) <= 4
+        assert model.validation_sizes_[-1] > 10
+    if end == "few harmonics":  # rounds without new harmonics count as evaluations too
+        assert len(model.history_["plays"]) < 200
+
+
+@ALL
+def test_attributes_of_an_earlier_fit_are_removed(windmill, estimator):
+    X, y = windmill[:2]
+    model = estimator("auto", max_components=12, **SETTINGS).fit(X, y)
+    assert hasattr(model, "validation_sizes_")
+    model.set_params(n_components=12).fit(X, y)
+    assert not hasattr(model, "validation_sizes_")
+    if estimator is FourierFeatures:
+        assert not hasattr(model.set_params(loss="squared").fit(X, y), "classes_")
+
+
+@pytest.mark.slow
+def test_digits_need_no_number_of_components():
+    X, y = load_digits(return_X_y=True)
+    train, test = train_test_split(np.arange(len(y)), random_state=0, stratify=y)
+    model = FourierClassifier("auto", **SETTINGS).fit(X[train], y[train])
+    assert model.score(X[test], y[test]) > 0.97
+    assert 50 < model.kernel_.n_components < 1000
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"validation_fraction": 0.0}, "validation_fraction=0.0 is not allowed"),
+        ({"validation_fraction": 1.0}, "must be a finite number > 0 and < 1"),
+        ({"max_components": 0}, "max_components=0 is not allowed"),
+        (
+            {"n_components": "auto", "max_components": 5, "phase": "paired"},
+            "max_components=5 .*of 2",
+        ),
+        ({"n_components": "many"}, "must be 'auto' or an int > 0"),
+        ({"n_components": "auto", "warm_start": True}, "not allowed with warm_start=True"),
+        (
+            {"n_components": "auto", "space": "sphere", "solver": "equilibrium"},
+            "not allowed with solver='equilibrium'",
+        ),
+    ],
+)
+@ALL
+def test_invalid_parameters(windmill, estimator, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        estimator(**parameters).fit(*windmill[:2])
+
+
+def test_too_few_samples_to_hold_out(rng):
+    X, y = rng.standard_normal((8, 2)), np.arange(8) % 2
+    with pytest.raises(ValueError, match="leaves none to validate on"):
+        FourierClassifier("auto").fit(X, y)
+    model = FourierClassifier("auto", max_components=10, validation_fraction=0.5, smoothing=0.06)
+    assert len(model.fit(X, y).validation_sizes_)

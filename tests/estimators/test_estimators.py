@@ -1,0 +1,430 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from notsorandom import (
+    Ascent,
+    AutoSmoothing,
+    Euclidean,
+    FourierClassifier,
+    FourierFeatures,
+    FourierRegressor,
+    GradientSolver,
+    Langevin,
+    Sphere,
+)
+from notsorandom.search.base import Search
+
+BOTH = pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier])
+
+
+ESTIMATORS = [FourierFeatures, FourierClassifier, FourierRegressor]
+
+
+@parametrize_with_checks([estimator(10, smoothing=0.06) for estimator in ESTIMATORS])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([estimator() for estimator in ESTIMATORS])
+def test_scikit_learn_contract_with_defaults(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [
+        estimator(20, space=sphere, smoothing=0.06)
+        for estimator in (FourierFeatures, FourierClassifier)
+        for sphere in (Sphere(normalize=True), Sphere("harmonic", normalize=True))
+    ]
+)
+def test_scikit_learn_contract_on_the_sphere(estimator, check):
+    if check.func.__name__ == "check_estimators_dtypes":
+        # Its random integers have a row of zeros, which has no direction. The next test covers the
+        # data types.
+        with pytest.raises(ValueError, match="Row 15 of X is zero"):
+            check(estimator)
+    else:
+        check(estimator)
+
+
+@BOTH
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
+@pytest.mark.parametrize("basis", ["harmonic", "zonal"])
+def test_all_data_types_on_the_sphere(rng, estimator, dtype, basis):
+    X = (20 * rng.standard_normal((20, 5))).astype(dtype)
+    assert X.any(axis=1).all()
+    model = estimator(20, space=Sphere(basis, normalize=True), smoothing=0.06)
+    model.fit(X, rng.permutation(20) % 2)
+    output = model.transform(X) if estimator is FourierFeatures else model.decision_function(X)
+    assert output.dtype == (np.float32 if dtype == np.float32 else np.float64)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("phase", ["aligned", "paired"])
+@pytest.mark.parametrize(("dtype", "smoothing"), [(np.float32, 0.06), (np.float64, 0.1)])
+def test_windmill_is_learned(windmill, loss, phase, dtype, smoothing):
+    X, y, X_test, y_test = windmill
+    model = FourierClassifier(100, loss=loss, phase=phase, smoothing=smoothing, random_state=0)
+    model.fit(X.astype(dtype), y)
+    assert model.frequencies_.dtype == dtype
+    assert model.decision_function(X_test.astype(dtype)).dtype == dtype
+    assert model.score(X_test, y_test) > 0.955
+    assert model.duality_gap_ <= 1e-3
+
+
+def test_langevin_search_learns_the_windmill(windmill):
+    X, y, X_test, y_test = windmill
+    search = Langevin(n_steps=30, n_particles=30)
+    model = FourierClassifier(40, search=search, phase="paired", smoothing=0, random_state=0)
+    assert model.fit(X, y).score(X_test, y_test) > 0.93
+
+
+def test_classifier_is_a_linear_model_on_its_features(windmill):
+    X, y, X_test, _ = windmill
+    model = FourierClassifier(20, smoothing=0.06, random_state=0).fit(X, y)
+    scores = model.features_.transform(X_test) @ model.coef_[0] + model.intercept_[0]
+    np.testing.assert_allclose(scores, model.decision_function(X_test))
+    np.testing.assert_array_equal(model.classes_[(scores > 0).astype(int)], model.predict(X_test))
+
+
+def test_head_equals_the_smaller_fit(windmill):
+    X, y = windmill[:2]
+    large = FourierFeatures(40, smoothing=0.06, random_state=0).fit(X, y)
+    small = FourierFeatures(12, smoothing=0.06, random_state=0).fit(X, y)
+    head = large.head(12)
+    np.testing.assert_allclose(head.transform(X), small.transform(X))
+    assert head.get_params() == small.get_params()
+    assert len(head.get_feature_names_out()) == 12
+    assert len(large.frequencies_) == 40  # untouched
+
+
+def test_chosen_and_given_smoothing_play_the_same_game(windmill, quick_smoothing):
+    X, y = windmill[:2]
+    chosen = FourierFeatures(40, smoothing=quick_smoothing, random_state=0).fit(X, y)
+    given = FourierFeatures(12, smoothing=chosen.smoothing_, random_state=0).fit(X, y)
+    head = chosen.head(12)
+    np.testing.assert_allclose(head.transform(X), given.transform(X))
+    assert head.history_["n_frequencies"][-1] >= 12 > head.history_["n_frequencies"][-2]
+
+
+class RandomSearch(Search):
+    """A search of the user's own: returns random frequencies."""
+
+    def check(self):
+        pass
+
+    def find(self, landscape, n_peaks, rng):
+        return landscape.evaluate(landscape.draw(min(n_peaks, 4), rng))
+
+
+def test_own_search(windmill):
+    model = FourierClassifier(20, search=RandomSearch(), smoothing=0.06, random_state=0)
+    model.fit(*windmill[:2])
+    assert model.frequencies_.shape == (20, 2)
+
+
+def test_paired_phase_has_two_columns_per_frequency(windmill):
+    features = FourierFeatures(10, phase="paired", smoothing=0.06, random_state=0)
+    features.fit(*windmill[:2])
+    assert features.frequencies_.shape == (5, 2)
+    assert features.transform(windmill[2]).shape == (2000, 10)
+
+
+def test_several_classes():
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    model = FourierClassifier(30, smoothing=0.06, random_state=0).fit(X, names)
+    assert model.decision_function(X).shape == (150, 3)
+    assert model.coef_.shape == (3, 30)
+    assert model.score(X, names) > 0.95
+    numbers = FourierClassifier(30, smoothing=0.06, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(numbers.frequencies_, model.frequencies_)
+
+
+@BOTH
+def test_equal_seed_gives_equal_model(estimator, windmill, quick_smoothing):
+    one, other = (
+        estimator(10, smoothing=quick_smoothing, random_state=7).fit(*windmill[:2])
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(one.frequencies_, other.frequencies_)
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1e6])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_overall_scale_does_not_matter(windmill, factor, dtype, quick_smoothing):
+    X, y, X_test, _ = (array.astype(dtype) for array in windmill)
+    factor = dtype(2.0 ** np.round(np.log2(factor)))  # exact in floating point
+    model = FourierClassifier(20, smoothing=quick_smoothing, random_state=0).fit(X, y)
+    scaled = FourierClassifier(20, smoothing=quick_smoothing, random_state=0).fit(factor * X, y)
+    np.testing.assert_allclose(scaled.frequencies_ * factor, model.frequencies_, rtol=1e-6)
+    np.testing.assert_array_equal(scaled.predict(factor * X_test), model.predict(X_test))
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1e6])
+def test_scale_with_rounding_gives_the_same_predictions(windmill, factor):
+    X, y, X_test, _ = windmill
+    model = FourierClassifier(20, smoothing=0.06, random_state=0).fit(X, y)
+    scaled = FourierClassifier(20, smoothing=0.06, random_state=0).fit(factor * X, y)
+    assert np.mean(scaled.predict(factor * X_test) == model.predict(X_test)) > 0.97
+
+
+def test_translation_does_not_matter(windmill):
+    X, y, X_test, _ = windmill
+    model = FourierClassifier(20, smoothing=0.06, random_state=0).fit(X, y)
+    shifted = FourierClassifier(20, smoothing=0.06, random_state=0).fit(X + 50, y)
+    assert np.mean(shifted.predict(X_test + 50) == model.predict(X_test)) > 0.97
+
+
+class TestUnusualData:
+    def fit(self, X, y):
+        model = FourierClassifier(10, smoothing=0.06, random_state=0).fit(X, y)
+        assert np.isfinite(model.decision_function(X)).all()
+        return model
+
+    def test_constant_columns(self, windmill):
+        X, y = windmill[:2]
+        wide = np.hstack([X, np.full((len(X), 3), 7.0)])
+        assert self.fit(wide, y).score(wide, y) > 0.9
+
+    def test_duplicate_rows(self, windmill):
+        X, y = (np.repeat(array[:50], 10, axis=0) for array in windmill[:2])
+        self.fit(X, y)
+
+    def test_fewer_samples_than_columns(self, rng):
+        X = rng.standard_normal((12, 40))
+        assert self.fit(X, X[:, 0] > 0).score(X, X[:, 0] > 0) == 1
+
+    def test_all_points_equal(self):
+        y = np.array([0, 1, 1, 0, 1, 1])
+        model = self.fit(np.ones((6, 3)), y)
+        assert model.status_ == "flat"
+        np.testing.assert_array_equal(model.predict(np.ones((2, 3))), 1)
+
+    def test_one_in_a_hundred(self, rng):
+        X = rng.standard_normal((2000, 2))
+        y = np.zeros(2000, dtype=int)
+        y[:20], X[:20] = 1, X[:20] * 0.3 + 4
+        assert self.fit(X, y).predict(X[:20]).mean() > 0.9
+
+    def test_two_samples(self):
+        np.testing.assert_array_equal(
+            self.fit([[0.0], [1.0]], ["a", "b"]).predict([[0.0], [1.0]]), ["a", "b"]
+        )
+
+    def test_containers_and_layouts(self, windmill):
+        X, y = windmill[:2]
+        model = self.fit(X, y)
+        for other in (
+            np.asfortranarray(X),
+            X.tolist(),
+            pd.DataFrame(X, columns=["a", "b"]),
+            np.repeat(X, 2, axis=0)[::2],
+        ):
+            again = FourierClassifier(10, smoothing=0.06, random_state=0).fit(other, list(y))
+            np.testing.assert_allclose(again.frequencies_, model.frequencies_, rtol=1e-6)
+        self.fit((100 * X).astype(int), y)
+
+    def test_input_is_not_modified(self, windmill):
+        X, y = (array.copy() for array in windmill[:2])
+        model = FourierClassifier(10, smoothing=0.06, random_state=0).fit(X, y)
+        model.predict(X)
+        np.testing.assert_array_equal(X, windmill[0])
+        np.testing.assert_array_equal(y, windmill[1])
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_components": 0}, "n_components=0 .*an int > 0"),
+        ({"n_components": 2.5}, "n_components=2.5"),
+        ({"n_components": 5, "phase": "paired"}, "multiple of 2"),
+        ({"C": 0}, "C=0 .*> 0"),
+        ({"C": -1.0}, "C=-1.0"),
+        ({"C": np.inf}, "C=inf"),
+        ({"smoothing": -0.1}, "smoothing=-0.1 .*'auto' or a finite number >= 0"),
+        ({"smoothing": "much"}, "smoothing='much'"),
+        ({"solver": GradientSolver(0)}, "learning_rate=0 .*'auto' or 'theory' or"),
+        ({"solver": GradientSolver("slow")}, "learning_rate='slow'"),
+        ({"solver": GradientSolver(weighting="heavy")}, "weighting='heavy'"),
+        ({"solver": GradientSolver(projection="none")}, "projection='none' .*'exact', 'alternat"),
+        ({"solver": GradientSolver(n_rounds=0)}, "n_rounds=0"),
+        ({"solver": "simplex"}, "solver='simplex' .*'gradient', 'reweight', 'equilibrium'"),
+        ({"smoothing": AutoSmoothing(candidates=())}, "candidates=.* sequence of numbers"),
+        ({"smoothing": AutoSmoothing(candidates=[-1])}, "candidates=-1"),
+        ({"smoothing": AutoSmoothing(max_rows=2)}, "max_rows=2 .*>= 16"),
+        ({"n_jobs": 0}, "n_jobs=0 .*None, an int > 0, or -1"),
+        ({"space": "torus"}, "space='torus' .*'euclidean'"),
+        ({"search": "luck"}, "search='luck' .*'ascent', 'langevin'"),
+        ({"search": 3}, "search=3 .*instance of Search"),
+        ({"search": Ascent}, "search=.*Ascent"),
+        ({"search": Ascent(n_particles=0)}, "n_particles=0"),
+        ({"space": Euclidean(scale=-1)}, "scale=-1"),
+        ({"phase": "random"}, "phase='random' .*'aligned', 'paired'"),
+        ({"loss": "log"}, "loss='log' .*'hinge', 'squared_hinge'"),
+        ({"verbose": -1}, "verbose=-1"),
+    ],
+)
+def test_bad_parameters(estimator, parameters, message, windmill):
+    model = estimator(**parameters)
+    with pytest.raises(ValueError, match=message):
+        model.fit(*windmill[:2])
+    assert not [name for name in vars(model) if name.endswith("_")]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        ([[1.0, np.nan], [2.0, 3.0]], [0, 1], "NaN"),
+        ([[1.0, np.inf], [2.0, 3.0]], [0, 1], "infinity"),
+        (np.array([[1.0 + 1j], [2.0]]), [0, 1], "[Cc]omplex"),
+        (np.empty((0, 2)), [], "0 sample"),
+        ([[1.0, 2.0]], [0], "minimum of 2"),
+        ([[1.0], [2.0]], [3, 3], "only one class, .*3.*at least two"),
+        ([[1.0], [2.0]], [0.5, 0.7], "Unknown label type"),
+        ([[1.0], [2.0]], [0, 1, 1], "inconsistent"),
+    ],
+)
+def test_bad_data(estimator, X, y, message):
+    model = estimator(4)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+    assert not [name for name in vars(model) if name.endswith("_")]
+
+
+def test_wrong_use(windmill):
+    X, y = windmill[:2]
+    with pytest.raises(NotFittedError):
+        FourierClassifier().predict(X)
+    with pytest.raises(NotFittedError):
+        FourierFeatures().transform(X)
+    with pytest.raises(NotFittedError):
+        FourierFeatures().head(3)
+    model = FourierClassifier(4, smoothing=0.06, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="3 features"):
+        model.predict(np.zeros((2, 3)))
+
+
+class InterruptedSearch(Ascent):
+    """Raises KeyboardInterrupt in the second round."""
+
+    def find(self, landscape, n_peaks, rng):
+        if n_peaks < 10:
+            raise KeyboardInterrupt
+        return super().find(landscape, n_peaks, rng)
+
+
+@BOTH
+@pytest.mark.parametrize("already_fitted", [False, True])
+def test_an_interrupted_fit_changes_nothing(estimator, already_fitted, windmill):
+    model = estimator(10, smoothing=0.06, random_state=0)
+    if already_fitted:
+        model.fit(*windmill[:2])
+    model.set_params(search=InterruptedSearch())
+    before = dict(vars(model))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(np.ones((600, 5)) + windmill[0][:, :1], windmill[1])
+    assert vars(model).keys() == before.keys()
+    assert all(vars(model)[name] is before[name] for name in before)
+
+
+def test_pipelines_and_grids(windmill):
+    X, y = windmill[:2]
+    pipeline = make_pipeline(FourierFeatures(10, search=Ascent()), LogisticRegression())
+    grid = GridSearchCV(
+        pipeline,
+        {
+            "fourierfeatures__search__n_particles": [2, 4],
+            "fourierfeatures__smoothing": [0.06],
+        },
+        cv=2,
+    )
+    assert grid.fit(X, y).best_score_ > 0.8
+
+
+def test_clones_and_pickles(windmill):
+    X, y = windmill[:2]
+    model = FourierClassifier(
+        10, search=Ascent(4), space=Euclidean(), smoothing=0.06, random_state=0
+    ).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    assert clone(model).get_params()["search__n_particles"] == 4
+    assert model.space.scale == "median"  # the fit resolves a copy
+
+
+def test_data_frames_in_and_out(windmill):
+    X, y = windmill[:2]
+    frame = pd.DataFrame(X, columns=["east", "north"])
+    features = FourierFeatures(4, smoothing=0.06, random_state=0).set_output(transform="pandas")
+    features.fit(frame, y)
+    out = features.transform(frame)
+    assert list(out.columns) == [f"fourierfeatures{k}" for k in range(4)]
+    with pytest.raises(ValueError, match="feature names"):
+        features.transform(frame[["north", "east"]])
+
+
+def test_verbose_shows_progress_bars(windmill, capsys, quick_smoothing):
+    FourierClassifier(10, smoothing=quick_smoothing, verbose=1, random_state=0).fit(*windmill[:2])
+    shown = capsys.readouterr()
+    assert "10/10" in shown.err
+    assert "potential" in shown.err
+    assert shown.out == ""
+    FourierClassifier(10, smoothing=0.06, random_state=0).fit(*windmill[:2])
+    assert capsys.readouterr().err == ""
+
+
+def test_weighting(windmill):
+    X, y = windmill[:2]
+    settings = {"smoothing": 0.06, "random_state": 0}
+    uniform = FourierFeatures(10, solver=GradientSolver(weighting="uniform"), **settings).fit(X, y)
+    np.testing.assert_allclose(uniform.kernel_.weights, 0.1)
+    weighted = FourierFeatures(10, **settings).fit(X, y)
+    assert weighted.kernel_.weights.argmax() == 0
+    np.testing.assert_array_equal(weighted.frequencies_, uniform.frequencies_)
+
+
+def test_paper_setting(windmill):
+    """The line that the documentation gives, with a small search."""
+    X, y, X_test, y_test = windmill
+    model = FourierClassifier(
+        40,
+        solver=GradientSolver("theory", "uniform", "alternating"),
+        search=Langevin(n_steps=30, n_particles=30),
+        phase="paired",
+        smoothing=0.0,
+        random_state=0,
+    ).fit(X, y)
+    assert model.frequencies_.shape == (20, 2)
+    np.testing.assert_allclose(model.kernel_.weights, 1 / 20)
+    gram = model.kernel_(X[:5] + 3.0, X[:5] + 3.0)  # translation-invariant
+    np.testing.assert_allclose(gram, model.kernel_(X[:5]), atol=1e-9)
+    assert model.score(X_test, y_test) > 0.8
+
+
+def test_estimators_have_the_same_defaults():
+    """Except for parameters that classification or regression has no use for."""
+    features, regressor = FourierFeatures().get_params(), FourierRegressor().get_params()
+    assert regressor | {"loss": "hinge", "class_weight": None} == features
+    assert FourierClassifier().get_params() | {"epsilon": 0.1} == features
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_every_parameter_is_documented_in_its_own_class(estimator):
+    documented = estimator.__doc__.split("Attributes\n")[0]
+    for name in estimator().get_params(deep=False):
+        assert f"\n    {name} : " in documented

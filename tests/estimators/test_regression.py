@@ -1,0 +1,246 @@
+import math
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
+
+import notsorandom
+from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
+from notsorandom.display import GameDisplay, HistoryDisplay, ScoreCurveDisplay, SpectrumDisplay
+from notsorandom.game import LOSSES, DualProblem
+from notsorandom.linear.newton import solve_task
+
+BOTH_LOSSES = pytest.mark.parametrize("loss", ["squared", "epsilon_insensitive"])
+
+
+@pytest.fixture
+def wave(rng):
+    X = rng.uniform(-1, 1, size=(400, 3))
+    return X, np.sin(6 * X[:, 0] - 3 * X[:, 1]) + 0.05 * rng.standard_normal(400)
+
+
+class TestLinearModels:
+    @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+    @pytest.mark.parametrize("shape", [(80, 10), (20, 50)])
+    def test_squared_is_ridge_regression(self, rng, C, shape):
+        X, y = rng.standard_normal(shape), 3 + rng.standard_normal(shape[0])
+        model = solve_task(X, DualProblem.from_arrays(LOSSES["squared"](C), y[:, None]), 1e-8)
+        ridge = Ridge(alpha=1 / (2 * C)).fit(X, y)
+        np.testing.assert_allclose(model.coef, ridge.coef_, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(model.intercept, ridge.intercept_, rtol=1e-4)
+
+    @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+    @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0])
+    def test_epsilon_insensitive_is_support_vector_regression(self, rng, C, epsilon):
+        X = rng.standard_normal((80, 5))
+        y = X @ rng.standard_normal(5) + 0.3 * rng.standard_normal(80) + 2
+        loss = LOSSES["epsilon_insensitive"](C, epsilon)
+        model = solve_task(X, DualProblem.from_arrays(loss, y[:, None]), 1e-6)
+        svr = SVR(kernel="linear", C=C, epsilon=epsilon, tol=1e-8).fit(X, y)
+        np.testing.assert_allclose(model.coef, svr.coef_[0], rtol=1e-2, atol=2e-3)
+        assert model.gap <= 1e-5
+        residuals = y - X @ model.coef - model.intercept
+        own = 0.5 * model.coef @ model.coef
+        own += C * np.maximum(np.abs(residuals) - epsilon, 0).sum()
+        np.testing.assert_allclose(model.primal_value, own, rtol=1e-6)
+
+    def test_weights_equal_repeated_samples(self, rng):
+        X, y, counts = rng.standard_normal((40, 5)), rng.standard_normal(40), rng.integers(1, 4, 40)
+        for name in ("squared", "epsilon_insensitive"):
+            loss = LOSSES[name](1.0)
+            weighted = solve_task(
+                X, DualProblem.from_arrays(loss, y[:, None], counts[:, None] * 1.0), 1e-8
+            )
+            many = DualProblem.from_arrays(loss, np.repeat(y, counts)[:, None])
+            repeated = solve_task(np.repeat(X, counts, axis=0), many, 1e-8)
+            np.testing.assert_allclose(weighted.coef, repeated.coef, atol=1e-4)
+
+
+@BOTH_LOSSES
+def test_wave_is_found(wave, loss):
+    X, y = wave
+    model = FourierRegressor(20, loss=loss, smoothing=0.06, random_state=0).fit(X[:300], y[:300])
+    assert model.score(X[300:], y[300:]) > 0.95
+    found = model.frequencies_[0] * np.sign(model.frequencies_[0, 0])
+    np.testing.assert_allclose(found, [6, -3, 0], atol=1)
+    # Better than a kernel with default parameters.
+    default = KernelRidge(kernel="rbf").fit(X[:300], y[:300]).score(X[300:], y[300:])
+    assert model.score(X[300:], y[300:]) > default
+
+
+@BOTH_LOSSES
+def test_units_do_not_matter(wave, loss):
+    """Those of the samples never; those of the targets if C and epsilon are in the same unit."""
+    X, y = wave
+    settings = {"smoothing": 0.05, "random_state": 0}
+    model = FourierRegressor(10, loss=loss, **settings).fit(X, y)
+    scale = {"epsilon": 100.0, "C": 1.0}
+    other = FourierRegressor(10, loss=loss, **settings, **scale).fit(8 * X + 1, 1000 * y + 5000)
+    if loss == "squared":
+        np.testing.assert_allclose(
+            other.predict(8 * X + 1), 1000 * model.predict(X) + 5000, rtol=1e-3, atol=5
+        )
+    else:
+        assert other.score(8 * X + 1, 1000 * y + 5000) > 0.5
+
+
+@BOTH_LOSSES
+def test_outputs_share_their_frequencies(wave, loss):
+    X, y = wave
+    both = np.column_stack([y, np.cos(4 * X[:, 2])])
+    model = FourierRegressor(30, loss=loss, smoothing=0.06, random_state=0).fit(X, both)
+    assert model.predict(X).shape == (400, 2)
+    assert model.coef_.shape == (2, 30)
+    assert model.n_outputs_ == 2
+    assert model.score(X, both) > 0.9
+    column = FourierRegressor(8, loss=loss, smoothing=0.06, random_state=0).fit(X, y[:, None])
+    flat = FourierRegressor(8, loss=loss, smoothing=0.06, random_state=0).fit(X, y)
+    assert column.predict(X).shape == (400, 1)
+    np.testing.assert_array_equal(column.predict(X)[:, 0], flat.predict(X))
+
+
+@BOTH_LOSSES
+def test_as_a_transformer(wave, loss):
+    X, y = wave
+    features = FourierFeatures(12, loss=loss, epsilon=0.2, smoothing=0.06, random_state=0).fit(X, y)
+    assert features.transform(X).shape == (400, 12)
+    assert not hasattr(features, "classes_")
+    assert features.head(4).transform(X).shape == (400, 4)
+    regressor = FourierRegressor(12, loss=loss, epsilon=0.2, smoothing=0.06, random_state=0).fit(
+        X, y
+    )
+    np.testing.assert_array_equal(regressor.features_.transform(X), features.transform(X))
+
+
+@BOTH_LOSSES
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("phase", ["aligned", "paired"])
+def test_certificates_bound_the_objective(rng, loss, dtype, phase):
+    X = rng.uniform(-1, 1, size=(60, 1)).astype(dtype)
+    y = np.sin(4 * X[:, 0]).astype(dtype)
+    model = FourierRegressor(8, loss=loss, phase=phase, smoothing=0.1, random_state=0).fit(X, y)
+    assert model.predict(X).dtype == dtype
+    certificate = model.certificate(X, y)
+    assert certificate.certified
+    assert 0 < certificate.lower <= certificate.upper_dual * (1 + 1e-4)
+    assert certificate.upper_dual <= certificate.upper * (1 + 1e-6)
+    assert certificate.regret <= certificate.regret_bound
+    assert math.isnan(certificate.margin)
+    assert "margin" not in repr(certificate)
+
+
+def test_on_the_sphere(rng):
+    X = rng.standard_normal((300, 3))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = X[:, 0] * X[:, 1] + 0.5 * X[:, 2]
+    for solver in ("gradient", "equilibrium", "reweight"):
+        model = FourierRegressor(
+            20, space="sphere", C=100, solver=solver, smoothing=0.02, random_state=0
+        ).fit(X, y)
+        assert model.score(X, y) > 0.95
+    zonal = FourierRegressor(20, space=Sphere("zonal"), C=100, smoothing=0.06, random_state=0).fit(
+        X, y
+    )
+    assert zonal.score(X, y) > 0.9
+
+
+def test_plots_of_a_regression(wave):
+    X, y = wave
+    model = FourierRegressor(8, smoothing=0.06, random_state=0).fit(X[:, :2], y)
+    HistoryDisplay.from_estimator(model, X[:, :2], y)
+    SpectrumDisplay.from_estimator(model, X[:, :2], y)
+    with pytest.raises(ValueError, match="was fitted to real targets"):
+        GameDisplay.from_estimator(model, X[:, :2], y)
+    display = ScoreCurveDisplay.from_estimator(model, X[:, :2], y, X[:, :2], y)
+    assert display.ax_.get_ylabel() == "test R^2 (%)"
+    assert display.scores["learned"][-1] == pytest.approx(model.score(X[:, :2], y))
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+@pytest.mark.parametrize("transformer", [False, True])
+def test_report_of_a_regression(wave, tmp_path, n_outputs, transformer):
+    X, y = wave
+    y = y if n_outputs == 1 else np.column_stack([y, y**2])
+    model = (
+        FourierFeatures(8, loss="squared", smoothing=0.1, random_state=0)
+        if transformer
+        else FourierRegressor(8, smoothing=0.1, random_state=0)
+    )
+    page = notsorandom.report(model.fit(X, y), X, y, tmp_path / "page.html", X_test=X, y_test=y)
+    text = page.read_text()
+    assert "test R^2" in text
+    assert "R^2 by number of features" in text
+    assert "Confusion on the" not in text
+
+
+def test_zero_targets(wave):
+    X, y = wave
+    model = FourierRegressor(5, smoothing=0.1, random_state=0).fit(X, 0 * y)
+    np.testing.assert_array_equal(model.predict(X), 0)
+
+
+def test_targets_that_are_not_numbers(wave):
+    X, y = wave
+    mixed = y.astype(object)
+    mixed[7] = None
+    with pytest.raises(ValueError, match=r"nan at sample 7|NaN"):
+        FourierRegressor().fit(X, mixed)
+    mixed[7] = "seven"
+    with pytest.raises(ValueError, match="text, such as 'seven'"):
+        FourierRegressor().fit(X, mixed)
+    with pytest.raises(ValueError, match="dates"):
+        FourierRegressor().fit(X, np.arange(len(y)).astype("datetime64[s]"))
+    with pytest.raises(ValueError, match="inf at sample"):
+        FourierRegressor().fit(X.astype(np.float32), 1e300 * y)
+    with pytest.raises(ValueError, match="for numbers use FourierRegressor"):
+        FourierClassifier().fit(X, y)
+
+
+def test_invalid_targets_and_losses(wave):
+    X, y = wave
+    words = np.where(y > 0, "up", "down")
+    for bad in (words, words.astype(object), list(words)):
+        with pytest.raises(ValueError, match=r"y has text, such as .* use FourierClassifier"):
+            FourierRegressor().fit(X, bad)
+    with pytest.raises(ValueError, match="loss='hinge' is not allowed"):
+        FourierRegressor(loss="hinge").fit(X, y)
+    with pytest.raises(ValueError, match="loss='squared' is not allowed"):
+        FourierClassifier(loss="squared").fit(X, words)
+    with pytest.raises(ValueError, match=r"epsilon=-1 is not allowed"):
+        FourierRegressor(epsilon=-1).fit(X, y)
+    with pytest.raises(ValueError, match="NaN"):
+        FourierRegressor().fit(X, np.where(y > 0, y, np.nan))
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        FourierClassifier().fit(X, y)
+    model = FourierRegressor(4, smoothing=0.06, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="y has 2 columns, but had 1 at fit"):
+        model.certificate(X, np.column_stack([y, y]))
+
+
+def test_constant_targets_are_predicted(rng):
+    X = rng.standard_normal((30, 2))
+    model = FourierRegressor(4, smoothing=0.06, random_state=0).fit(X, np.full(30, 7.0))
+    np.testing.assert_allclose(model.predict(X), 7, rtol=1e-6)
+    assert model.status_ == "flat"
+
+
+@pytest.mark.slow
+def test_default_smoothing_is_as_good_as_tuned_kernel_ridge_on_noisy_targets():
+    """The candidates were chosen on this data, so this guards against regressions only."""
+    X, y = load_diabetes(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    grid = {"alpha": [0.01, 0.1, 1, 10], "gamma": [1e-4, 1e-3, 1e-2, 1e-1]}
+    scores = []
+    for train, test in KFold(5, shuffle=True, random_state=0).split(X):
+        mean = y[train].mean()
+        tuned = GridSearchCV(KernelRidge(kernel="rbf"), grid).fit(X[train], y[train] - mean)
+        model = FourierRegressor(random_state=0).fit(X[train], y[train])
+        ours, theirs = model.score(X[test], y[test]), tuned.score(X[test], y[test] - mean)
+        scores.append((ours, theirs))
+    ours, theirs = np.transpose(scores)
+    assert ours.mean() > theirs.mean() - theirs.std() / np.sqrt(5)

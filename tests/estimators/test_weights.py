@@ -1,0 +1,329 @@
+"""Weights of samples and classes: weight 2 is the sample twice, weight 0 leaves it out."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
+from notsorandom.data.rows import Rows
+from notsorandom.estimators.validation import TrainingData, sort_and_deduplicate
+from notsorandom.game import LOSSES, REGRESSION_LOSSES, DualProblem, play
+from notsorandom.linear.newton import solve_task
+from notsorandom.search import Ascent, Enumerate
+from notsorandom.spaces import Euclidean, Landscape, Points, ZonalSphere
+from notsorandom.spaces.euclidean import median_distance
+
+
+def data(rng, n_samples, dtype=np.float64):
+    X = rng.standard_normal((n_samples, 4)).astype(dtype)
+    return X, np.sin(2 * X[:, 0]) + X[:, 1]
+
+
+def outputs(model, X):
+    if isinstance(model, FourierFeatures):
+        return model.transform(X)
+    return model.predict(X) if isinstance(model, FourierRegressor) else model.decision_function(X)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "n_classes"),
+    [
+        (FourierFeatures, 2),
+        (FourierFeatures, 3),
+        (FourierClassifier, 2),
+        (FourierClassifier, 3),
+        (FourierRegressor, None),
+    ],
+)
+@pytest.mark.parametrize(
+    "space", ["euclidean", Sphere(normalize=True), Sphere("zonal", normalize=True)]
+)
+def test_weights_equal_copies_exactly(rng, estimator, space, n_classes, quick_smoothing):
+    X, y = data(rng, 60)
+    if n_classes is not None:
+        y = np.digitize(y, [0.0] if n_classes == 2 else [-0.7, 0.7])
+    weights = rng.integers(0, 4, size=60)
+    order = rng.permutation(weights.sum())
+    X_copied, y_copied = (np.repeat(part, weights, axis=0)[order] for part in (X, y))
+    model = estimator(12, space=space, smoothing=quick_smoothing, random_state=0)
+    weighted = outputs(model.fit(X, y, sample_weight=weights), X)
+    np.testing.assert_array_equal(outputs(model.fit(X_copied, y_copied), X), weighted)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "squared", "epsilon_insensitive"])
+@pytest.mark.parametrize("space", ["euclidean", "harmonic", "zonal"])
+def test_weights_equal_copies_in_the_game(rng, loss, space):
+    """Without merging equal samples, the two games differ only by rounding."""
+    X, y = data(rng, 90)
+    targets = y[:, None]
+    if loss not in REGRESSION_LOSSES:
+        targets = np.where(np.digitize(y, [-0.7, 0.7])[:, None] == np.arange(3), 1.0, -1.0)
+    if space != "euclidean":
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+    weights = rng.integers(1, 4, size=90)
+    spaces = {
+        "euclidean": Euclidean(scale=2.0),
+        "harmonic": Sphere("harmonic", max_degree=3),
+        "zonal": ZonalSphere(max_degree=3, scale=1.0),
+    }
+    weighted = DualProblem(LOSSES[loss](1.0), targets, Rows(X, weights[:, None].astype(float)))
+    X, targets = (np.repeat(part, weights, axis=0) for part in (X, targets))
+    copied = DualProblem(LOSSES[loss](1.0), targets, Rows(X))
+    one, other = (
+        play(
+            problem,
+            space=spaces[space],
+            search=Enumerate() if space == "harmonic" else Ascent(),
+            n_frequencies=4,
+            smoothing=0.0,
+            rng=np.random.default_rng(0),
+        )
+        for problem in (weighted, copied)
+    )
+    np.testing.assert_allclose(other.frequencies, one.frequencies, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(other.dual, np.repeat(one.dual, weights, axis=0), atol=1e-4)
+    np.testing.assert_allclose(other.weights, one.weights, rtol=1e-6)
+
+
+def test_final_model_uses_the_weights(rng):
+    X, y = data(rng, 300)
+    weights = rng.uniform(0, 5, size=300)
+    for estimator, targets in (
+        (FourierRegressor, y),
+        (FourierClassifier, np.where(y > 0, 1.0, -1)),
+    ):
+        model = estimator(10, smoothing=0.1, random_state=0).fit(X, targets, weights)
+        counts = np.round(100 * weights).astype(int)
+        features = np.repeat(model.kernel_.features(X), counts, axis=0)
+        loss = LOSSES[model.loss](0.01)  # as the counts are a hundred times the weights
+        problem = DualProblem.from_arrays(loss, np.repeat(targets, counts)[:, None])
+        copied = solve_task(features, problem, 1e-6)
+        np.testing.assert_allclose(model.coef_[0], copied.coef, rtol=0.05, atol=0.02)
+
+
+def test_similarity_of_peaks_is_weighted(rng):
+    """Two waves that differ only on samples of little weight are the same peak."""
+    X = np.concatenate([np.zeros((50, 1)), np.linspace(0, 6, 50)[:, None]])
+    X = np.concatenate([np.linspace(0, 0.5, 50)[:, None], X])
+    frequencies = np.array([[1.0], [3.0]])
+    amplitudes = np.array([[[1.0, 1.0]], [[0.0, 0.0]]])
+    points = Points(frequencies, np.array([2.0, 1.0]), np.zeros((2, 1)), amplitudes)
+    space = Euclidean(scale=1.0, center=[0.0])
+    light = np.where(X[:, 0] > 0.6, 1e-6, 1.0)[:, None]
+    for weights, expected in ((None, [0, 1]), (light, [0])):
+        landscape = Landscape(space, Rows(X, weights), np.ones((len(X), 1)), 0.0)
+        assert landscape.distinct(points, 0.7, rng) == expected
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_weight_zero_leaves_a_sample_out(rng, dtype, as_sparse):
+    X, y = data(rng, 1500, dtype)
+    weights = (rng.uniform(size=1500) < 0.8).astype(float)
+    kept = weights > 0
+    X_given = sparse.csr_matrix(X) if as_sparse else X
+    model = FourierClassifier(8, smoothing=0.06, random_state=0)
+    some = model.fit(X_given[kept], y[kept] > 0).decision_function(X)
+    weighted = model.fit(X_given, y > 0, sample_weight=weights)
+    np.testing.assert_allclose(weighted.decision_function(X), some, rtol=1e-3, atol=1e-3)
+    assert weighted.dual_.shape == (1500, 1)
+    assert not weighted.dual_[~kept].any()
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "squared", "epsilon_insensitive"])
+def test_equal_weights_are_a_factor_of_c(rng, loss):
+    X, y = data(rng, 300)
+    y = y if loss in ("squared", "epsilon_insensitive") else y > 0
+    model = FourierFeatures(12, loss=loss, smoothing=0.06, random_state=0)
+    weighted = model.fit(X, y, sample_weight=np.full(300, 4.0)).transform(X)
+    stronger = model.set_params(C=4.0).fit(X, y).transform(X)
+    np.testing.assert_allclose(weighted, stronger, rtol=1e-4, atol=1e-5)
+
+
+def test_weights_act_like_copies_in_larger_data(rng):
+    """Above 1024 samples equality is not exact; the models score the same."""
+    X, y = data(rng, 3000)
+    heavy = X[:, 2] > 0
+    y = np.where(heavy, y, -y)  # half have the opposite sign and a tenth of the weight
+    X = X[:, [0, 1, 3]]
+    weights = np.where(heavy, 10, 1)
+    X_test, y_test = data(rng, 2000)
+    X_test = X_test[:, [0, 1, 3]]
+    model = FourierRegressor(40, smoothing=0.1, random_state=0)
+    weighted = model.fit(X, y, sample_weight=weights).score(X_test, y_test)
+    copied = model.fit(np.repeat(X, weights, axis=0), np.repeat(y, weights)).score(X_test, y_test)
+    assert min(weighted, copied) > 0.75
+    assert abs(weighted - copied) < 0.03
+    assert model.fit(X, y).score(X_test, y_test) < 0.5
+
+
+def test_scale_and_centre_are_weighted(rng):
+    X = rng.standard_normal((400, 3))
+    X[:200] *= 10
+    weights = np.where(np.arange(400) < 200, 1.0, 1e-6)[:, None]
+    weighted, large = Rows(X, weights), Rows(X[:200])
+    np.testing.assert_allclose(weighted.mean(), large.mean(), atol=1e-4)
+    ratio = median_distance(weighted, rng) / median_distance(large, rng)
+    assert 0.85 < ratio < 1.15
+
+
+def test_zonal_features_are_scaled_by_the_weighted_deviation(rng):
+    X = rng.standard_normal((200, 5))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    weights = rng.integers(1, 4, size=200)
+    rows, copied = Rows(X, weights[:, None].astype(float)), Rows(np.repeat(X, weights, axis=0))
+    space = ZonalSphere(max_degree=3).resolve(rows, rng)
+    frequencies = space.draw(6, 5, np.float64, rng)
+    np.testing.assert_allclose(
+        space.scales(rows, frequencies), space.scales(copied, frequencies), rtol=1e-10
+    )
+    for one, other in zip(
+        space.penalty(rows, frequencies, 0.1), space.penalty(copied, frequencies, 0.1), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier])
+def test_class_weights_are_sample_weights(rng, estimator):
+    X, y = data(rng, 200)
+    y = np.digitize(y, [-1.5, 0.5])
+    sizes = np.bincount(y)
+    balanced = 200 / (3 * sizes)
+    by_sample = estimator(10, smoothing=0.06, random_state=0).fit(X, y, sample_weight=balanced[y])
+    for class_weight in ("balanced", dict(enumerate(balanced))):
+        by_class = estimator(10, class_weight=class_weight, smoothing=0.06, random_state=0).fit(
+            X, y
+        )
+        np.testing.assert_array_equal(outputs(by_class, X), outputs(by_sample, X))
+    weights = rng.uniform(0.1, 3, size=200)
+    totals = np.bincount(y, weights=weights)
+    by_hand = weights * (totals.sum() / (3 * totals))[y]
+    both = estimator(10, class_weight="balanced", smoothing=0.06, random_state=0).fit(X, y, weights)
+    np.testing.assert_allclose(
+        outputs(both, X),
+        outputs(estimator(10, smoothing=0.06, random_state=0).fit(X, y, by_hand), X),
+        rtol=1e-6,
+    )
+
+
+def test_balanced_weights_raise_the_recall_of_a_rare_class(rng):
+    X, y = data(rng, 3000)
+    rare = (y > 1.6).astype(int)
+    X_test, y_test = data(rng, 5000)
+    recalls = []
+    for class_weight in (None, "balanced"):
+        model = FourierClassifier(
+            30, class_weight=class_weight, smoothing=0.06, random_state=0
+        ).fit(X, rare)
+        recalls.append(model.predict(X_test[y_test > 1.6]).mean())
+    assert recalls[1] > recalls[0]
+    assert recalls[1] > 0.9
+
+
+def test_certificate_of_a_weighted_fit_equals_that_of_copies(rng):
+    X, y = data(rng, 80)
+    weights = rng.integers(0, 3, size=80)
+    model = FourierFeatures(8, smoothing=0.06, random_state=0)
+    weighted = model.fit(X, y > 0, sample_weight=weights).certificate(X, y > 0)
+    X, y = (np.repeat(part, weights, axis=0) for part in (X, y))
+    copied = model.fit(X, y > 0).certificate(X, y > 0)
+    for name in ("upper", "lower", "regret", "regret_bound", "bandwidth"):
+        assert getattr(copied, name) == getattr(weighted, name)
+    assert 0 < weighted.lower <= weighted.upper
+
+
+def test_generalization_bound_counts_samples_and_needs_no_weights(rng):
+    X, y = data(rng, 50)
+    model = FourierFeatures(8, smoothing=0.06, random_state=0)
+    alone = model.fit(X, y > 0).certificate(X, y > 0).generalization
+    X, y = np.repeat(X, 40, axis=0)[:1000], np.repeat(y, 40)[:1000]
+    copies = model.fit(X, y > 0).certificate(X, y > 0).generalization
+    assert copies < alone / 3  # 20 times as many samples
+    weighted = model.fit(X, y > 0, np.full(1000, 2.0)).certificate(X, y > 0)
+    assert np.isnan(weighted.generalization)
+
+
+INVALID = {
+    "shape": (np.ones(9), r"shape \(9,\), but X has 10 samples"),
+    "two columns": (np.ones((10, 2)), "shape"),
+    "negative": ([1.0] * 9 + [-1.0], "-1.0 at sample 9"),
+    "nan": ([np.nan] + [1.0] * 9, "nan at sample 0"),
+    "zero": (np.zeros(10), "zero for all samples"),
+    "text": (["a"] * 10, "must be numbers"),
+    "numbers as text": (["2"] * 10, "must be numbers"),
+    "complex": ([1j] * 10, "must be numbers"),
+}
+
+
+@pytest.mark.parametrize("case", INVALID)
+@pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier, FourierRegressor])
+def test_invalid_sample_weights(rng, estimator, case):
+    weights, message = INVALID[case]
+    X, y = data(rng, 10)
+    y = y if estimator is FourierRegressor else np.arange(10) % 2
+    with pytest.raises(ValueError, match=message):
+        estimator().fit(X, y, sample_weight=weights)
+
+
+def test_weights_out_of_the_range_of_float32(rng):
+    X, y = data(rng, 10)
+    for weight in (1e60, 1e-60):
+        weights = [weight] + [1.0] * 9
+        with pytest.raises(ValueError, match="float32 can't hold"):
+            FourierRegressor(2).fit(X.astype(np.float32), y, sample_weight=weights)
+
+
+def test_weights_that_leave_a_single_class(rng):
+    X, _ = data(rng, 10)
+    labels = np.arange(10) % 2
+    with pytest.raises(ValueError, match="only one class"):
+        FourierClassifier().fit(X, labels, sample_weight=labels)
+
+
+@pytest.mark.parametrize(
+    ("class_weight", "message"),
+    [
+        ("even", "must be None, 'balanced' or a dict"),
+        ([1, 2], "must be None, 'balanced' or a dict"),
+        ({7: 1.0}, "class_weight has 7: 1.0"),
+        ({0: -1.0}, "class_weight has 0: -1.0"),
+        ({0: "x"}, "class_weight has 0: 'x'"),
+    ],
+)
+def test_invalid_class_weights(rng, class_weight, message):
+    X, y = data(rng, 10)
+    with pytest.raises(ValueError, match=message):
+        FourierClassifier(class_weight=class_weight).fit(X, np.arange(10) % 2)
+    with pytest.raises(ValueError, match="has no classes"):
+        FourierFeatures(loss="squared", class_weight="balanced").fit(X, y)
+
+
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_deduplication_is_independent_of_the_order(rng, as_sparse):
+    X = rng.integers(0, 3, size=(40, 2)).astype(float)
+    targets = rng.integers(0, 2, size=(40, 1)) * 2.0 - 1
+    first, which = sort_and_deduplicate(sparse.csr_array(X) if as_sparse else X, targets)
+    together = np.column_stack([X, targets])
+    assert len(first) == len(np.unique(together, axis=0))
+    np.testing.assert_array_equal(together[first][which], together)
+    order = rng.permutation(40)
+    shuffled = X[order]
+    shuffled = sparse.csr_array(shuffled) if as_sparse else shuffled
+    again, _ = sort_and_deduplicate(shuffled, targets[order])
+    np.testing.assert_array_equal(together[order][again], together[first])
+
+
+def test_to_given_and_from_given_are_inverse(rng):
+    X = rng.integers(0, 3, size=(30, 2)).astype(float)
+    targets = np.where(np.arange(30) % 2, 1.0, -1.0)[:, None]
+    problem = DualProblem(LOSSES["hinge"](1.0), targets, Rows(X))
+    positions = np.append(np.arange(30), -1)  # one more row was given, and left out
+    data = TrainingData(problem, positions).deduplicated()
+    assert data.n_given == 31
+    values = rng.standard_normal((len(data.problem.rows), 1))
+    given = data.to_given(values)
+    assert given.shape == (31, 1)
+    assert given[-1] == 0
+    np.testing.assert_array_equal(data.from_given(given), values)
+    part = data.take(np.arange(len(values)) % 2 == 0)
+    np.testing.assert_array_equal(part.from_given(given), values[::2])

@@ -1,0 +1,213 @@
+import math
+
+import numpy as np
+import pytest
+import reference
+from scipy import optimize
+
+from notsorandom import FourierClassifier, FourierFeatures, GradientSolver, Sphere
+from notsorandom.datasets import make_checkerboard, make_windmill
+from notsorandom.game import LOSSES, DualProblem, find_equilibrium
+from notsorandom.game.equilibrium import FiniteGame, operator_norm, shrink
+from notsorandom.linear.newton import solve_task
+from notsorandom.spaces.harmonics import harmonic_indices, harmonics
+
+
+def instance(seed, n_samples=16, degree=2):
+    rng = np.random.default_rng(seed)
+    X = reference.sphere_points(rng, n_samples, 3)
+    labels = rng.permutation(np.arange(n_samples) % 2) * 2.0 - 1
+    indices = harmonic_indices(3, degree)
+    return harmonics(X, indices), indices, labels[:, None]
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_value_agrees_with_a_general_solver(loss, C, seed):
+    features, indices, labels = instance(seed)
+    problem = DualProblem.from_arrays(LOSSES[loss](C), labels)
+    for groups in (np.arange(len(indices)), indices[:, -1]):
+        columns = features / np.sqrt(np.bincount(groups)[groups])
+        factors = [columns[:, groups == group] for group in range(groups.max() + 1)]
+        value, _ = reference.game_value(
+            factors, labels[:, 0], problem.loss.upper, problem.loss.curvature
+        )
+        equilibrium = find_equilibrium(columns, groups, problem)
+        assert equilibrium.relative_gap <= 1e-3
+        np.testing.assert_allclose(equilibrium.upper, value, rtol=2e-3)
+        assert equilibrium.lower <= value * (1 + 1e-5)
+        assert equilibrium.upper >= value * (1 - 1e-5)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("basis", ["harmonic", "degree"])
+def test_value_on_the_sphere_agrees_with_a_conic_solver(loss, C, basis):
+    """To 1e-3, through the estimator: 150 samples of the checkerboard, 81 harmonics."""
+    X, y = make_checkerboard(150, random_state=0)
+    space, dual_loss = Sphere(basis, max_degree=8), LOSSES[loss](C)
+    settings = {"space": space, "loss": loss, "C": C, "solver": "equilibrium", "smoothing": 0}
+    certificate = FourierFeatures(81, **settings).fit(X, y).certificate(X, y)
+    indices = harmonic_indices(3, 8)
+    values = harmonics(X, indices)
+    groups = indices[:, -1] if basis == "degree" else np.arange(len(indices))
+    factors = [
+        values[:, groups == group] / np.sqrt((groups == group).sum()) for group in np.unique(groups)
+    ]
+    value = reference.conic_game_value(
+        factors, np.where(y == 1, 1.0, -1.0), dual_loss.upper, dual_loss.curvature
+    )
+    np.testing.assert_allclose(certificate.upper, value, rtol=1e-3)
+    np.testing.assert_allclose(certificate.lower, value, rtol=1e-3)
+    assert certificate.lower <= value * (1 + 1e-7) + 1e-9
+    assert certificate.upper >= value * (1 - 1e-7)
+
+
+def test_bounds_hold_for_the_found_and_for_other_kernels():
+    """The SVM on the weighted kernel attains the upper bound; no kernel is below the lower."""
+    features, indices, labels = instance(0, n_samples=60, degree=5)
+    problem, groups = DualProblem.from_arrays(LOSSES["hinge"](2.0), labels), np.arange(len(indices))
+    equilibrium = find_equilibrium(features, groups, problem)
+    weighted = features * np.sqrt(equilibrium.weights)
+    svm = solve_task(weighted, problem, 1e-6)
+    assert svm.dual_value <= equilibrium.upper * (1 + 1e-9)
+    np.testing.assert_allclose(svm.primal_value, equilibrium.upper, rtol=2e-3)
+    dual = equilibrium.dual
+    assert (dual * labels >= 0).all()
+    assert (np.abs(dual) <= 2.0).all()
+    assert abs(dual.sum()) < 1e-9
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        weights = random.dirichlet(np.full(len(groups), 0.1))
+        other = solve_task(features * np.sqrt(weights), problem, 1e-6)
+        assert other.primal_value >= equilibrium.lower
+
+
+def test_tasks_share_the_kernel():
+    features, indices, labels = instance(0, n_samples=60, degree=3)
+    labels = np.column_stack([labels[:, 0], np.roll(labels[:, 0], 7)])
+    problem = DualProblem.from_arrays(LOSSES["hinge"](1.0), labels)
+    equilibrium = find_equilibrium(features, np.arange(len(indices)), problem)
+    assert equilibrium.relative_gap <= 1e-3
+    weighted = features * np.sqrt(equilibrium.weights)
+    total = sum(solve_task(weighted, problem.task(k), 1e-6).primal_value for k in range(2))
+    np.testing.assert_allclose(total, equilibrium.upper, rtol=2e-3)
+
+
+@pytest.mark.parametrize("amount", [0.01, 0.5, 10.0])
+def test_shrink_minimises_the_proximal_objective(rng, amount):
+    coef, groups = rng.standard_normal((7, 2)), np.array([0, 0, 1, 2, 2, 3, 3])
+
+    def objective(flat):
+        other = flat.reshape(7, 2)
+        norms = [np.linalg.norm(other[groups == group]) for group in range(4)]
+        return 0.5 * np.sum((other - coef) ** 2) + 0.5 * amount * sum(norms) ** 2
+
+    problem = DualProblem.from_arrays(LOSSES["hinge"](1.0), np.empty((0, 2)))
+    game = FiniteGame(np.empty((0, 7)), groups, problem)
+    ours = shrink(game, coef, amount)
+    best = optimize.minimize(objective, 0.5 * coef.ravel(), method="Powell", tol=1e-12)
+    assert objective(ours.ravel()) <= best.fun + 1e-6
+    np.testing.assert_array_equal(shrink(game, 0 * coef, amount), 0 * coef)
+
+
+def test_operator_norm_is_the_largest_singular_value(rng):
+    features = rng.standard_normal((60, 20)) + 0.3
+    exact = np.linalg.norm(np.column_stack([features, np.ones(60)]), 2)
+    assert 0.99 * exact <= operator_norm(features) <= exact * (1 + 1e-9)
+
+
+def test_weights_equal_repeated_samples():
+    features, indices, labels = instance(0, n_samples=20, degree=2)
+    counts = np.random.default_rng(0).integers(1, 4, size=20)
+    problem = DualProblem.from_arrays(LOSSES["hinge"](1.0), labels, counts[:, None].astype(float))
+    many = DualProblem.from_arrays(LOSSES["hinge"](1.0), np.repeat(labels, counts, axis=0))
+    groups = np.arange(len(indices))
+    ours = find_equilibrium(features, groups, problem)
+    theirs = find_equilibrium(np.repeat(features, counts, axis=0), groups, many)
+    assert max(ours.relative_gap, theirs.relative_gap) <= 1e-3
+    np.testing.assert_allclose(ours.upper, theirs.upper, rtol=2e-3)
+
+
+class TestEstimators:
+    def test_equilibrium_on_the_sphere_is_certified(self):
+        X, y = make_checkerboard(400, random_state=0)
+        model = FourierFeatures(1000, space="sphere", solver="equilibrium", smoothing=0).fit(X, y)
+        certificate = model.certificate(X, y)
+        assert certificate.certified
+        assert certificate.relative_gap <= 1.2e-3
+        played = FourierFeatures(1000, space="sphere", smoothing=0, random_state=0).fit(X, y)
+        assert played.certificate(X, y).upper > certificate.upper
+        assert (np.diff(model.kernel_.weights) <= 0).all()
+
+    @pytest.mark.parametrize(("basis", "phase"), [("degree", "aligned"), ("harmonic", "paired")])
+    def test_groups_stay_together(self, basis, phase):
+        X, y = make_checkerboard(300, random_state=0)
+        space = Sphere(basis, max_degree=8)
+        settings = {"space": space, "phase": phase, "solver": "equilibrium", "smoothing": 0}
+        whole = FourierFeatures(1000, **settings).fit(X, y)
+        assert whole.certificate(X, y).relative_gap <= 1.2e-3
+        part = FourierFeatures(40, **settings).fit(X, y)
+        assert 10 < part.kernel_.n_components <= 40
+        for kernel in (whole.kernel_, part.kernel_):
+            groups = kernel.space.groups(kernel.frequencies, phase)
+            for group in np.unique(groups):
+                weights = kernel.weights[groups == group]
+                np.testing.assert_allclose(weights, weights[0])
+                members = kernel.frequencies[groups == group]
+                representative = kernel.space.representatives(members, phase)[0]
+                assert len(weights) == len(kernel.space.members(representative, phase))
+        if basis == "degree":
+            with pytest.raises(ValueError, match="n_components=2 is too small"):
+                FourierFeatures(2, **settings).fit(X, y)
+
+    def test_smoothing_favours_low_degrees(self):
+        X, y = make_checkerboard(400, random_state=0)
+        rough, smooth = (
+            FourierFeatures(1000, space="sphere", solver="equilibrium", smoothing=smoothing)
+            .fit(X, y)
+            .kernel_
+            for smoothing in (0.0, 0.1)
+        )
+        mean = [kernel.weights @ kernel.frequencies[:, -1] for kernel in (rough, smooth)]
+        assert mean[1] < mean[0]
+        np.testing.assert_allclose(smooth.weights.sum(), 1)
+
+    def test_equilibrium_classifies_the_checkerboard(self):
+        X, y = make_checkerboard(600, random_state=0)
+        space = Sphere(max_degree=8)
+        model = FourierClassifier(50, space=space, solver="equilibrium", C=10, smoothing=0.02).fit(
+            X, y
+        )
+        assert model.score(*make_checkerboard(5000, random_state=1)) > 0.95
+        assert model.coef_.shape[1] <= 50
+
+    def test_a_continuous_space_is_rejected(self):
+        X, y = make_windmill(50, random_state=0)
+        with pytest.raises(ValueError, match=r"solver='equilibrium' needs a finite space"):
+            FourierFeatures(5, solver="equilibrium", smoothing=0.1).fit(X, y)
+        with pytest.raises(ValueError, match="solver='newton' is not allowed"):
+            FourierFeatures(5, solver="newton").fit(X, y)
+        with pytest.raises(ValueError, match="reweight=1 is not allowed"):
+            FourierFeatures(5, solver=GradientSolver(reweight=1)).fit(X, y)
+
+    @pytest.mark.parametrize("phase", ["aligned", "paired"])
+    @pytest.mark.parametrize("space", ["euclidean", "sphere"])
+    def test_reweighting_raises_the_margin_and_drops_features(self, space, phase):
+        X, y = (make_windmill if space == "euclidean" else make_checkerboard)(300, random_state=0)
+        settings = {"space": space, "phase": phase, "smoothing": 0.1, "random_state": 0}
+        plain = FourierFeatures(60, **settings).fit(X, y)
+        better = FourierFeatures(60, solver="reweight", **settings).fit(X, y)
+        found = {tuple(frequency) for frequency in plain.frequencies_}
+        assert all(tuple(frequency) in found for frequency in better.frequencies_)
+        assert better.kernel_.n_components <= plain.kernel_.n_components
+        bandwidth = plain.kernel_.space.bandwidth(plain.frequencies_)
+        uppers = [
+            model.certificate(X, y, bandwidth, max_evaluations=500).upper
+            for model in (plain, better)
+        ]
+        assert uppers[1] < uppers[0]
+        assert better.transform(X).shape == (300, better.kernel_.n_components)
+        weights = better.kernel_.weights
+        assert math.isclose(weights.sum(), 1)

@@ -1,0 +1,204 @@
+"""Laws of the game loop, on the windmill and on data whose waves are known."""
+
+import numpy as np
+import pytest
+import reference
+
+from notsorandom import Ascent, Euclidean, Langevin
+from notsorandom.data.rows import Rows
+from notsorandom.game import LOSSES, DualProblem, GameLoop, play
+
+
+def windmill_problem(windmill, dtype=np.float64, factor=1.0, loss="hinge", C=1.0, n_samples=600):
+    X, y = windmill[0][:n_samples], windmill[1][:n_samples]
+    labels = np.where(y == 1, 1, -1)[:, None].astype(dtype)
+    return DualProblem(LOSSES[loss](C), labels, Rows((factor * X).astype(dtype)))
+
+
+def game_settings(**changes):
+    settings = {
+        "space": Euclidean(),
+        "search": Ascent(),
+        "n_frequencies": 12,
+        "rng": np.random.default_rng(changes.pop("seed", 0)),
+    }
+    return settings | changes
+
+
+def test_equal_seed_gives_equal_result(windmill):
+    problem = windmill_problem(windmill)
+    one, other, third = (play(problem, **game_settings(seed=seed)) for seed in (3, 3, 4))
+    np.testing.assert_array_equal(one.frequencies, other.frequencies)
+    np.testing.assert_array_equal(one.dual, other.dual)
+    assert not np.array_equal(one.frequencies, third.frequencies)
+
+
+@pytest.mark.parametrize("exponent", [-20, 20])
+def test_frequencies_scale_inversely_with_the_samples(windmill, exponent):
+    """For a power of two there is no rounding, so the games are equal."""
+    factor = 2.0**exponent
+    one = play(windmill_problem(windmill), **game_settings())
+    other = play(windmill_problem(windmill, factor=factor), **game_settings())
+    np.testing.assert_array_equal(one.frequencies, other.frequencies * factor)
+    np.testing.assert_array_equal(one.phases, other.phases)
+
+
+def test_a_longer_game_starts_with_the_shorter_one(windmill):
+    problem = windmill_problem(windmill)
+    short, long = (play(problem, **game_settings(n_frequencies=n)) for n in (7, 16))
+    np.testing.assert_array_equal(short.frequencies, long.frequencies[:7])
+
+
+def test_potential_is_linear_in_the_kernel(windmill):
+    """The measure's quadratic form with the Gram matrix is the weighted sum of the potentials."""
+    problem = windmill_problem(windmill, n_samples=60)
+    result = play(problem, **game_settings(phase="paired"))
+    X, measure = windmill[0][:60], result.dual
+    gram = reference.translation_invariant_gram(X, X, result.frequencies, result.weights)
+    potentials = [reference.potential(X, measure, frequency) for frequency in result.frequencies]
+    np.testing.assert_allclose(measure[:, 0] @ gram @ measure[:, 0], result.weights @ potentials)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("rate", ["auto", "theory", 0.5])
+@pytest.mark.parametrize("projection", ["exact", "alternating"])
+def test_dual_stays_feasible(windmill, loss, rate, projection):
+    problem = windmill_problem(windmill, loss=loss, C=2.0)
+    result = play(problem, **game_settings(learning_rate=rate, projection=projection))
+    low, high = problem.box
+    assert np.isfinite(result.dual).all()
+    assert (result.dual >= low).all()
+    assert (result.dual <= high).all()
+    assert abs(result.dual.sum()) < 1e-3 * np.abs(result.dual).sum()
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("phase", ["aligned", "paired"])
+def test_each_round_is_the_reference_step_on_its_mean_kernel(windmill, loss, phase):
+    """Against finite differences and a quadratic program, also for rounds of several peaks."""
+    problem, rate = windmill_problem(windmill, loss=loss, n_samples=40), 0.3
+    X, labels = windmill[0][:40], problem.targets[:, 0]
+    upper, curvature = problem.loss.upper, problem.loss.curvature
+    loop = GameLoop(
+        problem,
+        **game_settings(
+            space=Euclidean().resolve(problem.rows, np.random.default_rng(0)),
+            search=Ascent(n_peaks=4, similarity=0.95),
+            phase=phase,
+            learning_rate=rate,
+            n_frequencies=14,
+        ),
+    )
+    first, counts = 0, []
+    for _ in range(4):
+        record, alpha = loop.play_round(), labels * loop.previous_dual[:, 0]
+        found, count = slice(first, record.n_frequencies), record.n_frequencies - first
+        arrays, shares = loop.result(), np.full(count, 1 / count)
+        if phase == "paired":
+            gram = reference.translation_invariant_gram(X, X, arrays.frequencies[found], shares)
+        else:
+            parts = arrays.frequencies[found], arrays.phases[found]
+            centred = X - loop.space.center  # phases are those of centred samples
+            gram = reference.aligned_gram(centred, centred, *parts, shares)
+        objective = reference.svm_dual_objective(gram, labels, alpha, curvature)
+        np.testing.assert_allclose(record.objective, objective, rtol=1e-6)
+        step = min(count * rate / 40, 1 / curvature if curvature else np.inf)
+        expected = reference.svm_dual_step(gram, labels, alpha, step, upper, curvature)
+        np.testing.assert_allclose(labels * loop.dual[:, 0], expected, atol=1e-5)
+        counts.append(count)
+        first = record.n_frequencies
+    assert max(counts) > 1
+
+
+def test_average_dual_is_the_mean_over_the_plays(windmill):
+    records, duals = [], []
+    result = play(
+        windmill_problem(windmill),
+        callback=lambda record, dual: (records.append(record), duals.append(dual)),
+        **game_settings(),
+    )
+    plays = [record.plays for record in records]
+    np.testing.assert_allclose(result.average_dual, np.average(duals, axis=0, weights=plays))
+    for name, column in result.history.items():
+        np.testing.assert_array_equal(column, [getattr(record, name) for record in records])
+
+
+@pytest.mark.parametrize("C", [1e-5, 1e5])
+def test_strongly_concave_dual_does_not_oscillate(windmill, C):
+    problem = windmill_problem(windmill, loss="squared_hinge", C=C)
+    result = play(problem, **game_settings(n_frequencies=30))
+    assert result.history["share_at_zero"].max() < 1
+    assert result.status == "complete"
+
+
+def test_potentials_fall_as_the_waves_are_found(windmill):
+    history = play(windmill_problem(windmill), **game_settings()).history
+    assert ((history["potential"] > 0) & (history["potential"] <= 1)).all()
+    assert history["potential"][-1] < history["potential"][0]
+    assert (history["lower"] >= history["objective"] - 1e-9).all()  # its best multiple
+
+
+def test_theory_rate_weights_every_round_equally(windmill):
+    problem = windmill_problem(windmill)
+    result = play(problem, **game_settings(learning_rate="theory", n_frequencies=20))
+    counts = np.diff([0, *result.history["n_frequencies"]])
+    assert counts.max() > 1
+    by_round = np.add.reduceat(result.weights, np.cumsum([0, *counts[:-1]]))
+    np.testing.assert_allclose(by_round, 1 / len(counts))
+
+
+def test_paper_setting_finds_the_wave(rng):
+    """Langevin dynamics, theory steps, uniform weights, alternating projection, no smoothing."""
+    X = rng.standard_normal((300, 2))
+    labels = np.where(np.cos(X @ [2.0, 1.0]) > 0, 1.0, -1.0)[:, None]
+    result = play(
+        DualProblem(LOSSES["hinge"](1.0), labels, Rows(X)),
+        **game_settings(
+            search=Langevin(n_steps=40, n_particles=60),
+            phase="paired",
+            smoothing=0.0,
+            learning_rate="theory",
+            projection="alternating",
+            n_frequencies=5,
+        ),
+    )
+    np.testing.assert_allclose(result.weights, 0.2)
+    found = result.frequencies[0] * np.sign(result.frequencies[0, 0])
+    np.testing.assert_allclose(found, [2.0, 1.0], atol=0.3)
+
+
+def test_equal_samples_give_a_flat_game():
+    labels = np.array([[1.0], [-1.0], [1.0], [-1.0]])
+    problem = DualProblem(LOSSES["hinge"](1.0), labels, Rows(np.ones((4, 3))))
+    result = play(problem, **game_settings(n_frequencies=3))
+    assert result.status == "flat"
+    assert np.isfinite(result.frequencies).all()
+
+
+def test_tasks_share_their_frequencies(rng):
+    """With three tasks that have different waves, each of the waves is found."""
+    waves = np.array([[3.0, 0.0], [0.0, 3.0], [2.0, 2.0]])
+    X = rng.standard_normal((2000, 2))
+    labels = np.where(np.cos(X @ waves.T) > 0, 1.0, -1.0)
+    result = play(DualProblem(LOSSES["hinge"](1.0), labels, Rows(X)), **game_settings())
+    both = np.concatenate([result.frequencies, -result.frequencies])
+    assert result.dual.shape == (2000, 3)
+    for wave in waves:
+        assert np.linalg.norm(both - wave, axis=1).min() < 0.4
+
+
+@pytest.mark.parametrize("n_tasks", [1, 4])
+@pytest.mark.parametrize("phase", ["aligned", "paired"])
+def test_auto_rate_removes_part_of_the_correlation(rng, n_tasks, phase):
+    """After a round of one peak, the measure correlates less with it, in the same direction."""
+    X = rng.standard_normal((500, 2))
+    labels = np.where(X @ rng.standard_normal((2, n_tasks)) > 0, 1.0, -1.0)
+    problem = DualProblem(LOSSES["hinge"](1.0), labels, Rows(X))
+    space = Euclidean().resolve(problem.rows, rng)
+    loop = GameLoop(problem, **game_settings(space=space, search=Ascent(n_peaks=1), phase=phase))
+    loop.play_round()
+    frequency = loop.result().frequencies[:1]
+    before, after = (
+        space.amplitudes(problem.rows, dual, frequency) for dual in (loop.previous_dual, loop.dual)
+    )
+    assert 0.1 * (before**2).sum() < (before * after).sum() < 0.9 * (before**2).sum()

@@ -1,0 +1,364 @@
+"""The example server: its answers are the model's predictions."""
+
+import importlib.util
+import json
+import re
+import runpy
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, __version__, save
+from notsorandom.datasets import make_windmill
+
+fastapi, uvicorn, httpx = (
+    pytest.importorskip(name, reason=f"needs {name}: pip install 'notsorandom[all]'")
+    for name in ("fastapi", "uvicorn", "httpx")
+)
+pytestmark = pytest.mark.slow
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "serve.py"
+QUICK = {"smoothing": 0.06, "random_state": 0}
+COLUMNS = ["width", "height", "depth"]
+SECONDS = 60  # timeout, long enough for a busy machine
+CLIENTS, REQUESTS = 8, 50
+
+
+@pytest.fixture(scope="module")
+def serve():
+    spec = importlib.util.spec_from_file_location("serve", EXAMPLE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return pd.DataFrame(np.random.default_rng(0).normal(size=(150, 3)), columns=COLUMNS)
+
+
+@pytest.fixture(scope="module")
+def model(frame):
+    """A classifier with three string classes and feature names."""
+    y = np.array(["low", "middle", "high"])[np.digitize(frame["width"], [-0.5, 0.5])]
+    return FourierClassifier(20, **QUICK).fit(frame, y)
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    return tmp_path_factory.mktemp("serve") / "log.txt"
+
+
+@pytest.fixture(scope="module")
+def client(model, log):
+    path = save(model, log.parent / "model.safetensors")
+    with start_process(log, path) as client:
+        yield client
+    text = log.read_text()
+    assert "Traceback" not in text, text
+    assert "Warning" not in text, text
+
+
+@contextmanager
+def start_process(log, *arguments):
+    """Return a client of a server in another process, which ends with the context."""
+    # Port 0 lets the operating system choose a free one, which the server logs.
+    command = [sys.executable, EXAMPLE, *arguments, "--port", "0"]
+    with log.open("w") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output)
+    try:
+        wait_for(lambda: process.poll() is not None or find_url(log))
+        assert process.poll() is None, log.read_text()
+        url = find_url(log)
+        with httpx.Client(base_url=url, timeout=SECONDS, trust_env=False) as client:
+            yield client
+    finally:
+        process.terminate()
+        try:
+            process.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def start_thread(app):
+    """Return a client of a server in this process."""
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        url = "http://{}:{}".format(*listening.getsockname())
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            wait_for(lambda: server.started)
+            with httpx.Client(base_url=url, timeout=SECONDS, trust_env=False) as client:
+                yield client
+        finally:
+            server.should_exit = True
+            thread.join(SECONDS)
+
+
+def find_url(log):
+    """Return the address in the log of a server that has started, or None."""
+    match = re.search(r"running on (http://[\d.]+:\d+)", log.read_text())
+    return match and match[1]
+
+
+def wait_for(condition):
+    end = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < end, "timeout"
+        time.sleep(0.05)
+
+
+def request_predictions(client, rows):
+    """Return the answer to a request that must succeed."""
+    response = client.post("/predict", json={"rows": rows})
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def expected(model, X):
+    """Return the model's own answer, with one BLAS thread, as the server has."""
+    X = pd.DataFrame(X, columns=COLUMNS) if hasattr(model, "feature_names_in_") else X
+    with threadpool_limits(1):
+        answer = {"predictions": model.predict(X).tolist()}
+        if isinstance(model, FourierClassifier):
+            answer["decisions"] = model.decision_function(X).tolist()
+    return answer
+
+
+def test_many_clients_get_the_predictions(client, model):
+    rng = np.random.default_rng(1)
+    sizes = rng.integers(1, 200, size=(CLIENTS, REQUESTS))
+    batches = [[rng.normal(size=(n, 3)) for n in row] for row in sizes]
+
+    def send_all(batches):
+        with httpx.Client(base_url=client.base_url, timeout=SECONDS, trust_env=False) as own:
+            return [request_predictions(own, X.tolist()) for X in batches]
+
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        answers = list(pool.map(send_all, batches))
+    for got, sent in zip(answers, batches, strict=True):
+        assert got == [expected(model, X) for X in sent]
+
+
+def test_columns_are_matched_by_name(client, model, frame):
+    X = frame.to_numpy()[:20]
+    shuffled = frame[COLUMNS[::-1]][:20].to_dict("records")
+    assert request_predictions(client, shuffled) == expected(model, X)
+    assert request_predictions(client, [X[0].tolist(), *shuffled[1:]]) == expected(model, X)
+
+
+@pytest.mark.parametrize("path", ["/", "/model"])
+def test_description(client, path):
+    assert client.get(path).json() == {
+        "model": "FourierClassifier",
+        "n_features": 3,
+        "feature_names": COLUMNS,
+        "classes": ["high", "low", "middle"],
+        "version": __version__,
+    }
+
+
+def body(*rows):
+    return json.dumps({"rows": rows}).encode()
+
+
+INVALID = {
+    "too few columns": (body([1, 2, 3], [1, 2]), "Row 1 is a list of 2, but", "3 numbers"),
+    "too many columns": (body([1, 2, 3, 4]), "Row 0 is a list of 4, but"),
+    "no columns": (body([]), "Row 0 is a list of 0, but"),
+    "missing name": (body({"width": 1, "depth": 2}), "Row 0 lacks columns: ['height']."),
+    "unknown name": (
+        body(dict.fromkeys([*COLUMNS, "weight"], 1)),
+        "Row 0 has unknown columns: ['weight'].",
+    ),
+    "surrogate name": (b'{"rows": [{"\\ud800": 1}]}', r"unknown columns: ['\ud800']."),
+    "long name": (body({"x" * 10**6: 1}), "unknown columns", "xxx...xxx"),
+    "nan": (body([1, 2, float("nan")]), "Row 0 has nan, not a finite number."),
+    "infinity": (body([1, 2, -float("inf")]), "Row 0 has -inf, not"),
+    "beyond float": (b'{"rows": [[1, 2, 1e999]]}', "Row 0 has inf, not"),
+    "beyond integers": (b'{"rows": [[1, 2, ' + b"9" * 5000 + b"]]}", "Row 0 has inf, not"),
+    "digits as text": (body([1, "2", 3]), "Row 0 has '2', not"),
+    "null": (body([1, None, 3]), "Row 0 has None, not"),
+    "truth": (body([1, True, 3]), "Row 0 has True, not"),
+    "by name, text": (body({"width": 1, "height": "2", "depth": 3}), "Row 0 has '2', not"),
+    "nested": (body([[1], [2], [3]]), "Row 0 has [1.0], not"),
+    "too large to compute with": (body([1e308, 1e308, 1e308]), "too large", "check their units"),
+    "row is a number": (body(1), "Row 0 is 1.0, but", "a list of 3 numbers or an object"),
+    "no rows": (body(), "There are 0 rows, but 1 to 10,000 are allowed."),
+    "too many rows": (body(*[[1, 2, 3]] * 10_001), "There are 10,001 rows, but 1 to 10,000"),
+    "rows not a list": (b'{"rows": 3}', "no list of rows", '{"rows": [[...], ...]}'),
+    "other key": (b'{"row": [[1, 2, 3]]}', "no list of rows"),
+    "list": (b"[[1, 2, 3]]", "no list of rows"),
+    "nothing": (b"", "The body is not JSON"),
+    "half": (b'{"rows": [[1,', "The body is not JSON"),
+    "not text": (b"\xff\xfe\xff", "The body is not JSON"),
+    "too deep": (b"[" * 10**6, "The body is not JSON"),
+}
+
+
+@pytest.mark.parametrize("case", INVALID)
+def test_invalid_requests_are_rejected_with_a_message(client, case):
+    content, *parts = INVALID[case]
+    response = client.post("/predict", content=content)
+    assert response.status_code == 422
+    message = response.json()["detail"]
+    assert all(part in message for part in parts), message
+    assert message.endswith(".")
+    assert "\n" not in message
+    assert len(message) < 200
+
+
+def test_requests_at_the_limits(client, model, serve):
+    X = np.random.default_rng(2).normal(size=(serve.MAX_ROWS, 3))
+    assert request_predictions(client, X.tolist()) == expected(model, X)
+    content = body([1, 2, 3]).ljust(serve.MAX_BYTES)
+    assert client.post("/predict", content=content).status_code == 200
+    response = client.post("/predict", content=content + b" ")
+    assert response.status_code == 413
+    assert response.json()["detail"] == (
+        "The body has 16,777,217 bytes, but 16,777,216 are allowed."
+    )
+
+
+def test_a_body_of_unknown_length_is_limited(client, serve):
+    parts = (b" " * 2**20 for _ in range(serve.MAX_BYTES // 2**20 + 1))
+    assert client.post("/predict", content=parts).status_code == 413
+
+
+def test_the_server_survives_bad_requests(client, model):
+    for content, *_ in INVALID.values():
+        client.post("/predict", content=content)
+    address = (client.base_url.host, client.base_url.port)
+    for sent in (
+        b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{",
+        b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n{",
+        b"\x00" * 100,
+    ):
+        with socket.create_connection(address, timeout=SECONDS) as connection:
+            connection.sendall(sent)
+    X = np.random.default_rng(3).normal(size=(10, 3))
+    assert request_predictions(client, X.tolist()) == expected(model, X)
+
+
+def test_without_a_model_file(tmp_path):
+    X, y = make_windmill(1000, random_state=1)
+    with start_process(tmp_path / "log.txt") as client:
+        description = client.get("/model").json()
+        answer = request_predictions(client, X.tolist())
+    assert description["feature_names"] is None
+    assert description["classes"] == [0, 1]
+    assert np.mean(answer["predictions"] == y) > 0.9
+    assert np.array_equal(np.array(answer["decisions"]) > 0, answer["predictions"])
+
+
+@pytest.mark.parametrize("outputs", [0, [0], [0, 1]], ids=["number", "column", "columns"])
+def test_regressors(serve, frame, outputs):
+    X = frame.to_numpy()
+    model = FourierRegressor(10, **QUICK).fit(X, np.sin(X)[:, outputs])
+    with threadpool_limits(1), start_thread(serve.create_app(model)) as client:
+        assert client.get("/model").json()["classes"] is None
+        assert request_predictions(client, X.tolist()) == expected(model, X)
+        by_name = client.post("/predict", json={"rows": [dict.fromkeys(COLUMNS, 1)]})
+        assert "the model takes a list of 3 numbers." in by_name.json()["detail"]
+
+
+def test_errors_of_the_model_are_passed_on(serve, frame):
+    X = frame.to_numpy() / np.linalg.norm(frame, axis=1, keepdims=True)
+    model = FourierClassifier(10, space="sphere", **QUICK).fit(X, X[:, 0] > 0)
+    with start_thread(serve.create_app(model)) as client:
+        assert client.post("/predict", json={"rows": X.tolist()}).status_code == 200
+        response = client.post("/predict", json={"rows": [[1, 2, 3]]})
+    assert response.status_code == 422
+    assert "samples on the sphere have norm 1" in response.json()["detail"]
+
+
+def test_a_later_fit_of_the_model_changes_nothing(serve, frame):
+    X = frame.to_numpy()
+    model = FourierClassifier(10, **QUICK).fit(X, X[:, 0] > 0)
+    before = expected(model, X)
+    with threadpool_limits(1), start_thread(serve.create_app(model)) as client:
+        model.fit(X, X[:, 1] > 0)
+        assert request_predictions(client, X.tolist()) == before != expected(model, X)
+
+
+class BlockingModel(BaseEstimator):
+    """Waits in `predict` until released, and records the calls."""
+
+    n_features_in_ = 1
+
+    def __init__(self):
+        self.release, self.calls = threading.Event(), []
+
+    def predict(self, X):
+        self.calls.append(threading.get_ident())
+        assert self.release.wait(SECONDS)
+        return X[:, 0]
+
+
+def test_the_server_answers_while_all_threads_predict(serve):
+    model, n_cores = BlockingModel(), joblib.cpu_count()
+    n_requests = n_cores + 3
+    with start_thread(serve.create_app(model)) as client, ThreadPoolExecutor(n_requests) as pool:
+        try:
+            futures = [pool.submit(request_predictions, client, [[k]]) for k in range(n_requests)]
+            wait_for(lambda: len(model.calls) >= n_cores)
+            assert client.get("/health").json() == {"status": "ok"}
+            assert len(model.calls) == n_cores  # one thread per core
+        finally:
+            model.release.set()
+        answers = [future.result(SECONDS)["predictions"] for future in futures]
+    assert answers == [[k] for k in range(n_requests)]
+
+
+def test_blas_uses_one_thread(serve, monkeypatch):
+    calls = {}
+
+    def run(app, **options):
+        calls.update(options, threads={library["num_threads"] for library in threadpool_info()})
+
+    monkeypatch.setattr(serve.uvicorn, "run", run)
+    monkeypatch.setattr(sys, "argv", ["serve.py"])
+    with threadpool_limits(2):
+        serve.main()
+    assert calls == {"host": "127.0.0.1", "port": 8000, "threads": {1}}
+
+
+def test_files_that_are_not_models(tmp_path, serve, monkeypatch, frame):
+    damaged, missing = tmp_path / "damaged.safetensors", tmp_path / "missing.safetensors"
+    features = FourierFeatures(10, **QUICK).fit(frame, frame["width"] > 0)
+    path = save(features, tmp_path / "features.safetensors")
+    damaged.write_bytes(path.read_bytes()[:-1])
+    result = subprocess.run(
+        [sys.executable, EXAMPLE, damaged], capture_output=True, text=True, timeout=SECONDS
+    )
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"serve.py: {damaged} can't be read: ")
+    assert result.stderr.count("\n") == 1
+    monkeypatch.setattr(serve.uvicorn, "run", lambda app, **options: None)
+    for bad, message in ((missing, "No such file"), (path, "FourierFeatures can't predict")):
+        monkeypatch.setattr(sys, "argv", ["serve.py", str(bad)])
+        with pytest.raises(SystemExit, match=message):
+            serve.main()
+
+
+@pytest.mark.parametrize("package", ["fastapi", "uvicorn"])
+def test_a_missing_package_is_named_with_its_extra(package, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(SystemExit, match=rf"{package}.*pip install 'notsorandom\[serve\]'"):
+        runpy.run_path(str(EXAMPLE))

@@ -1,0 +1,131 @@
+"""The linear model on features in memory, against libsvm, duality and optimality conditions."""
+
+import numpy as np
+import pytest
+import reference
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import SVC
+
+from notsorandom import FourierClassifier
+from notsorandom.datasets import make_windmill
+from notsorandom.game import LOSSES, DualProblem
+from notsorandom.linear.newton import solve_hessian, solve_task, solve_tasks
+
+
+def solve_svm(X, labels, loss, tol):
+    return solve_task(X, DualProblem.from_arrays(loss, labels[:, None]), tol)
+
+
+def make_problem(rng, n_samples=300, n_features=12, share=0.5, dtype=np.float64):
+    X = rng.standard_normal((n_samples, n_features)) / np.sqrt(n_features)
+    scores = X @ rng.standard_normal(n_features) + 0.3 * rng.standard_normal(n_samples)
+    labels = np.where(scores > np.quantile(scores, 1 - share), 1.0, -1.0)
+    return X.astype(dtype), labels.astype(dtype)
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("share", [0.5, 0.03])
+def test_hinge_agrees_with_libsvm(rng, C, share):
+    X, labels = make_problem(rng, share=share)
+    model = solve_svm(X, labels, LOSSES["hinge"](C), tol=1e-5)
+    libsvm = SVC(kernel="linear", C=C, tol=1e-8).fit(X, labels)
+    assert model.gap <= 1e-5
+    margins = labels * libsvm.decision_function(X)
+    value = 0.5 * (libsvm.coef_ @ libsvm.coef_.T).item() + C * np.maximum(0, 1 - margins).sum()
+    np.testing.assert_allclose(model.primal_value, value, rtol=2e-5)
+    np.testing.assert_allclose(model.coef, libsvm.coef_[0], atol=0.02 * np.abs(model.coef).max())
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_primal_and_dual_values_bracket_the_optimum(rng, loss, dtype, C):
+    X, labels = make_problem(rng, dtype=dtype)
+    model = solve_svm(X, labels, LOSSES[loss](C), tol=1e-2)
+    optimum = reference.linear_model_value(X, labels, loss, C)
+    assert model.gap <= 1e-2
+    slack = (1e-6 if dtype is np.float64 else 1e-4) * optimum
+    assert model.dual_value - slack <= optimum <= model.primal_value + slack
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_optimality_conditions(rng, loss):
+    X, labels = make_problem(rng)
+    loss = LOSSES[loss](1.0)
+    model = solve_svm(X, labels, loss, tol=1e-7)
+    assert (labels * model.dual >= 0).all()
+    assert (np.abs(model.dual) <= loss.upper).all()
+    assert abs(model.dual.sum()) < 1e-8
+    np.testing.assert_allclose(model.coef, X.T @ model.dual, atol=2e-3)
+    margins = labels * (X @ model.coef + model.intercept)
+    assert model.dual[margins > 1.01] == pytest.approx(0, abs=1e-6)
+
+
+def test_two_separable_samples(rng):
+    model = solve_svm(np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0]), LOSSES["hinge"](1e3), 1e-6)
+    np.testing.assert_allclose([model.coef[0], model.intercept], [1, 0], atol=1e-3)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("C", [10.0, 1000.0])
+def test_more_features_than_samples_in_single_precision(rng, loss, C):
+    X, labels = make_problem(rng, n_samples=60, n_features=200, dtype=np.float32)
+    assert solve_svm(X, labels, LOSSES[loss](C), tol=1e-3).gap <= 1e-3
+
+
+def test_unreachable_tolerance_gives_a_finite_model(rng):
+    X, labels = make_problem(rng, n_samples=60, n_features=100)
+    model = solve_svm(X, labels, LOSSES["hinge"](1e12), tol=1e-12)
+    assert np.isfinite(model.coef).all()
+
+
+def test_constant_features_predict_the_majority(rng):
+    labels = np.array([1.0, 1, 1, -1, 1, -1, 1])
+    model = solve_svm(np.zeros((7, 2)), labels, LOSSES["hinge"](1.0), 1e-6)
+    assert model.intercept > 0
+    np.testing.assert_allclose(model.primal_value, 4.0, rtol=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("C", [1.0, 100.0, 1e4])
+@pytest.mark.parametrize("shape", [(300, 150), (60, 200), (200, 60)])
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_few_positives_and_large_c(rng, loss, C, shape, noise):
+    X, labels = rng.standard_normal(shape), -np.ones(shape[0])
+    labels[: max(2, shape[0] // 33)] = 1
+    X[:, 0] += 3 * labels
+    labels[rng.uniform(size=len(labels)) < noise] *= -1
+    model = solve_svm(X, labels, LOSSES[loss](C), 1e-3)
+    assert model.gap <= 1e-3
+
+
+def test_hessian_by_rows_and_by_features(rng):
+    """The smaller system is solved: by the Gram matrix of the features or of the rows."""
+    for n_rows, n_features in ((5, 9), (9, 5), (0, 4), (6, 6)):
+        rows, gradient = (
+            rng.standard_normal((n_rows, n_features)),
+            rng.standard_normal(n_features + 1),
+        )
+        wide = np.column_stack([rows, np.ones(n_rows)])
+        ridge = np.diag([1.0] * n_features + [1e-6 * 50 / 0.3])
+        expected = np.linalg.solve(ridge + wide.T @ wide / 0.3, gradient)
+        # With rows that are not active.
+        features = np.concatenate([rows, rng.standard_normal((3, n_features))])
+        active = np.arange(n_rows + 3) < n_rows
+        solution = solve_hessian(features, active, 0.3, 50, gradient)
+        np.testing.assert_allclose(solution, expected, rtol=1e-6)
+
+
+def test_unsolved_model_gives_a_warning():
+    X, y = make_windmill(60, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="try a smaller C"):
+        FourierClassifier(80, loss="squared_hinge", C=1e39, smoothing=0.05).fit(X, y)
+
+
+def test_gap_that_is_not_a_number_is_returned(rng):
+    X = rng.standard_normal((50, 3))
+    targets = np.column_stack([X[:, 0] + 0.1, X[:, 1] * 1e170])
+    problem = DualProblem.from_arrays(LOSSES["squared"](1.0), targets)
+    with np.errstate(all="ignore"):
+        *_, gap = solve_tasks(X, problem, 1e-3)
+    assert np.isnan(gap)

@@ -1,0 +1,183 @@
+"""Searches of continuous spaces: ascent and Langevin dynamics."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from notsorandom import Ascent, Euclidean, Langevin
+from notsorandom.data.rows import Rows
+from notsorandom.game import LOSSES, DualProblem
+from notsorandom.search.ascent import climb
+from notsorandom.spaces import Landscape
+
+PLANTED = np.array([2.0, -1.0, 0.5])
+
+
+def landscape(rng, n_samples=3000, smoothing=0.0, dtype=np.float64, noise=1.0):
+    """A measure of one wave and noise: its potential has its peak at the wave's frequency."""
+    X = rng.standard_normal((n_samples, 3)).astype(dtype)
+    measure = np.cos(X @ PLANTED - 0.3) + noise * rng.standard_normal(n_samples)
+    rows = Rows(X)
+    return Landscape(
+        Euclidean().resolve(rows, rng), rows, measure[:, None].astype(dtype), smoothing
+    )
+
+
+def distance_to_planted(frequencies):
+    return np.minimum(
+        np.linalg.norm(frequencies - PLANTED, axis=1), np.linalg.norm(frequencies + PLANTED, axis=1)
+    )
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        Ascent(),
+        Ascent(subsample=1.0),
+        Ascent(max_rows=1000),
+        Langevin(n_particles=100, n_refine=10),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_planted_frequency_is_found(rng, search, dtype):
+    peaks = search.find(landscape(rng, dtype=dtype), 1, rng)
+    assert peaks.frequencies.dtype == dtype
+    assert distance_to_planted(peaks.frequencies)[0] < 0.1
+
+
+def test_peaks_of_a_sample_are_evaluated_on_all_rows(rng):
+    land = landscape(rng, noise=3.0)
+    peaks = Ascent(max_rows=1000).find(land, 4, rng)
+    everywhere = land.evaluate(peaks.frequencies)
+    assert len(peaks) > 1
+    assert (np.diff(peaks.height) <= 0).all()
+    np.testing.assert_allclose(peaks.height, everywhere.height)
+    np.testing.assert_allclose(peaks.amplitudes, everywhere.amplitudes)
+
+
+def test_height_never_decreases(rng):
+    land = landscape(rng)
+    points = land.evaluate_with_slope(land.draw(20, rng))
+    steps = np.full(20, 10 * land.space.first_step())
+    for _ in range(10):
+        higher, steps = climb(land, points, steps, 1)
+        assert (higher.height >= points.height).all()
+        points = higher
+
+
+def test_ascent_converges_to_a_zero_of_the_slope(rng):
+    land = landscape(rng, smoothing=0.1)
+    start = land.evaluate_with_slope(land.draw(8, rng))
+    points, _ = climb(land, start, np.full(8, land.space.first_step()), 60)
+    assert np.abs(points.slope).max() < 1e-3 * np.abs(start.slope).max()
+
+
+@pytest.mark.parametrize("search", [Ascent(n_peaks=6), Langevin(n_particles=40, n_peaks=6)])
+def test_peaks_are_distinct_and_sorted(rng, search):
+    land = landscape(rng, noise=3.0)
+    peaks = search.find(land, 6, rng)
+    assert 1 < len(peaks) <= 6
+    assert (np.diff(peaks.height) <= 0).all()
+    phases = land.space.phases(peaks.amplitudes)
+    features = land.space.features(land.rows.array, peaks.frequencies, phases, "aligned")
+    correlation = np.abs(np.corrcoef(features.T)) - np.eye(len(peaks))
+    assert correlation.max() < search.similarity + 0.1  # estimated on a sample of rows
+    np.testing.assert_allclose(land.evaluate(peaks.frequencies).height, peaks.height)
+
+
+def test_number_of_peaks_is_limited(rng):
+    assert len(Ascent(n_peaks=6).find(landscape(rng, noise=3.0), 2, rng)) <= 2
+
+
+def test_langevin_without_temperature_is_gradient_ascent(rng):
+    land = landscape(rng, n_samples=200)
+    rate = 1e-7
+    search = Langevin(n_steps=20, n_particles=1, diffusion_rate=rate, temperature=0)
+    found = search.find(land, 1, np.random.default_rng(5))
+    omega = np.sqrt(1.5) * land.draw(1, np.random.default_rng(5))
+    for _ in range(20):
+        _, gradient = land.space.amplitudes_and_gradient(land.rows, land.measure, omega)
+        omega = omega + rate * gradient
+    np.testing.assert_allclose(found.frequencies, omega, rtol=1e-9)
+
+
+def test_langevin_returns_the_highest_point_visited(rng):
+    """The result is at least as high as the start, at a temperature that moves particles away."""
+    land = landscape(rng)
+    wild = Langevin(n_steps=5, n_particles=3, diffusion_rate=1e-9, temperature=1e3)
+    still = Langevin(n_steps=0, n_particles=3)
+    for seed in range(5):
+        moved = wild.find(land, 1, np.random.default_rng(seed))
+        start = still.find(land, 1, np.random.default_rng(seed))
+        assert moved.height[0] >= start.height[0]
+
+
+def test_both_noise_scales_are_equivalent(rng):
+    """The paper divides by the rate where the textbook multiplies."""
+    land, rate = landscape(rng, n_samples=200), 1e-6
+    paper = Langevin(10, 4, diffusion_rate=rate, temperature=1e-9 * rate, noise="paper")
+    textbook = Langevin(10, 4, diffusion_rate=rate, temperature=1e-9 / rate, noise="textbook")
+    one = paper.find(land, 1, np.random.default_rng(1))
+    other = textbook.find(land, 1, np.random.default_rng(1))
+    np.testing.assert_allclose(one.frequencies, other.frequencies)
+
+
+def test_langevin_starts_at_one_and_a_half_times_the_variance(rng):
+    land = landscape(rng)
+    search = Langevin(n_steps=0, n_particles=4000, n_peaks=4000, similarity=1.0)
+    starts = search.find(land, 4000, rng).frequencies
+    np.testing.assert_allclose(starts.var() * land.space.scale**2, 1.5, rtol=0.1)
+
+
+def test_refinement_increases_the_height(rng):
+    land = landscape(rng, noise=3.0)
+    rough = Langevin(5, 4).find(land, 1, np.random.default_rng(2))
+    fine = Langevin(5, 4, n_refine=10).find(land, 1, np.random.default_rng(2))
+    assert fine.height[0] > rough.height[0]
+
+
+def test_subsample_keeps_the_balance_of_rare_classes(rng):
+    """In 99:1 data the measure of a uniform subsample would have a nonzero sum, a peak at zero."""
+    labels = np.full((5000, 1), -1.0)
+    labels[rng.choice(5000, size=50, replace=False)] = 1.0
+    measure = DualProblem.from_arrays(LOSSES["hinge"](1.0), labels).first_dual()
+    rows = Rows(rng.standard_normal((5000, 2)))
+    coarse = Landscape(Euclidean().resolve(rows, rng), rows, measure, 0.0).subsample(500, rng)
+    assert abs(coarse.measure.sum()) < 1e-9 * np.abs(coarse.measure).sum()
+    assert 0.4 < np.mean(coarse.measure > 0) < 0.6  # drawn by mass: as many of the rare class
+
+
+def test_subsample_is_unbiased(rng):
+    land = landscape(rng, n_samples=2000, noise=0.3)
+    frequency = np.array([[0.3, -0.2, 0.1]])
+    exact = land.evaluate(frequency).amplitudes
+    estimates = [land.subsample(600, rng).evaluate(frequency).amplitudes for _ in range(200)]
+    spread = np.std(estimates, axis=0) / np.sqrt(200)
+    assert (np.abs(np.mean(estimates, axis=0) - exact) < 4 * spread).all()
+
+
+def test_ascent_ends_on_all_rows(rng):
+    land = landscape(rng, n_samples=4000, noise=3.0)
+    peaks = Ascent(subsample=0.2).find(land, 3, rng)
+    np.testing.assert_allclose(land.evaluate(peaks.frequencies).height, peaks.height)
+
+
+@pytest.mark.parametrize(
+    ("search", "name"),
+    [
+        (Ascent(n_particles=0), "n_particles"),
+        (Ascent(n_steps=-1), "n_steps"),
+        (Ascent(n_peaks=1.5), "n_peaks"),
+        (Ascent(similarity=0), "similarity"),
+        (Ascent(subsample=0), "subsample"),
+        (Langevin(n_steps=-1), "n_steps"),
+        (Langevin(diffusion_rate=0), "diffusion_rate"),
+        (Langevin(diffusion_rate="fast"), "diffusion_rate"),
+        (Langevin(temperature=-1), "temperature"),
+        (Langevin(noise="white"), "noise"),
+    ],
+)
+def test_bad_parameters(search, name):
+    with pytest.raises(ValueError, match=f"{name}=.*must be"):
+        search.check()
+    assert clone(search).get_params() == search.get_params()

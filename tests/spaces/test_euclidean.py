@@ -1,0 +1,181 @@
+"""The waves of R^d: potential, gradient and features against their definitions."""
+
+import numpy as np
+import pytest
+import reference
+
+from notsorandom import Euclidean
+from notsorandom.data.rows import Rows
+from notsorandom.spaces import Landscape
+from notsorandom.spaces.euclidean import median_distance
+from notsorandom.spaces.landscape import potential_of
+
+
+def make_problem(rng, n_tasks, n_features=4, n_samples=30, n_frequencies=5, dtype=np.float64):
+    X = (rng.standard_normal((n_samples, n_features)) + 3).astype(dtype)
+    measure = rng.standard_normal((n_samples, n_tasks)).astype(dtype)
+    frequencies = rng.standard_normal((n_frequencies, n_features)).astype(dtype)
+    return Rows(X), measure, frequencies, Euclidean().resolve(Rows(X), rng)
+
+
+def potential(space, rows, measure, frequencies):
+    return potential_of(space.amplitudes(rows, measure, frequencies))
+
+
+@pytest.mark.parametrize("n_tasks", [1, 3])
+def test_potential_is_the_squared_fourier_transform(rng, n_tasks):
+    data, measure, frequencies, space = make_problem(rng, n_tasks)
+    expected = [reference.potential(data.array, measure, w) for w in frequencies]
+    np.testing.assert_allclose(potential(space, data, measure, frequencies), expected)
+
+
+@pytest.mark.parametrize("n_tasks", [1, 3])
+def test_gradient_is_that_of_the_potential(rng, n_tasks):
+    data, measure, frequencies, space = make_problem(rng, n_tasks)
+    amplitudes, gradient = space.amplitudes_and_gradient(data, measure, frequencies)
+    np.testing.assert_allclose(amplitudes, space.amplitudes(data, measure, frequencies))
+    for frequency, slope in zip(frequencies, gradient, strict=True):
+        expected = reference.gradient(
+            lambda w: reference.potential(data.array, measure, w), frequency
+        )
+        np.testing.assert_allclose(slope, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_tasks", [1, 2])
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_slope_of_the_landscape_is_its_gradient(rng, n_tasks, smoothing):
+    data, measure, frequencies, space = make_problem(rng, n_tasks)
+    landscape = Landscape(space, data, measure, smoothing)
+    slopes = landscape.evaluate_with_slope(frequencies).slope
+    for frequency, slope in zip(frequencies, slopes, strict=True):
+        expected = reference.gradient(
+            lambda w: landscape.evaluate_with_slope(w[None]).height[0], frequency
+        )
+        np.testing.assert_allclose(slope, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_smoothing_is_blurring_the_samples(rng):
+    """The smoothed potential is the potential of samples with Gaussian noise, on average."""
+    data, measure, frequencies, space = make_problem(rng, 1, n_features=2, n_samples=8)
+    frequencies, smoothing = frequencies * 0.5, 0.2
+    noise = smoothing * space.scale * rng.standard_normal((200_000, 8, 2))
+    for frequency, height in zip(
+        frequencies,
+        Landscape(space, data, measure, smoothing).evaluate_with_slope(frequencies).height,
+        strict=True,
+    ):
+        blurred = np.exp(1j * (data.array + noise) @ frequency).mean(axis=0) @ measure[:, 0]
+        np.testing.assert_allclose(np.exp(height), abs(blurred) ** 2, rtol=0.05)
+
+
+@pytest.mark.parametrize("phase", ["paired", "aligned"])
+@pytest.mark.parametrize("n_tasks", [1, 3])
+def test_alignment_is_features_times_measure(rng, phase, n_tasks):
+    data, measure, frequencies, space = make_problem(rng, n_tasks)
+    amplitudes = space.amplitudes(data, measure, frequencies)
+    phases = space.phases(amplitudes)
+    features = space.features(data.array, frequencies, phases, phase)
+    alignment = space.alignment(amplitudes, phases, phase)
+    np.testing.assert_allclose(alignment.reshape(-1, n_tasks), features.T @ measure, atol=1e-10)
+
+
+def test_paired_features_have_the_full_potential(rng):
+    data, measure, frequencies, space = make_problem(rng, 3)
+    amplitudes = space.amplitudes(data, measure, frequencies)
+    alignment = space.alignment(amplitudes, space.phases(amplitudes), "paired")
+    np.testing.assert_allclose(
+        (alignment**2).sum(axis=(1, 2)), potential(space, data, measure, frequencies)
+    )
+
+
+@pytest.mark.parametrize("n_tasks", [1, 3])
+def test_aligned_phase_is_optimal(rng, n_tasks):
+    data, measure, frequencies, space = make_problem(rng, n_tasks)
+    amplitudes = space.amplitudes(data, measure, frequencies)
+
+    def strength(phases):
+        return (space.alignment(amplitudes, phases, "aligned") ** 2).sum(axis=(1, 2))
+
+    best = strength(space.phases(amplitudes))
+    for angle in np.linspace(0, np.pi, 50):
+        assert (strength(np.full(len(frequencies), angle)) <= best + 1e-9).all()
+    if n_tasks == 1:  # one cosine of norm sqrt(2) then has twice the potential of the pair
+        np.testing.assert_allclose(best, 2 * potential(space, data, measure, frequencies))
+
+
+def test_potential_does_not_depend_on_the_origin(rng):
+    data, measure, frequencies, space = make_problem(rng, 2)
+    far = Rows(data.array + 100.0)
+    np.testing.assert_allclose(
+        potential(space, data, measure, frequencies), potential(space, far, measure, frequencies)
+    )
+
+
+@pytest.mark.parametrize("n_tasks", [1, 3])
+def test_blocks_do_not_change_the_result(rng, n_tasks):
+    data, measure, frequencies, space = make_problem(rng, n_tasks)
+    expected = space.amplitudes_and_gradient(data, measure, frequencies)
+    blocks = Rows(data.array, block_rows=8)
+    assert len(blocks.blocks()) == 4
+    # 1000 bytes are fewer than the waves of two frequencies take.
+    result = space.amplitudes_and_gradient(blocks, measure, frequencies, wave_bytes=1000)
+    for part, expected_part in zip(result, expected, strict=True):
+        np.testing.assert_allclose(part, expected_part)
+
+
+@pytest.mark.parametrize("n_tasks", [1, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_dtypes_are_kept(rng, n_tasks, dtype):
+    data, measure, frequencies, space = make_problem(rng, n_tasks, dtype=dtype)
+    points = Landscape(space, data, measure, 0.1).evaluate_with_slope(frequencies)
+    for array in (points.height, points.slope, points.amplitudes, space.center):
+        assert array.dtype == dtype
+    phases = space.phases(points.amplitudes)
+    for phase in ("paired", "aligned"):
+        assert space.features(data.array, frequencies, phases, phase).dtype == dtype
+        assert space.alignment(points.amplitudes, phases, phase).dtype == dtype
+
+
+def test_float32_agrees_with_float64_far_from_the_origin(rng):
+    data, measure, frequencies, space = make_problem(rng, 1, n_samples=200)
+    shifted = Rows((data.array + 1000).astype(np.float32))
+    near = Euclidean(scale=1.0).resolve(shifted, rng)
+    single = potential(near, shifted, measure.astype(np.float32), frequencies.astype(np.float32))
+    double = potential(space, Rows(shifted.array.astype(float)), measure, frequencies)
+    np.testing.assert_allclose(single, double, rtol=0.02, atol=0.05)
+
+
+def test_scale_is_the_median_distance(rng):
+    X = rng.standard_normal((400, 3))
+    distances = np.linalg.norm(X[:, None] - X[None], axis=2)[np.triu_indices(400, 1)]
+    np.testing.assert_allclose(median_distance(Rows(X), rng), np.median(distances), rtol=0.08)
+
+
+def test_scale_with_copies_and_extreme_numbers(rng):
+    X = np.zeros((1000, 2))
+    assert median_distance(Rows(X), rng) == 1.0
+    X[:30] = rng.standard_normal((30, 2))
+    assert 0.3 < median_distance(Rows(X), rng) < 3
+    for factor in (1e-200, 1e200):
+        assert 0.3 < median_distance(Rows(X * factor), rng) / factor < 3
+
+
+def test_scale_is_found_among_many_copies(rng):
+    X = np.zeros((5000, 2))
+    X[[17, 4000]] = [[3.0, 4.0], [6.0, 8.0]]
+    assert 5 <= median_distance(Rows(X), rng) <= 10
+
+
+def test_given_scale_and_center_are_kept(rng):
+    data = Rows(rng.standard_normal((20, 2)))
+    space = Euclidean(scale=7.0, center=[1.0, 2.0]).resolve(data, rng)
+    assert space.scale == 7.0
+    np.testing.assert_array_equal(space.center, [1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("scale", 0), ("scale", "mode"), ("center", "median"), ("center", [np.nan])]
+)
+def test_bad_parameters(name, value):
+    with pytest.raises(ValueError, match=f"{name}=.*must be"):
+        Euclidean(**{name: value}).check()

@@ -1,0 +1,190 @@
+"""Spherical harmonics: counts, orthonormality and the addition theorem in any dimension."""
+
+import math
+
+import numpy as np
+import pytest
+import reference
+from scipy import special
+
+from notsorandom.spaces.gegenbauer import n_harmonics, zonal, zonal_slopes
+from notsorandom.spaces.harmonics import (
+    HarmonicSums,
+    count_harmonics,
+    harmonic_indices,
+    harmonics,
+    harmonics_by_degree,
+)
+
+# For each number of features, the largest degree up to which there are at most 2000 harmonics.
+LARGEST = {2: 999, 3: 43, 4: 16, 5: 10, 8: 5, 20: 3}
+
+
+def test_largest_degrees_of_the_test_data():
+    for n_features, degree in LARGEST.items():
+        assert count_harmonics(n_features, degree) <= 2000
+        assert count_harmonics(n_features, degree + 1) > 2000
+
+
+@pytest.mark.parametrize("n_features", [2, 3, 4, 5])
+@pytest.mark.parametrize("degree", [0, 1, 2, 3, 5])
+def test_number_of_harmonics_is_the_dimension_of_the_harmonic_polynomials(n_features, degree):
+    expected = reference.n_harmonic_polynomials(n_features, degree)
+    assert n_harmonics(n_features, degree) == expected
+    before = count_harmonics(n_features, degree - 1)
+    assert count_harmonics(n_features, degree) == before + expected
+    if degree >= 3:  # the second term printed in the paper's appendix is different
+        printed = math.comb(n_features - 1 + degree, degree)
+        printed -= math.comb(n_features - 1 + degree, degree - 2)
+        assert printed != expected
+
+
+@pytest.mark.parametrize("n_features", LARGEST)
+def test_indices(n_features):
+    max_degree = min(LARGEST[n_features], 20)
+    indices = harmonic_indices(n_features, max_degree)
+    sizes = np.abs(indices)
+    assert indices.shape == (count_harmonics(n_features, max_degree), n_features - 1)
+    assert len(np.unique(indices, axis=0)) == len(indices)
+    assert (np.diff(sizes, axis=1) >= 0).all()
+    assert (indices[:, 1:] >= 0).all()
+    assert (np.diff(sizes[:, -1]) >= 0).all()
+    counts = np.bincount(sizes[:, -1])
+    assert counts.tolist() == [n_harmonics(n_features, degree) for degree in range(max_degree + 1)]
+
+
+@pytest.mark.parametrize("n_features", LARGEST)
+def test_addition_theorem(rng, n_features):
+    """The sum over a degree of products is the degree's reproducing kernel.
+
+    So many functions whose products add up to a projection of that rank are orthonormal: this is
+    orthonormality too, in every dimension.
+    """
+    X = reference.sphere_points(rng, 25, n_features)
+    by_degree = harmonics_by_degree(X, LARGEST[n_features])
+    for degree, values in enumerate(by_degree):
+        count = n_harmonics(n_features, degree)
+        assert len(values) == count
+        expected = reference.degree_gram(X, degree)
+        np.testing.assert_allclose(values.T @ values / count, expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("n_features", "max_degree"), [(2, 999), (3, 43), (4, 16), (5, 10), (8, 2)]
+)
+def test_orthonormality(n_features, max_degree):
+    indices = harmonic_indices(n_features, max_degree)
+    some = indices[:: max(1, len(indices) // 200)]
+    points, weights = reference.sphere_quadrature(n_features, 2 * max_degree)
+    gram = np.zeros((len(some), len(indices)))
+    for start in range(0, len(points), 4096):
+        block = slice(start, start + 4096)
+        everything = np.concatenate(harmonics_by_degree(points[block], max_degree))
+        gram += (harmonics(points[block], some).T * weights[block]) @ everything.T
+    expected = (some[:, None] == indices).all(axis=2)
+    np.testing.assert_allclose(gram, expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("degree", [0, 1, 7, 60, 500])
+@pytest.mark.skipif(not hasattr(special, "sph_harm_y"), reason="needs SciPy 1.15")
+def test_scipy_agrees(rng, degree):
+    """Up to the area of the sphere and the sign that SciPy's convention has at odd orders."""
+    X = reference.sphere_points(rng, 30, 3)
+    polar, azimuth = np.arccos(X[:, 2]), np.arctan2(X[:, 1], X[:, 0])
+    orders = np.arange(degree + 1)
+    theirs = special.sph_harm_y(degree, orders, polar[:, None], azimuth[:, None])
+    theirs = theirs * math.sqrt(4 * np.pi) * (-1.0) ** orders * np.where(orders > 0, 2**0.5, 1)
+    indices = np.column_stack([orders, np.full(degree + 1, degree)])
+    np.testing.assert_allclose(harmonics(X, indices), theirs.real, atol=1e-10)
+    np.testing.assert_allclose(
+        harmonics(X, indices * [-1, 1])[:, 1:], theirs.imag[:, 1:], atol=1e-10
+    )
+
+
+@pytest.mark.parametrize(("n_features", "degree"), [(3, 500), (4, 200)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-10), (np.float32, 1e-3)])
+def test_high_degrees_are_accurate(rng, n_features, degree, dtype, tolerance):
+    near_pole = np.eye(n_features)[-1] + 1e-3 * np.eye(n_features)[0]
+    X = np.concatenate([reference.sphere_points(rng, 4, n_features), np.eye(n_features)])
+    X = np.concatenate([X, near_pole[None] / np.linalg.norm(near_pole)]).astype(dtype)
+    if n_features == 3:
+        orders = np.arange(-degree, degree + 1)
+        indices = np.column_stack([orders, np.full(len(orders), degree)])
+    else:
+        lower = harmonic_indices(3, degree)
+        indices = np.column_stack([lower, np.full(len(lower), degree)])
+    values = harmonics(X, indices)
+    assert values.dtype == dtype
+    assert np.isfinite(values).all()
+    exact = X.astype(np.float64)
+    norms = np.linalg.norm(exact, axis=1)  # a rounded point is not quite on the sphere
+    expected = reference.degree_gram(exact / norms[:, None], degree)
+    expected *= np.outer(norms, norms) ** degree
+    gram = values.astype(np.float64) @ values.T / n_harmonics(n_features, degree)
+    np.testing.assert_allclose(gram, expected, atol=tolerance)
+
+
+@pytest.mark.parametrize("n_features", [3, 4, 8])
+def test_poles_and_zero_coordinates_are_not_singular(rng, n_features):
+    special_points = np.concatenate([np.eye(n_features), -np.eye(n_features)])
+    nearby = special_points + 1e-8 * rng.standard_normal(special_points.shape)
+    nearby /= np.linalg.norm(nearby, axis=1, keepdims=True)
+    indices = harmonic_indices(n_features, 4)
+    values = harmonics(special_points, indices)
+    np.testing.assert_allclose(values, harmonics(nearby, indices), atol=1e-5)
+    at_pole = values[n_features - 1]
+    degrees = indices[:, -1]
+    counts = np.array([n_harmonics(n_features, degree) for degree in degrees])
+    np.testing.assert_allclose(
+        at_pole, np.where((indices[:, :-1] == 0).all(axis=1), np.sqrt(counts), 0), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("n_features", [2, 3, 5])
+def test_pairs_rotate_together(rng, n_features):
+    """A rotation of the first two coordinates rotates each pair by l_1 times the angle."""
+    X = reference.sphere_points(rng, 10, n_features)
+    angle = 0.7
+    turned = X.copy()
+    turned[:, 0] = np.cos(angle) * X[:, 0] - np.sin(angle) * X[:, 1]
+    turned[:, 1] = np.sin(angle) * X[:, 0] + np.cos(angle) * X[:, 1]
+    indices = harmonic_indices(n_features, 4)
+    indices = indices[indices[:, 0] > 0]
+    mirror = indices * np.where(np.arange(n_features - 1) == 0, -1, 1)
+    before = harmonics(X, indices) + 1j * harmonics(X, mirror)
+    after = harmonics(turned, indices) + 1j * harmonics(turned, mirror)
+    np.testing.assert_allclose(after, before * np.exp(1j * angle * indices[:, 0]), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("n_features", "max_degree"), [(2, 9), (3, 30), (3, 150), (4, 13), (5, 7), (8, 4), (20, 2)]
+)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-10), (np.float32, 2e-3)])
+def test_sums_of_all_harmonics(rng, n_features, max_degree, dtype, tolerance):
+    X = np.concatenate([reference.sphere_points(rng, 20, n_features), np.eye(n_features)])
+    X, a = X.astype(dtype), rng.standard_normal((len(X), 3)).astype(dtype)
+    sums = HarmonicSums(n_features, max_degree)
+    indices = harmonic_indices(n_features, max_degree)
+    expected = a.T.astype(np.float64) @ harmonics(X.astype(np.float64), indices)
+    result = sums.from_moments(sums.moments(X, a))
+    assert result.dtype == dtype
+    largest = np.abs(expected).max()
+    np.testing.assert_allclose(result, expected, rtol=0, atol=tolerance * largest)
+
+
+@pytest.mark.parametrize("n_features", [2, 3, 7, 50])
+@pytest.mark.parametrize("degree", [1, 2, 3, 6])
+def test_zonal_harmonics(rng, n_features, degree):
+    cosines = rng.uniform(-1, 1, size=(5, 4))
+    degrees = np.full(4, degree)
+    values = zonal(cosines, degrees, n_features)
+    slopes = zonal_slopes(cosines, degrees, n_features)
+    root = math.sqrt(n_harmonics(n_features, degree))
+    expected = root * reference.legendre(n_features, degree, cosines)
+    np.testing.assert_allclose(values, expected, atol=1e-9 * root)
+    step = 1e-6
+    ahead, behind = (zonal(cosines + s, degrees, n_features) for s in (step, -step))
+    np.testing.assert_allclose(slopes, (ahead - behind) / (2 * step), rtol=1e-4, atol=1e-6)
+    mixed = np.array([degree, 0, 1, 4])
+    columns = [zonal(cosines[:, [i]], mixed[[i]], n_features) for i in range(4)]
+    np.testing.assert_allclose(zonal(cosines, mixed, n_features), np.column_stack(columns))
