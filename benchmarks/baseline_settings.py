@@ -56,7 +56,7 @@ def main() -> None:
                 accuracy = 100 * np.mean(predictions == y_validation)
                 theirs = paper.TABLE1[task][method][paper.SIZES.index(size)]
                 gaps.setdefault(name, []).append(accuracy - theirs)
-        print(task, {name: round(gap[-1], 1) for name, gap in gaps.items()}, flush=True)
+        print(task, {name: round(float(gap[-1]), 1) for name, gap in gaps.items()}, flush=True)
     rows = tuple(
         (
             name,

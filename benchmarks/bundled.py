@@ -78,9 +78,8 @@ def cross_validate(name: str, n_components: int, repeats: int, seed: int) -> dic
 def difference(ours: list[float], other: list[float]) -> str:
     """Return the gain of ours and its standard error, in points."""
     gains = 100 * (np.array(ours) - np.array(other))
-    variance = gains.var(ddof=1) * (
-        1 / len(gains) + 1 / 4
-    )  # a test fold is 1/4 of the training folds
+    # A test fold has 1/4 of the size of the training folds.
+    variance = gains.var(ddof=1) * (1 / len(gains) + 1 / 4)
     return f"{gains.mean():+.2f} ({variance**0.5:.2f})"
 
 

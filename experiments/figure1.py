@@ -43,16 +43,20 @@ def figure1_configs(
     ]
 
 
-def run_figure1(config: Config, load: TaskLoader) -> dict[str, Any]:
+def run_figure1(config: Config, load: TaskLoader, smoothing: Any = "auto") -> dict[str, Any]:
     """Play one of the two games."""
-    return run_evolution(config) if config["kind"] == "evolution" else run_globe(config)
+    run = run_evolution if config["kind"] == "evolution" else run_globe
+    return run(config, smoothing)
 
 
-def run_evolution(config: Config) -> dict[str, Any]:
+def run_evolution(config: Config, smoothing: Any) -> dict[str, Any]:
     """Play on the windmill; return the kernel and snapshots of the game."""
     X, y = make_windmill(config["n_train"], random_state=config["seed"])
     model = FourierClassifier(
-        config["n_rounds"], search=Ascent(n_peaks=1), random_state=config["seed"]
+        config["n_rounds"],
+        search=Ascent(n_peaks=1),
+        smoothing=smoothing,
+        random_state=config["seed"],
     ).fit(X, y)
     kernel = model.kernel_
     rounds = geometric_subset(np.arange(1, config["n_rounds"] + 1), N_SNAPSHOTS).tolist()
@@ -81,10 +85,11 @@ def run_evolution(config: Config) -> dict[str, Any]:
     }
 
 
-def run_globe(config: Config) -> dict[str, Any]:
+def run_globe(config: Config, smoothing: Any) -> dict[str, Any]:
     """Play on the checkerboard; return the harmonics and the decision function."""
     X, y = make_checkerboard(config["n_train"], random_state=config["seed"])
-    model = single_harmonics(config["seed"]).set_params(C=SPHERE_C).fit(X, y)
+    model = single_harmonics(config["seed"]).set_params(C=SPHERE_C, smoothing=smoothing)
+    model.fit(X, y)
     kernel = model.kernel_
     return {
         "test_accuracy": model.score(*make_checkerboard(config["n_test"], random_state=1000)),

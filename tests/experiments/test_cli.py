@@ -54,6 +54,7 @@ SMALL = {
     "figure1": replace(
         EXPERIMENTS["figure1"],
         configs=lambda options: figure1.figure1_configs(**SIZES, n_rounds=12),
+        run=partial(figure1.run_figure1, smoothing=0.06),
     ),
     "peers": replace(
         EXPERIMENTS["peers"],
@@ -69,18 +70,22 @@ SMALL = {
 small_main = partial(main, experiments=EXPERIMENTS | SMALL, load=load_small)
 
 
-def test_table1(tmp_path, capsys):
+@pytest.mark.parametrize(
+    "methods", [["rbf"], pytest.param(["rbf", "lkrf", "ours", "paper"], marks=pytest.mark.slow)]
+)
+def test_table1(methods, tmp_path, capsys):
     folder = tmp_path / "run"
-    command = ["table1", "--tasks", "auto-truck", "--methods", "rbf,ours,paper", "-o", str(folder)]
+    command = ["table1", "--tasks", "auto-truck", "--methods", ",".join(methods), "-o", str(folder)]
     assert small_main([*command, "--features", "10,20", "--seeds", "2"]) == 0
     shown = capsys.readouterr()
-    assert shown.out.count("| auto-truck |") == 3
-    assert "12 of 12 runs" in shown.err
+    assert shown.out.count("| auto-truck |") == len(methods)
+    assert f"{4 * len(methods)} of {4 * len(methods)} runs" in shown.err
     assert (folder / "table1.md").read_text() == shown.out
     records = Records(folder).read()
-    ours = [r for r in records if r["config"]["method"] == "ours"]
-    assert np.mean([record["outcome"]["test_accuracy"] for record in ours]) > 0.75
-    assert [record["outcome"]["n_kept"] for record in ours] == [10, 10, 20, 20]
+    for method in methods:
+        outcomes = [r["outcome"] for r in records if r["config"]["method"] == method]
+        assert np.mean([outcome["test_accuracy"] for outcome in outcomes]) > 0.75
+        assert [outcome["n_kept"] for outcome in outcomes] == [10, 10, 20, 20]
     # The second time nothing is fitted, and the same is shown.
     assert small_main([*command, "--features", "10,20", "--seeds", "2"]) == 0
     assert capsys.readouterr().out == shown.out
@@ -93,12 +98,13 @@ def test_table1(tmp_path, capsys):
 
 
 def test_figure2(tmp_path, capsys):
-    command = ["figure2", "--features", "10,20", "--seeds", "2", "--methods", "rbf,ours"]
+    command = ["figure2", "--features", "10,20", "--seeds", "2", "--methods", "rbf"]
     assert small_main([*command, "-o", str(tmp_path)]) == 0
     assert "figure2-auto-truck" in capsys.readouterr().out
     assert (tmp_path / "figure2-auto-truck.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["windmill", "checkerboard"])
 def test_synthetic_problems(name, tmp_path, capsys):
     assert small_main([name, "--seeds", "1", "-o", str(tmp_path)]) == 0
@@ -108,6 +114,7 @@ def test_synthetic_problems(name, tmp_path, capsys):
     assert "The paper:" in shown
 
 
+@pytest.mark.slow
 def test_figure1(tmp_path, capsys):
     assert small_main(["figure1", "-o", str(tmp_path)]) == 0
     for part in ("evolution", "landscape", "sphere"):
@@ -122,6 +129,7 @@ def test_figures_without_matplotlib_name_the_extra(tmp_path, capsys, monkeypatch
     assert "notsorandom[plot]" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_peers(tmp_path, capsys):
     assert small_main(["peers", "--tasks", "auto-truck", "-o", str(tmp_path)]) == 0
     shown = capsys.readouterr().out

@@ -8,7 +8,7 @@ from notsorandom.datasets import make_checkerboard, make_windmill
 
 def test_a_recorded_game_has_the_decisions_of_the_model():
     config, _ = figure1.figure1_configs(n_train=150, n_test=300, n_rounds=12)
-    outcome = json.loads(json.dumps(figure1.run_evolution(config)))
+    outcome = json.loads(json.dumps(figure1.run_evolution(config, 0.06)))
     X, y, game = figure1.recorded_game({"config": config, "outcome": outcome})
     np.testing.assert_array_equal(X, make_windmill(150, random_state=0)[0])
     assert game[-1].round == 12 == len(game[-1].kernel.weights)

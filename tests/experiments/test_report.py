@@ -35,10 +35,11 @@ def run_folder(tmp_path_factory):
         config = {"kind": "peer", "task": "mnist-4-9", "method": "svc", "size": size, "seed": 0}
         records.append(config, peer, 1.0)
     for config in figure1.figure1_configs(n_train=150, n_test=300, n_rounds=12):
-        records.append(config, figure1.run_figure1(config, load=None), 1.0)
+        records.append(config, figure1.run_figure1(config, load=None, smoothing=0.06), 1.0)
     return folder
 
 
+@pytest.mark.slow
 def test_the_page_has_a_section_for_every_kind(run_folder, capsys):
     page = run_folder / "report.html"
     assert main(["report", str(run_folder), "--output", str(page)]) == 0
