@@ -28,10 +28,10 @@ from notsorandom.data.array_api import (
     to_host,
 )
 from notsorandom.data.rows import Rows
-from notsorandom.data.sampling import draw_by_weight
 from notsorandom.game import LOSSES, DualProblem
 from notsorandom.linear.streaming import solve_streaming
 from notsorandom.spaces.harmonic_sphere import HarmonicSphere
+from notsorandom.spaces.landscape import draw_by_weight
 from notsorandom.spaces.spherical import unit_rows
 from notsorandom.spaces.zonal_sphere import ZonalSphere
 

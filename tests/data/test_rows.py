@@ -6,11 +6,11 @@ from scipy import sparse
 
 from notsorandom._utils.threads import thread_pool
 from notsorandom.data.rows import Rows
-from notsorandom.data.sampling import draw_by_weight, pick_by_mass
 from notsorandom.game import LOSSES, DualProblem, play
 from notsorandom.game.projection import alternating, nearest
 from notsorandom.search import Ascent
 from notsorandom.spaces import Euclidean, Landscape
+from notsorandom.spaces.landscape import draw_by_weight, pick_by_mass
 
 
 @pytest.fixture(params=[8, None], ids=["many blocks", "one block"])

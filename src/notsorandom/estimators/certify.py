@@ -24,7 +24,7 @@ from notsorandom.kernel import LearnedKernel
 from notsorandom.linear.newton import LinearModel, solve_task
 from notsorandom.search.base import Search
 from notsorandom.spaces.base import ContinuousSpace
-from notsorandom.spaces.landscape import Landscape
+from notsorandom.spaces.landscape import Landscape, feature_potentials
 
 # Independent searches for the highest peak of each dual point.
 N_SEARCHES = 8
@@ -155,7 +155,7 @@ def highest_potential(
     frequencies = space.clip_to_bandwidth(np.concatenate(found), bandwidth)
     amplitudes = space.amplitudes(rows, measure, frequencies)
     scales = space.scales(rows, frequencies).astype(np.float64)
-    return float((space.feature_potentials(amplitudes, phase) * scales**2).max())
+    return float((feature_potentials(space, amplitudes, phase) * scales**2).max())
 
 
 def average_regret(

@@ -15,8 +15,8 @@ from notsorandom.data.rows import Array, Rows
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.projection import PROJECTIONS
 from notsorandom.game.result import ActiveSet, GameResult, GameState, Round, history_arrays
-from notsorandom.spaces.base import ResolvedSpace, Space, average_groups
-from notsorandom.spaces.landscape import Landscape, PeakFinder
+from notsorandom.spaces.base import ResolvedSpace, Space
+from notsorandom.spaces.landscape import Landscape, PeakFinder, average_groups, feature_potentials
 
 # Share of a feature's correlation with the measure that one play removes, like the shrinkage of
 # boosting. Larger values empty the dual before thousands of features are found; smaller ones make
@@ -160,7 +160,7 @@ class GameLoop:
         peaks = landscape.round_to_float32(self.search.find(landscape, room, self.rng))
         groups = space.groups(peaks.frequencies, phase)
         scales = space.scales(rows, peaks.frequencies)
-        heights = space.feature_potentials(peaks.amplitudes, phase)
+        heights = feature_potentials(space, peaks.amplitudes, phase)
         heights *= scales.astype(np.float64) ** 2
         highest = float(average_groups(heights, groups).max())  # of all peaks, fitting or not
         fitting = self.active_set.select_fitting(peaks.frequencies, groups, room)

@@ -6,7 +6,6 @@ from notsorandom.spaces.base import (
     ResolvedSpace,
     Space,
     Supremum,
-    average_groups,
 )
 from notsorandom.spaces.euclidean import Euclidean
 from notsorandom.spaces.harmonic_sphere import HarmonicSphere
@@ -30,5 +29,4 @@ __all__ = [
     "Sphere",
     "Supremum",
     "ZonalSphere",
-    "average_groups",
 ]

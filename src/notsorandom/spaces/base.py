@@ -213,13 +213,6 @@ class ResolvedSpace(Space, ABC):
     def required_sample_size(self, rows: Rows, bandwidth: float) -> float:
         """Return the sample size at which the potential concentrates, or NaN."""
 
-    # What follows from these.
-
-    def feature_potentials(self, amplitudes: Array, phase: str) -> Array:
-        """Return the potential of each frequency's own features, in float64."""
-        alignment = self.alignment(amplitudes, self.phases(amplitudes), phase)
-        return np.square(alignment, dtype=np.float64).sum(axis=(1, 2))
-
 
 class ContinuousSpace(ResolvedSpace, ABC):
     """A space whose potential has a gradient."""
@@ -246,10 +239,6 @@ class ContinuousSpace(ResolvedSpace, ABC):
     @abstractmethod
     def clip_to_bandwidth(self, frequencies: Array, bandwidth: float) -> Array:
         """Return the frequencies, shortened to the bandwidth where they exceed it."""
-
-    def groups(self, frequencies: Array, phase: str) -> Array:
-        """Return a different label for each: every frequency has a kernel of its own."""
-        return np.arange(len(frequencies))
 
     def n_features(self, frequencies: Array) -> int:
         """Return the number of columns, which is that of the frequencies."""
@@ -280,15 +269,3 @@ class FiniteSpace(ResolvedSpace, ABC):
     @abstractmethod
     def members(self, representative: Array, phase: str) -> Array:
         """Return all frequencies of the kernel of a representative."""
-
-    def groups(self, frequencies: Array, phase: str) -> Array:
-        """Return the labels of the representatives."""
-        representatives = self.representatives(frequencies, phase)
-        return np.unique(representatives, axis=0, return_inverse=True)[1].ravel()
-
-
-def average_groups(values: Array, groups: Array) -> Array:
-    """Replace each value by the mean of its group."""
-    _, codes = np.unique(groups, return_inverse=True)
-    means = np.bincount(codes, weights=values) / np.bincount(codes)
-    return means[codes].astype(values.dtype)

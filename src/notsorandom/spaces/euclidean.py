@@ -10,8 +10,8 @@ import numpy as np
 from notsorandom._utils.parameters import check_choice, check_number
 from notsorandom.data.array_api import cast_like, namespace, to_host
 from notsorandom.data.rows import Array, Column, Rows, dense, row_norms
-from notsorandom.data.sampling import draw_by_weight
 from notsorandom.spaces.base import ContinuousSpace, Supremum
+from notsorandom.spaces.landscape import draw_by_weight, feature_potentials
 
 # Random pairs of rows for the median distance: its standard error is then a few percent.
 N_PAIRS = 1024
@@ -115,6 +115,10 @@ class Euclidean(ContinuousSpace):
         np.cos(angles, out=waves[:, : len(frequencies)])
         np.sin(angles, out=waves[:, len(frequencies) :])
         return waves
+
+    def groups(self, frequencies: Array, phase: str) -> Array:
+        """Return a different label for each: every frequency has a kernel of its own."""
+        return np.arange(len(frequencies))
 
     def amplitudes(self, rows: Rows, measure: Column, frequencies: Array) -> Array:
         """Return the Fourier transform of the measure: its sums of cosines and of sines."""
@@ -250,7 +254,7 @@ class Euclidean(ContinuousSpace):
 
         def amplitude(frequencies: Array) -> Array:
             transform = space.amplitudes(exact, measure, frequencies)
-            return np.sqrt(space.feature_potentials(transform, phase))
+            return np.sqrt(feature_potentials(space, transform, phase))
 
         factor = math.sqrt(self.kernel_bound(rows.n_features, phase))
         return largest_in_ball(amplitude, factor * drift, bandwidth, reached, tol, max_evaluations)

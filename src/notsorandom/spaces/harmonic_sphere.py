@@ -12,7 +12,7 @@ import numpy as np
 from notsorandom._utils.parameters import check_flag
 from notsorandom.data.array_api import cast_like
 from notsorandom.data.rows import Array, Column, Rows, dense
-from notsorandom.spaces.base import FiniteSpace, Supremum, average_groups
+from notsorandom.spaces.base import FiniteSpace, Supremum
 from notsorandom.spaces.euclidean import resolve_scale
 from notsorandom.spaces.gegenbauer import n_harmonics
 from notsorandom.spaces.harmonics import (
@@ -21,6 +21,7 @@ from notsorandom.spaces.harmonics import (
     harmonic_indices,
     harmonics,
 )
+from notsorandom.spaces.landscape import average_groups, feature_potentials
 from notsorandom.spaces.spherical import Spherical
 
 
@@ -98,6 +99,11 @@ class HarmonicSphere(Spherical, FiniteSpace):
             representatives[:, -1] = np.abs(frequencies[:, -1])
             return representatives
         return frequencies if phase == "aligned" else np.abs(frequencies)
+
+    def groups(self, frequencies: Array, phase: str) -> Array:
+        """Return the labels of the representatives."""
+        representatives = self.representatives(frequencies, phase)
+        return np.unique(representatives, axis=0, return_inverse=True)[1].ravel()
 
     def members(self, representative: Array, phase: str) -> Array:
         """Return the harmonic itself, the pair, or all harmonics of the degree."""
@@ -193,7 +199,7 @@ class HarmonicSphere(Spherical, FiniteSpace):
         """Return the exact maximum over all harmonics."""
         amplitudes = self.all_amplitudes(rows, measure)
         groups = self.groups(self.all_frequencies(rows.n_features), phase)
-        potentials = average_groups(self.feature_potentials(amplitudes, phase), groups)
+        potentials = average_groups(feature_potentials(self, amplitudes, phase), groups)
         largest = float(potentials.max())
         return Supremum(largest, largest)
 

@@ -115,6 +115,10 @@ class ZonalSphere(Spherical, ContinuousSpace):
         slope *= (2 / (count * degrees) / variance).astype(rows.dtype)[:, None]
         return np.log(variance), slope
 
+    def groups(self, frequencies: Array, phase: str) -> Array:
+        """Return a different label for each: every frequency has a kernel of its own."""
+        return np.arange(len(frequencies))
+
     def amplitudes(self, rows: Rows, measure: Column, frequencies: Array) -> Array:
         """Return the sums of the measure times the zonal harmonics, of one part."""
         poles, degrees = poles_and_degrees(frequencies)

@@ -1,4 +1,4 @@
-"""``python -m notsorandom``: the command line."""
+"""``python -m notsorandom.cli``: the command line."""
 
 from notsorandom.cli import main
 
