@@ -77,7 +77,7 @@ def main() -> None:
         print(f"{table.stat().st_size / 1e9:.2f} GB, {n_rows:,} rows")
         write_model(model)
         read = [sys.executable, "-c", READ, str(table)]
-        predict = [sys.executable, "-m", "notsorandom", "predict", str(model), str(table)]
+        predict = [sys.executable, "-m", "notsorandom.cli", "predict", str(model), str(table)]
         predict += ["-o", str(folder / "predictions.csv")]
         for _ in range(options.repeats):
             seconds = []

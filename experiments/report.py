@@ -16,7 +16,7 @@ from experiments.synthetic import checkerboard_tables, windmill_tables
 from experiments.table1 import table1_tables
 from experiments.tables import Table
 from notsorandom.display import GlobeDisplay, ScoreCurveDisplay
-from notsorandom.display.page import Section, figures_section, game_section, write_page
+from notsorandom.display.page import figures_section, game_section, section, write_page
 
 
 def write_run_report(folder: Path, path: Path) -> Path:
@@ -26,7 +26,7 @@ def write_run_report(folder: Path, path: Path) -> Path:
         raise FileNotFoundError(
             f"{folder} has no records: give the folder of a run (--output of an experiment)."
         )
-    sections: list[Section] = []
+    sections: list[str] = []
     for kind, make in SECTIONS.items():
         chosen = [record for record in records if record["config"]["kind"] == kind]
         if chosen:
@@ -36,7 +36,7 @@ def write_run_report(folder: Path, path: Path) -> Path:
     return write_page(path, "The paper, reproduced", provenance(records), sections)
 
 
-def table_section(table: Table) -> Section:
+def table_section(table: Table) -> str:
     """Return a table as a section of the page."""
     parts = []
     if table.headers:
@@ -46,7 +46,7 @@ def table_section(table: Table) -> Section:
         parts.append(f'<div class="wide"><table>{rows}</table></div>')
     if table.notes:
         parts.append(f"<ul>{''.join(f'<li>{escape(note)}</li>' for note in table.notes)}</ul>")
-    return Section(table.title, "".join(parts), table.caption)
+    return section(table.title, "".join(parts), table.caption)
 
 
 def table_cell(text: str) -> str:
@@ -57,12 +57,12 @@ def table_cell(text: str) -> str:
     return f'<td class="{kind}">{content}</td>'
 
 
-def table_sections(tables: Sequence[Table]) -> list[Section]:
+def table_sections(tables: Sequence[Table]) -> list[str]:
     """Return one section per table."""
     return [table_section(table) for table in tables]
 
 
-def pair_sections(records: Sequence[Record]) -> list[Section]:
+def pair_sections(records: Sequence[Record]) -> list[str]:
     """Return Table 1, and one chart per task."""
     figures = []
     for task in dict.fromkeys(record["config"]["task"] for record in records):
@@ -74,7 +74,7 @@ def pair_sections(records: Sequence[Record]) -> list[Section]:
     ]
 
 
-def globe_sections(records: Sequence[Record]) -> list[Section]:
+def globe_sections(records: Sequence[Record]) -> list[str]:
     """Return the heaviest harmonics and the decision function, one globe each."""
     return [
         figures_section(
@@ -89,7 +89,7 @@ def globe_sections(records: Sequence[Record]) -> list[Section]:
     ]
 
 
-SECTIONS: dict[str, Callable[[Sequence[Record]], list[Section]]] = {
+SECTIONS: dict[str, Callable[[Sequence[Record]], list[str]]] = {
     "pair": pair_sections,
     "evolution": lambda records: [game_section(*recorded_game(record)) for record in records],
     "globe": globe_sections,

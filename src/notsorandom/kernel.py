@@ -19,7 +19,7 @@ from notsorandom.spaces.base import ResolvedSpace
 class LearnedKernel:
     r"""A kernel :math:`k(x, z) = \sum_t \lambda_t \phi_t(x) \phi_t(z)` with few known features.
 
-    It holds none of the training data, and can be passed to any kernel machine that takes a
+    It holds none of the training data. It can be passed to any estimator that takes a kernel as a
     callable, such as ``SVC(kernel=model.kernel_)``.
 
     Parameters
@@ -28,7 +28,7 @@ class LearnedKernel:
     frequencies : ndarray of shape (n_frequencies, n_features)
         On the sphere's harmonics, their indices.
     phases, scales : ndarrays of shape (n_frequencies,)
-        Of the features.
+        Phase and factor of each frequency's features.
     weights : ndarray of shape (n_frequencies,)
         Non-negative, with sum 1.
     phase : {"aligned", "paired"}
@@ -60,12 +60,12 @@ class LearnedKernel:
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Or an array API array on any device, a memory map, or an array that is read by slices.
+            Also an array API array on any device, a memory map, or any array read by slices.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            float32 if `X` is, otherwise float64; of the kind of `X`, on its device.
+            An array of the library and on the device of `X`; float32 if `X` is, otherwise float64.
         """
         X = as_samples(X)
         n_features = self.space.n_features(self.frequencies)
@@ -78,7 +78,7 @@ class LearnedKernel:
             empty = np.empty((0, self.n_components), dtype=self.frequencies.dtype)
             return cast_like(empty, X) if is_device_array(X) else empty.astype(X.dtype)
         rows = Rows(self.space.prepare(X))
-        return rows.map_on_device(self.feature_map(rows.dtype), width=self.width)
+        return rows.map(self.feature_map(rows.dtype), width=self.width, on_device=True)
 
     def features_of(self, rows: Rows) -> Array:
         """Return the features of validated rows, in host memory."""
@@ -109,8 +109,6 @@ class LearnedKernel:
 
         def compute_features(block: Any) -> Any:
             features = self.space.features(block, frequencies, phases, self.phase)
-            if not is_device_array(features):
-                return features * factors
             features *= cast_like(factors, features)
             return features
 
@@ -154,12 +152,12 @@ class LearnedKernel:
         )
 
     def possible_sizes(self) -> Array:
-        """Return the sizes that :meth:`head` accepts: those that keep groups of features whole."""
+        """Return the sizes that :meth:`head` accepts: those that separate no group of features."""
         groups = self.space.groups(self.frequencies, self.phase)
         last = np.zeros(groups.max() + 1, dtype=int)
         last[groups] = np.arange(len(groups))  # later ones overwrite
-        whole = np.maximum.accumulate(last[groups]) == np.arange(len(groups))
-        return (np.flatnonzero(whole) + 1) * int(self.space.n_columns(self.phase))
+        is_end = np.maximum.accumulate(last[groups]) == np.arange(len(groups))
+        return (np.flatnonzero(is_end) + 1) * int(self.space.n_columns(self.phase))
 
 
 def normalized(weights: Array) -> Array:

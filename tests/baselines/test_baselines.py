@@ -112,14 +112,6 @@ class TestRandomFourierFeatures:
         np.testing.assert_allclose(model.bandwidth_, np.median(pdist(5 * X)), rtol=0.1)
         np.testing.assert_allclose(median_gamma(X), 0.5 / np.median(pdist(X)) ** 2, rtol=0.2)
 
-    def test_head_has_the_first_features(self, rng):
-        X = rng.standard_normal((50, 4))
-        model = RandomFourierFeatures(10, random_state=0).fit(X)
-        short = model.head(5)
-        assert short.n_components == 5
-        np.testing.assert_allclose(short.transform(X), model.transform(X)[:, :5] * 2**0.5)
-        assert model.transform(X).shape == (50, 10)
-
     @pytest.mark.parametrize(
         ("settings", "message"),
         [

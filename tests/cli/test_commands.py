@@ -15,7 +15,7 @@ from sklearn.datasets import dump_svmlight_file, load_iris
 
 import notsorandom
 from notsorandom.cli import main
-from notsorandom.cli.scaling import fit_scaler, scale_model, unscale_model
+from notsorandom.cli.scaling import fit_scaler, scale_model
 from notsorandom.cli.training import TrainingTable, infer_task, split_rows
 from notsorandom.display.inspection import spectrum_sentence, summarize_spectrum
 from notsorandom.io import read_metadata
@@ -167,7 +167,7 @@ class TestFit:
         output, game = tmp_path / "m.safetensors", tmp_path / "game.safetensors"
         arguments = ["fit", str(folder / "arrays.npz"), "-o", str(output), "--n-components", "1500"]
         arguments += ["--smoothing", "0.06", "--checkpoint", str(game), "--checkpoint-every", "0"]
-        process = subprocess.Popen([sys.executable, "-m", "notsorandom", *arguments])
+        process = subprocess.Popen([sys.executable, "-m", "notsorandom.cli", *arguments])
         for _ in range(1200):
             if game.exists():
                 break
@@ -425,7 +425,7 @@ class TestPredict:
     @pytest.mark.slow
     @pytest.mark.parametrize("command", ["predict", "evaluate"])
     def test_closed_pipe_and_full_disk(self, command, folder):
-        arguments = [sys.executable, "-m", "notsorandom", command]
+        arguments = [sys.executable, "-m", "notsorandom.cli", command]
         arguments += [str(folder / "iris.safetensors"), str(folder / "iris.csv")]
         buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
         process = subprocess.Popen(
@@ -724,7 +724,7 @@ def test_unscaled_model_has_the_same_predictions(folder):
     model = notsorandom.FourierClassifier(20, smoothing=0.06, random_state=0)
     model.fit(scaler.transform(X), y)
     expected = model.decision_function(scaler.transform(X))
-    plain = unscale_model(model, scaler)
+    plain = scale_model(model, scaler, inverse=True)
     np.testing.assert_allclose(plain.decision_function(X), expected, atol=1e-5)
     back = scale_model(plain, scaler)
     np.testing.assert_allclose(back.decision_function(scaler.transform(X)), expected, atol=1e-5)
@@ -737,7 +737,7 @@ def test_spectrum_names_the_column_that_matters():
     y = np.cos(3 * X[:, 1] / 10) > 0
     scaler = fit_scaler(X)
     model = notsorandom.FourierClassifier(8, smoothing=0.06, random_state=0)
-    model = unscale_model(model.fit(scaler.transform(X), y), scaler)
+    model = scale_model(model.fit(scaler.transform(X), y), scaler, inverse=True)
     summary = summarize_spectrum(model.kernel_, scaler.scale_, ["one", "two", "three"])
     assert next(iter(summary["columns"])) == "two"
     assert summary["columns"]["two"] > 0.45

@@ -127,7 +127,7 @@ def test_sums_are_those_of_numpy(name, n_tasks, weighted, to, rng):
     assert len(there.blocks()) == 4
     space, other = (SPACES[name].resolve(rows, np.random.default_rng(0)) for rows in (here, there))
     assert space.scale == pytest.approx(other.scale)
-    frequencies = space.draw(6, 5, np.float64, rng)
+    frequencies = space.draw(6, here, rng)
     pairs = [
         (
             space.amplitudes(here, measure, frequencies),
@@ -181,7 +181,7 @@ def test_rows_give_the_same_results(to, rng):
     column = there.map(lambda X, w: X * w, weights)
     assert isinstance(column, np.ndarray)
     np.testing.assert_allclose(column, X * weights)
-    doubled = there.map_on_device(lambda X: X * 2)
+    doubled = there.map(lambda X: X * 2, on_device=True)
     assert same_place(doubled, there.array)
     np.testing.assert_array_equal(to_host(doubled), 2 * X)
 

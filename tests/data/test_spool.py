@@ -27,6 +27,13 @@ def values():
     return np.random.default_rng(0).standard_normal((N_ROWS, WIDTH)).astype(np.float32)
 
 
+@pytest.fixture
+def temporary_folder(tmp_path, monkeypatch):
+    """An empty folder for temporary files, as TMPDIR would set it."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
 CUTS = [[], [50], [1, 1, 2, 60], list(range(1, N_ROWS)), [0, 0, N_ROWS]]
 
 
@@ -179,20 +186,11 @@ WRONG_BLOCKS = {
 
 
 @pytest.mark.parametrize("name", WRONG_BLOCKS)
-def test_errors_have_the_number_of_the_block(name, tmp_path):
+def test_errors_have_the_number_of_the_block(name, temporary_folder):
     blocks, says = WRONG_BLOCKS[name]
     with pytest.raises(ValueError, match=says):
-        spool_blocks(iter(blocks), tmp_path)
-    assert not os.listdir(tmp_path)
-
-
-def test_a_missing_folder_and_no_iterable(tmp_path):
-    with pytest.raises(
-        FileNotFoundError, match=r"folder='.*none' is not a folder: create it first"
-    ):
-        spool_blocks([], tmp_path / "none")
-    with pytest.raises(TypeError, match="blocks is a int: give an iterable"):
-        spool_blocks(3)
+        spool_blocks(iter(blocks))
+    assert not os.listdir(temporary_folder)
 
 
 # Files
@@ -208,11 +206,12 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
 @linux
-def test_files_vanish_with_the_arrays(values, tmp_path):
+def test_files_vanish_with_the_arrays(values, temporary_folder):
+    gc.collect()
     before = count_unnamed_files(), len(os.listdir("/proc/self/fd"))
-    X, y, w, _ = spool_blocks(split([50], values, np.arange(N_ROWS), np.ones(N_ROWS)), tmp_path)
+    X, y, w, _ = spool_blocks(split([50], values, np.arange(N_ROWS), np.ones(N_ROWS)))
     assert count_unnamed_files() == before[0] + 3
-    assert not os.listdir(tmp_path)
+    assert not os.listdir(temporary_folder)
     part = X[5:10]
     del X, y, w
     gc.collect()
@@ -224,7 +223,8 @@ def test_files_vanish_with_the_arrays(values, tmp_path):
 
 
 @linux
-def test_files_vanish_after_an_error(values, tmp_path):
+def test_files_vanish_after_an_error(values, temporary_folder):
+    gc.collect()
     before = count_unnamed_files(), len(os.listdir("/proc/self/fd"))
 
     def broken():
@@ -232,10 +232,10 @@ def test_files_vanish_after_an_error(values, tmp_path):
         raise RuntimeError("the network is down")
 
     with pytest.raises(RuntimeError, match="the network is down"):
-        spool_blocks(broken(), tmp_path)
+        spool_blocks(broken())
     gc.collect()
     assert (count_unnamed_files(), len(os.listdir("/proc/self/fd"))) == before
-    assert not os.listdir(tmp_path)
+    assert not os.listdir(temporary_folder)
 
 
 @pytest.mark.slow
@@ -270,15 +270,15 @@ def test_files_vanish_with_a_killed_process(tmp_path, when):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="has no disk that is always full")
-def test_error_of_a_full_disk(values, tmp_path, monkeypatch):
+def test_error_of_a_full_disk(values, temporary_folder, monkeypatch):
     full = partial(open, "/dev/full", "w+b")
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda buffering, **_: full(buffering=buffering))
     with pytest.raises(
         OSError, match=r"103 rows of X don't fit on the disk \(.* GB are free\)"
     ) as caught:
-        spool_blocks([(values, np.arange(N_ROWS))], tmp_path)
+        spool_blocks([(values, np.arange(N_ROWS))])
     assert caught.value.errno == errno.ENOSPC
-    assert caught.value.filename == str(tmp_path)
+    assert caught.value.filename == str(temporary_folder)
     assert "Set the environment variable TMPDIR to a folder with more space" in str(caught.value)
 
 

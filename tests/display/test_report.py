@@ -13,7 +13,7 @@ import notsorandom
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
 from notsorandom.datasets import make_checkerboard, make_windmill
 from notsorandom.display.figures import import_pyplot
-from notsorandom.display.page import Section, facts_section, figures_section, write_page
+from notsorandom.display.page import facts_section, figures_section, section, write_page
 
 
 def titles(path):
@@ -47,7 +47,7 @@ def digits_page(tmp_path_factory):
 class TestPage:
     def test_text_is_escaped(self, tmp_path):
         name = "</script><script>alert('1 & $2')</script>"
-        sections = [facts_section(name, [(name, name)]), Section(name, "", name)]
+        sections = [facts_section(name, [(name, name)]), section(name, "", name)]
         figure = import_pyplot().Figure()
         figure.subplots().set_xlabel(name)
         sections.append(figures_section(name, [(name, figure)], name))
@@ -67,7 +67,7 @@ class TestPage:
     def test_failure_leaves_the_old_page(self, tmp_path):
         path = tmp_path / "page.html"
         path.write_text("old")
-        with pytest.raises(AttributeError):
+        with pytest.raises(TypeError):
             write_page(path, "new", "", [object()])
         for bad in (tmp_path / "page.png", tmp_path, str(tmp_path / "page")):
             with pytest.raises(ValueError, match=r"\.html"):
@@ -84,7 +84,7 @@ class TestPage:
         for _ in range(2):
             figure, axis = import_pyplot().subplots()
             axis.plot([1, 2], "o-")
-            bodies.append(figures_section("lines", [("two points", figure)]).body)
+            bodies.append(figures_section("lines", [("two points", figure)]))
             assert not import_pyplot().fignum_exists(figure.number)
         assert bodies[0] == bodies[1]
 

@@ -176,16 +176,18 @@ def test_rounds_before_the_crash_are_not_played_again(data, crash, tmp_path):
     with pytest.raises(CrashError):
         model.fit(*data)
     after = read_checkpoint(tmp_path / "game")
-    assert len(after["history.seconds"]) == len(before["history.seconds"]) + 1
-    n_found = len(before["active_set.frequencies"])
-    np.testing.assert_array_equal(
-        after["active_set.frequencies"][:n_found], before["active_set.frequencies"]
-    )
+    n_rounds = [
+        len(json.loads(bytes(arrays["header"]))["state"]["history"]) for arrays in (before, after)
+    ]
+    assert n_rounds[1] == n_rounds[0] + 1
+    frequencies = "fit.state.active_set.frequencies"
+    n_found = len(before[frequencies])
+    np.testing.assert_array_equal(after[frequencies][:n_found], before[frequencies])
 
 
 def test_without_a_seed_the_same_game_continues(data, crash, tmp_path):
     model = interrupted(FourierFeatures(12, smoothing=0.06), data, crash, tmp_path)
-    first = read_checkpoint(tmp_path / "game")["active_set.frequencies"]
+    first = read_checkpoint(tmp_path / "game")["fit.state.active_set.frequencies"]
     model.fit(*data)
     np.testing.assert_array_equal(model.frequencies_[: len(first)], first)
 
@@ -338,12 +340,13 @@ def test_damaged_and_foreign_files_are_rejected(data, crash, tmp_path):
     path.unlink()
     interrupted(model, data, crash, tmp_path)
     complete, arrays = path.read_bytes(), read_checkpoint(path)
+    phases = "fit.state.active_set.phases"
     damaged = [
-        {name: array for name, array in arrays.items() if name != "dual"},
-        arrays | {"dual": arrays["dual"][1:]},
-        arrays | {"dual": arrays["dual"].astype(np.float32)},
-        arrays | {"active_set.phases": arrays["active_set.phases"][1:]},
-        {name: array for name, array in arrays.items() if name != "history.step"},
+        {name: array for name, array in arrays.items() if name != "fit.state.dual"},
+        arrays | {"fit.state.dual": arrays["fit.state.dual"][1:]},
+        arrays | {"fit.state.dual": arrays["fit.state.dual"].astype(np.float32)},
+        arrays | {phases: arrays[phases][1:]},
+        {name: array for name, array in arrays.items() if name != phases},
         arrays | {"header": arrays["header"][:-1]},
     ]
     path.write_bytes(complete[:-8])
@@ -421,7 +424,7 @@ def test_a_killed_process_leaves_a_checkpoint_to_continue_from(tmp_path):
     process.kill()
     process.join()
     assert path.exists()
-    n_found = len(read_checkpoint(path)["active_set.frequencies"])
+    n_found = len(read_checkpoint(path)["fit.state.active_set.frequencies"])
     resumed = fit_with_checkpoints(path)
     assert 0 < n_found < 300
     assert os.listdir(tmp_path) == []

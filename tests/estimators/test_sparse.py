@@ -33,7 +33,7 @@ def test_landscape_equals_the_dense_one(rng, form, n_tasks, dtype):
     spaces = [Euclidean().resolve(each, np.random.default_rng(0)) for each in (dense_rows, rows)]
     np.testing.assert_allclose(spaces[0].center, spaces[1].center, rtol=1e-5)
     np.testing.assert_allclose(spaces[0].scale, spaces[1].scale, rtol=1e-5)
-    frequencies = spaces[0].draw(5, 20, dtype, rng)
+    frequencies = spaces[0].draw(5, dense_rows, rng)
     points = [
         Landscape(spaces[0], each, measure, 0.1).evaluate_with_slope(frequencies)
         for each in (dense_rows, rows)

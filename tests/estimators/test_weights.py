@@ -173,7 +173,7 @@ def test_zonal_features_are_scaled_by_the_weighted_deviation(rng):
     weights = rng.integers(1, 4, size=200)
     rows, copied = Rows(X, weights[:, None].astype(float)), Rows(np.repeat(X, weights, axis=0))
     space = ZonalSphere(max_degree=3).resolve(rows, rng)
-    frequencies = space.draw(6, 5, np.float64, rng)
+    frequencies = space.draw(6, rows, rng)
     np.testing.assert_allclose(
         space.scales(rows, frequencies), space.scales(copied, frequencies), rtol=1e-10
     )

@@ -50,7 +50,7 @@ def play_two_clusters(loss, n_rounds, kind=DualProblem):
         learning_rate="theory",
         smoothing=0.05,
     )
-    return average_regret((result.kernel(), result.history), problem)
+    return average_regret(result.kernel(), result.history, problem)
 
 
 def theorem(loss, n_rounds):

@@ -215,7 +215,7 @@ class TestEveryDegree:
     def test_zonal_features(self, run, rng, n_features, degree):
         X, _ = make_samples(n_features, euclidean=False)
         space = ZonalSphere(degree)
-        model = with_frequencies(space, space.draw(40, n_features, np.float32, rng), X)
+        model = with_frequencies(space, space.draw(40, Rows(X), rng), X)
         assert set(space.norms(model.kernel_.frequencies)) == set(range(1, degree + 1))
         assert_close(run(model, X)["features"], model.transform(X))
 
@@ -224,7 +224,7 @@ class TestEveryDegree:
         X, _ = make_samples(2, euclidean=False)
         exact = X.astype(np.float64)
         exact /= np.linalg.norm(exact, axis=1, keepdims=True)
-        model = with_frequencies(space, space.draw(30, 2, np.float64, rng), exact)
+        model = with_frequencies(space, space.draw(30, Rows(exact), rng), exact)
         assert_close(run(model, X)["features"], model.transform(X.astype(np.float64)))
 
     @pytest.mark.parametrize("kind", [FourierClassifier, FourierRegressor])

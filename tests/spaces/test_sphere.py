@@ -30,7 +30,7 @@ def make_problem(rng, basis, n_tasks=1, n_features=4, n_samples=40, max_degree=3
     rows = Rows(reference.sphere_points(rng, n_samples, n_features).astype(dtype))
     measure = rng.standard_normal((n_samples, n_tasks)).astype(dtype)
     space = Sphere(basis=basis, max_degree=max_degree).resolve(rows, rng)
-    return rows, measure, space.draw(7, n_features, dtype, rng), space
+    return rows, measure, space.draw(7, rows, rng), space
 
 
 def features_of(space, rows, frequencies):

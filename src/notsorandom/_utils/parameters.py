@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Collection, Mapping
 from numbers import Integral, Real
 from typing import Any
@@ -32,25 +33,23 @@ def check_number(
     """Raise ValueError unless the value is a finite number in its range or one of `or_else`."""
     if isinstance(value, str) and value in or_else:
         return
-    kind: Any = Integral if integer else Real
-    if isinstance(value, kind) and not isinstance(value, bool):
-        number = float(value)
-        fits = (
-            math.isfinite(number)
-            and (above is None or number > above)
-            and (least is None or number >= least)
-            and (most is None or number <= most)
-            and (below is None or number < below)
-        )
-        if fits:
-            return
     limits = [
-        f"{sign} {limit}"
-        for sign, limit in ((">", above), (">=", least), ("<=", most), ("<", below))
+        (sign, compare, limit)
+        for sign, compare, limit in (
+            (">", operator.gt, above),
+            (">=", operator.ge, least),
+            ("<=", operator.le, most),
+            ("<", operator.lt, below),
+        )
         if limit is not None
     ]
+    kind: Any = Integral if integer else Real
+    is_number = isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
+    if is_number and all(compare(float(value), limit) for _, compare, limit in limits):
+        return
+    ranges = " and ".join(f"{sign} {limit}" for sign, _, limit in limits)
     allowed = [repr(string) for string in or_else]
-    allowed.append(f"{'an int' if integer else 'a finite number'} {' and '.join(limits)}".strip())
+    allowed.append(f"{'an int' if integer else 'a finite number'} {ranges}".strip())
     raise ValueError(f"{name}={value!r} is not allowed: it must be {' or '.join(allowed)}.")
 
 
@@ -67,18 +66,9 @@ def resolve_named(
     types: type | tuple[type, ...],
     extra: Collection[str] = (),
 ) -> Any:
-    """Return the object with a name, or a checked clone of the given object.
+    """Return the object with a name, or a checked clone of the given object of one of the types.
 
-    Parameters
-    ----------
-    name : str
-        Name of the parameter.
-    value : str or object
-    factories : dict of str to callable
-    types : type or tuple of types
-        Allowed types of an object.
-    extra : collection of str
-        Other allowed strings, for the error message.
+    `extra` are other allowed strings, for the error message.
     """
     if isinstance(value, str):
         check_choice(name, value, [*extra, *factories])

@@ -12,16 +12,7 @@ REFRESH = 0.1
 
 
 class Progress:
-    """A progress bar, as a context manager.
-
-    Parameters
-    ----------
-    total : int
-        Number of steps; 0 if it is unknown, then the bar is a counter.
-    title : str
-    shown : bool, default=True
-        If False, nothing is written.
-    """
+    """A progress bar, as a context manager; a counter if `total` is 0, for unknown."""
 
     def __init__(self, total: int, title: str, shown: bool = True) -> None:
         self.total = total

@@ -21,17 +21,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, eq=False)
 class ThreadPool:
-    """Threads that share work.
-
-    Parameters
-    ----------
-    n_jobs : int
-    executor : ThreadPoolExecutor or None
-        None for one thread.
-    """
+    """Threads that share work."""
 
     n_jobs: int
-    executor: ThreadPoolExecutor | None
+    executor: ThreadPoolExecutor | None  # None for one thread
 
     def map_ordered(
         self,

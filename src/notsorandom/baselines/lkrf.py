@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from notsorandom._utils.parameters import check_choice, check_number
-from notsorandom.baselines.feature_map import FeatureMap, make_kernel
+from notsorandom.baselines.random_fourier import RandomFeatures
 from notsorandom.data.rows import FLOATS, Array, Rows
 from notsorandom.game.dual import signs_from_codes
 from notsorandom.kernel import normalized
@@ -24,7 +24,7 @@ MAX_BISECTIONS = 200
 CHUNK = 1024
 
 
-class LKRF(FeatureMap):
+class LKRF(RandomFeatures):
     r"""Random features drawn with probabilities that follow their alignment with the labels.
 
     A pool of `N` random features of the RBF kernel is scored by
@@ -96,7 +96,6 @@ class LKRF(FeatureMap):
         check_number("n_components", self.n_components, above=0, integer=True, or_else=["all"])
         check_number("n_pool", self.n_pool, above=0, integer=True)
         check_number("rho", self.rho, least=0)
-        check_number("bandwidth", self.bandwidth, above=0, or_else=["median"])
         check_choice("weighting", self.weighting, ["none", "sqrt_q"])
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=2)
         check_classification_targets(y)
@@ -108,7 +107,7 @@ class LKRF(FeatureMap):
             )
         rows = Rows(X)
         space, rng = self._resolve_space(rows)
-        pool = space.draw(self.n_pool, rows.n_features, rows.dtype, rng)
+        pool = space.draw(self.n_pool, rows, rng)
         phases = rng.uniform(0, 2 * math.pi, size=self.n_pool).astype(rows.dtype)
         labels = signs_from_codes(codes, len(classes), rows.dtype)
         scores = alignment_scores(space, rows, labels, pool, phases)
@@ -118,7 +117,7 @@ class LKRF(FeatureMap):
             kept = rng.choice(kept, size=self.n_components, p=normalized(probabilities[kept]))
         weights = probabilities[kept] if self.weighting == "sqrt_q" else np.ones(len(kept))
         self.classes_, self.probabilities_ = classes, probabilities
-        self._set_kernel(make_kernel(space, pool[kept], phases[kept], weights))
+        self._set_kernel(space, pool[kept], phases[kept], weights, "aligned")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

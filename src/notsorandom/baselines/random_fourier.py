@@ -2,22 +2,76 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import special, stats
-from sklearn.utils import check_array
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 from notsorandom._utils.parameters import check_choice, check_number
-from notsorandom.baselines.feature_map import FeatureMap, make_kernel
 from notsorandom.data.rows import FLOATS, Array, Rows
+from notsorandom.estimators.transformer import KernelTransformer
+from notsorandom.kernel import LearnedKernel, normalized
+from notsorandom.spaces import Euclidean
 from notsorandom.spaces.euclidean import median_distance
 
 
-class RandomFourierFeatures(FeatureMap):
+class RandomFeatures(KernelTransformer, BaseEstimator):
+    """Base class of transformers whose features are drawn from the spectrum of an RBF kernel."""
+
+    bandwidth: Any
+    random_state: Any
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Draw the frequencies.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), optional
+            Class labels, for methods that use them.
+
+        Returns
+        -------
+        self
+        """
+        fitted = copy.copy(self)  # a fit that fails leaves the estimator unchanged
+        fitted._fit(X, y)
+        self.__dict__ = fitted.__dict__
+        return self
+
+    def _fit(self, X: Any, y: Any) -> None:
+        raise NotImplementedError
+
+    def _resolve_space(self, rows: Rows) -> tuple[Euclidean, np.random.Generator]:
+        """Return the space with its bandwidth, and the generator to draw from."""
+        check_number("bandwidth", self.bandwidth, above=0, or_else=["median"])
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        space = Euclidean(scale=self.bandwidth).resolve(rows, rng)
+        self.bandwidth_ = float(space.scale)
+        return space, rng
+
+    def _set_kernel(
+        self, space: Euclidean, frequencies: Array, phases: Array, weights: Array, phase: str
+    ) -> None:
+        """Set the fitted attributes, with weights that are normalised to sum 1."""
+        scales, weights = np.ones(len(frequencies)), normalized(weights)
+        kernel = LearnedKernel(space, frequencies, phases, scales, weights, phase)
+        self.kernel_ = kernel
+        self.frequencies_, self.phases_ = kernel.frequencies, kernel.phases
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class RandomFourierFeatures(RandomFeatures):
     r"""Random features whose inner products approximate the RBF kernel.
 
     .. math:: k(x, z) = \exp(-|x - z|^2 / (2 \sigma^2))
@@ -76,7 +130,6 @@ class RandomFourierFeatures(FeatureMap):
 
     def _fit(self, X: Any, y: Any) -> None:
         check_number("n_components", self.n_components, above=0, integer=True)
-        check_number("bandwidth", self.bandwidth, above=0, or_else=["median"])
         check_choice("phase", self.phase, ["random", "paired"])
         check_choice("draw", self.draw, DRAWS)
         is_paired = self.phase == "paired"
@@ -90,14 +143,14 @@ class RandomFourierFeatures(FeatureMap):
         n_frequencies = self.n_components // 2 if is_paired else self.n_components
         frequencies = DRAWS[self.draw](n_frequencies, rows.n_features, rng) / space.scale
         phases = rng.uniform(0, 2 * math.pi, size=n_frequencies)
+        if is_paired:
+            phases = 0 * phases
         self._set_kernel(
-            make_kernel(
-                space,
-                frequencies.astype(rows.dtype),
-                (0 * phases if is_paired else phases).astype(rows.dtype),
-                np.ones(n_frequencies),
-                "paired" if is_paired else "aligned",
-            )
+            space,
+            frequencies.astype(rows.dtype),
+            phases.astype(rows.dtype),
+            np.ones(n_frequencies),
+            "paired" if is_paired else "aligned",
         )
 
 
@@ -105,11 +158,6 @@ def median_gamma(X: Any, random_state: int = 0) -> float:
     """Return `gamma` of scikit-learn's RBF kernel with the median distance as bandwidth."""
     rows = Rows(check_array(X, accept_sparse="csr", dtype=FLOATS))
     return 0.5 / median_distance(rows, np.random.default_rng(random_state)) ** 2
-
-
-def draw_plain(n_draws: int, n_features: int, rng: np.random.Generator) -> Array:
-    """Return independent standard normal vectors."""
-    return rng.standard_normal((n_draws, n_features))
 
 
 def draw_orthogonal(n_draws: int, n_features: int, rng: np.random.Generator) -> Array:
@@ -139,7 +187,7 @@ def draw_quasi(n_draws: int, n_features: int, rng: np.random.Generator) -> Array
 
 
 DRAWS: dict[str, Callable[[int, int, np.random.Generator], Array]] = {
-    "plain": draw_plain,
+    "plain": lambda n_draws, n_features, rng: rng.standard_normal((n_draws, n_features)),
     "orthogonal": draw_orthogonal,
     "quasi": draw_quasi,
 }

@@ -1,4 +1,4 @@
-"""The command line."""
+"""The command line. Each command is a module with a summary, examples, its arguments and `run`."""
 
 from __future__ import annotations
 
@@ -7,19 +7,13 @@ import io
 import os
 import signal
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from notsorandom import __version__
-from notsorandom.cli.convert import add_convert
-from notsorandom.cli.demo import add_demo
-from notsorandom.cli.evaluate import add_evaluate
-from notsorandom.cli.fit import add_fit
-from notsorandom.cli.inspect import add_inspect
-from notsorandom.cli.predict import add_predict
-from notsorandom.cli.report import add_report
+from notsorandom.cli import convert, demo, evaluate, fit, inspect, predict, report
+from notsorandom.cli.output import print_result
 
 EXAMPLES = """\
 examples:
@@ -31,38 +25,46 @@ examples:
 
 exit codes: 0 success; 1 a file is missing or its content is wrong; 2 wrong arguments;
 130 interrupted. Results go to standard output, error messages of one line to standard error."""
-ADD_COMMANDS = (
-    add_fit,
-    add_predict,
-    add_evaluate,
-    add_inspect,
-    add_convert,
-    add_report,
-    add_demo,
-)
+COMMANDS: dict[str, Any] = {
+    "fit": fit,
+    "predict": predict,
+    "evaluate": evaluate,
+    "inspect": inspect,
+    "convert": convert,
+    "report": report,
+    "demo": demo,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return the exit code."""
+    layout: Any = {"formatter_class": argparse.RawDescriptionHelpFormatter}
     parser = argparse.ArgumentParser(
-        prog="notsorandom",
+        "notsorandom",
         description="Learn a kernel instead of guessing one.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        **layout,
     )
     parser.add_argument("--version", action="version", version=f"notsorandom {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
-    for add in ADD_COMMANDS:
-        add(commands)
+    for name, module in COMMANDS.items():
+        summary = f"{module.SUMMARY[0].upper()}{module.SUMMARY[1:]}."
+        command = commands.add_parser(
+            name, help=module.SUMMARY, description=summary, epilog=module.EXAMPLES, **layout
+        )
+        command.add_argument("--json", action="store_true", help="print the result as JSON")
+        module.add_arguments(command)
     options = parser.parse_args(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Labels may have characters that the terminal's encoding doesn't have.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         with exit_on_sigterm():
-            code = int(options.run(options, commands.choices[options.command]))
+            result = COMMANDS[options.command].run(options, commands.choices[options.command])
+            if result is not None:
+                print_result(result, options.json)
             sys.stdout.flush()
-        return code
+        return 0
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -81,14 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 @contextmanager
 def exit_on_sigterm() -> Iterator[None]:
     """Turn SIGTERM into SystemExit, so that partial files are removed."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread can set signal handlers
-        return
-
-    def handle(number: int, frame: Any) -> None:
-        sys.exit(128 + number)
-
-    previous = signal.signal(signal.SIGTERM, handle)
+    previous = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         yield
     finally:

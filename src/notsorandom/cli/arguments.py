@@ -5,48 +5,14 @@ from __future__ import annotations
 import argparse
 import csv
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
-
-# The object of argparse that commands are added to.
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-
-
-def add_command(
-    commands: Commands,
-    name: str,
-    run: Callable[[argparse.Namespace, argparse.ArgumentParser], int],
-    summary: str,
-    examples: str,
-) -> argparse.ArgumentParser:
-    """Add a command with the flag ``--json``; return its parser."""
-    command = commands.add_parser(
-        name,
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.add_argument("--json", action="store_true", help="print the result as JSON")
-    command.set_defaults(run=run)
-    return command
 
 
 def add_model_and_data(command: argparse.ArgumentParser, data_help: str) -> None:
     """Add the positional arguments of commands that apply a model to data."""
     command.add_argument("model", type=Path, help="a model file (.safetensors)")
     command.add_argument("data", type=Path, help=data_help)
-
-
-def parse_number(text: str) -> int | float | str:
-    """Return a number if the text is one, else the text, for the estimator's own checks."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def split_names(text: str) -> list[str]:
@@ -69,9 +35,7 @@ def check_output(
         parser.error(f"--output {path} is an input file: give another one")
 
 
-def check_range(
-    parser: argparse.ArgumentParser, flag: str, value: Any, low: float, high: float
-) -> None:
-    """Exit with an error unless ``low <= value <= high``."""
-    if not low <= value <= high:
-        parser.error(f"{flag} {value}: it must be from {low} to {high}")
+def check_seed(parser: argparse.ArgumentParser, seed: int) -> None:
+    """Exit with an error if scikit-learn doesn't take the seed."""
+    if not 0 <= seed < 2**31:
+        parser.error(f"--seed {seed}: it must be from 0 to {2**31 - 1}")

@@ -12,27 +12,21 @@ import numpy as np
 
 import notsorandom
 from notsorandom._utils.files import write_atomic
-from notsorandom.cli.arguments import Commands, add_command, check_output
-from notsorandom.cli.output import print_result
+from notsorandom.cli.arguments import check_output
 from notsorandom.io import read_model_file
 
-
-def add_convert(commands: Commands) -> None:
-    """Add ``notsorandom convert`` to the commands."""
-    convert = add_command(
-        commands,
-        "convert",
-        run_convert,
-        "convert a model file to an ONNX graph in float32, or to the arrays and metadata in .npz",
-        "example: notsorandom convert model.safetensors -o model.onnx",
-    )
-    convert.add_argument("model", type=Path, help="a model file (.safetensors)")
-    convert.add_argument(
-        "-o", "--output", type=Path, required=True, help="the .onnx or .npz file to write"
-    )
+SUMMARY = "convert a model file to an ONNX graph in float32, or to the arrays and metadata in .npz"
+EXAMPLES = "example: notsorandom convert model.safetensors -o model.onnx"
 
 
-def run_convert(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("model", type=Path, help="a model file (.safetensors)")
+    text = "the .onnx or .npz file to write"
+    parser.add_argument("-o", "--output", type=Path, required=True, help=text)
+
+
+def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[str, Any]:
     """Check the arguments, then write the file."""
     check_output(parser, options.output, (".onnx", ".npz"), options.model)
     if options.output.suffix.lower() == ".onnx":
@@ -43,6 +37,4 @@ def run_convert(options: argparse.Namespace, parser: argparse.ArgumentParser) ->
         arrays: dict[str, Any] = file.arrays | {"metadata": np.array(json.dumps(file.metadata))}
         np.savez(content, **arrays)
         write_atomic(options.output, content.getvalue())
-    result = {"output": str(options.output), "bytes": options.output.stat().st_size}
-    print_result(result, options.json)
-    return 0
+    return {"output": str(options.output), "bytes": options.output.stat().st_size}

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import confusion_matrix
 
-from notsorandom.cli.arguments import Commands, add_command, add_model_and_data
+from notsorandom.cli.arguments import add_model_and_data
 from notsorandom.cli.loading import open_model_and_table
-from notsorandom.cli.output import print_result
 from notsorandom.data.rows import Array
 from notsorandom.data.tables import Block
 
+SUMMARY = "compute the accuracy or R^2 of a model on a data file of any size"
 EXAMPLES = """\
 examples:
   notsorandom evaluate model.safetensors test.csv
@@ -24,15 +24,13 @@ Prints the accuracy, and recall and precision per class; or R^2, root mean squar
 absolute error. By default the target is the column with the same name as in the training data."""
 
 
-def add_evaluate(commands: Commands) -> None:
-    """Add ``notsorandom evaluate`` to the commands."""
-    summary = "compute the accuracy or R^2 of a model on a data file of any size"
-    evaluate = add_command(commands, "evaluate", run_evaluate, summary, EXAMPLES)
-    add_model_and_data(evaluate, "a data file with the target")
-    evaluate.add_argument("--target", help="name of the target column")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_model_and_data(parser, "a data file with the target")
+    parser.add_argument("--target", help="name of the target column")
 
 
-def run_evaluate(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[str, Any]:
     """Check the arguments, then evaluate in one pass over the blocks of a table."""
     opened = open_model_and_table(options.model, options.data)
     model = opened.model
@@ -41,8 +39,7 @@ def run_evaluate(options: argparse.Namespace, parser: argparse.ArgumentParser) -
     target = opened.resolve_target(options.target)
     blocks = opened.table.blocks(opened.features, target, target_type=opened.target_type)
     evaluate = evaluate_regressor if opened.is_regression else evaluate_classifier
-    print_result(evaluate(model, blocks), options.json)
-    return 0
+    return evaluate(model, blocks)
 
 
 def evaluate_classifier(model: Any, blocks: Iterable[Block]) -> dict[str, Any]:

@@ -12,15 +12,8 @@ from typing import Any
 import numpy as np
 
 from notsorandom import Checkpoint, FourierClassifier, FourierRegressor, Sphere
-from notsorandom.cli.arguments import (
-    Commands,
-    add_command,
-    check_output,
-    check_range,
-    parse_number,
-)
-from notsorandom.cli.output import print_result
-from notsorandom.cli.scaling import fit_scaler, unscale_model
+from notsorandom.cli.arguments import check_output, check_seed
+from notsorandom.cli.scaling import fit_scaler, scale_model
 from notsorandom.cli.training import (
     TrainingTable,
     digest_table,
@@ -30,9 +23,11 @@ from notsorandom.cli.training import (
 )
 from notsorandom.data.rows import Array
 from notsorandom.data.tables import open_table
+from notsorandom.display.inspection import summarize_spectrum
 from notsorandom.estimators.config import SOLVERS, configure
 from notsorandom.io import save
 
+SUMMARY = "fit a model to a data file and save it"
 EXAMPLES = """\
 examples:
   notsorandom fit train.csv --target label -o model.safetensors
@@ -48,9 +43,6 @@ target if it has at most 20 distinct values.
 
 The result says how many frequencies the model has, their effective number (the exponential of the
 entropy of their weights), and which columns drive them."""
-
-
-TASKS = ("auto", "classification", "regression")
 # Numbers, or "auto" where the estimator allows it. The estimator checks them.
 NUMBERS = {
     "n_components": "number of features, or auto",
@@ -61,14 +53,14 @@ NUMBERS = {
 }
 
 
-def add_fit(commands: Commands) -> None:
-    """Add ``notsorandom fit`` to the commands."""
-    fit = add_command(commands, "fit", run_fit, "fit a model to a data file and save it", EXAMPLES)
-    add, default = fit.add_argument, FourierClassifier()
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add, default = parser.add_argument, FourierClassifier()
     add("data", type=Path, help="the training data")
     add("--target", help="name of the target column, or its number in an .npy file")
     add("-o", "--output", type=Path, required=True, help="the .safetensors file to write")
-    add("--task", choices=TASKS, default="auto", help="auto decides by the target")
+    tasks = ["auto", "classification", "regression"]
+    add("--task", choices=tasks, default="auto", help="auto decides by the target")
     add("--drop", default="", metavar="COLUMNS", help="comma-separated columns to ignore")
     for flag, text in NUMBERS.items():
         value = getattr(default, flag, 60.0)
@@ -89,7 +81,17 @@ def add_fit(commands: Commands) -> None:
     add("--quiet", action="store_true", help="show no progress bars")
 
 
-def run_fit(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def parse_number(text: str) -> int | float | str:
+    """Return a number if the text is one, else the text, for the estimator's own checks."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[str, Any]:
     """Check the arguments, then read, fit, evaluate and save."""
     check_arguments(options, parser)
     table = open_table(options.data)
@@ -105,6 +107,7 @@ def run_fit(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int
         metrics[f"test {score}"] = float(model.score(*test_data))
     elif len(test) > 1:
         metrics[f"held-out {score}"] = float(model.score(data.X[test], data.y[test]))
+    column_std = np.sqrt(fit_scaler(data.X[train]).var_)
     record = {
         "target": data.target,
         "rows": int(data.X.shape[0]),
@@ -113,12 +116,12 @@ def run_fit(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int
         "scaled": is_scaled,
         "zero_based": getattr(table, "zero_based", None),
         "digest": digest_table(data),
-        "spectrum": summarize(model, data, train),
+        "spectrum": summarize_spectrum(model.kernel_, column_std, data.names),
     }
     if data.names is not None:
         model.feature_names_in_ = np.array(data.names, dtype=object)
     path = save_or_fall_back(model, options.output, metrics, {"fit": record})
-    result = {
+    return {
         "data": str(options.data),
         "rows": record["rows"],
         "columns": int(data.X.shape[1]),
@@ -134,15 +137,14 @@ def run_fit(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int
         "model": str(path),
         "bytes": path.stat().st_size,
     }
-    print_result(result, options.json)
-    return 0
 
 
 def check_arguments(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """Exit with an error if an argument is wrong, before any data is read."""
     check_output(parser, options.output, (".safetensors",), options.data)
-    check_range(parser, "--holdout", options.holdout, 0, 0.9)
-    check_range(parser, "--seed", options.seed, 0, 2**31 - 1)
+    check_seed(parser, options.seed)
+    if not 0 <= options.holdout <= 0.9:
+        parser.error(f"--holdout {options.holdout}: it must be from 0 to 0.9")
     if options.space == "sphere" and options.scale == "standard":
         parser.error("--scale standard is not possible with --space sphere: leave one out")
     if options.space == "euclidean" and options.solver == "equilibrium":
@@ -183,15 +185,7 @@ def fit_scaled(
     if not is_scaled or options.space == "sphere":
         return model.fit(X, y), False
     scaler = fit_scaler(X)
-    return unscale_model(model.fit(scaler.transform(X), y), scaler), True
-
-
-def summarize(model: Any, data: TrainingTable, train: Array) -> dict[str, Any]:
-    """Return a summary of the spectrum of a model."""
-    from notsorandom.display.inspection import summarize_spectrum
-
-    column_std = np.sqrt(fit_scaler(data.X[train]).var_)
-    return summarize_spectrum(model.kernel_, column_std, data.names)
+    return scale_model(model.fit(scaler.transform(X), y), scaler, inverse=True), True
 
 
 def save_or_fall_back(

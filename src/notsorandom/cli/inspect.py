@@ -11,37 +11,31 @@ from typing import Any
 import numpy as np
 
 from notsorandom._utils.files import FileFormatError
-from notsorandom.cli.arguments import Commands, add_command
 from notsorandom.cli.loading import read_fit_record
-from notsorandom.cli.output import print_result
 from notsorandom.io.models import ModelFile, read_model_file
 
-
-def add_inspect(commands: Commands) -> None:
-    """Add ``notsorandom inspect`` to the commands."""
-    inspect = add_command(
-        commands,
-        "inspect",
-        run_inspect,
-        "print the metadata of a model file or a checkpoint",
-        "example: notsorandom inspect model.safetensors\n\nNothing in the file is run.",
-    )
-    inspect.add_argument("file", type=Path, help="a model file (.safetensors) or a checkpoint")
+SUMMARY = "print the metadata of a model file or a checkpoint"
+EXAMPLES = "example: notsorandom inspect model.safetensors\n\nNothing in the file is run."
 
 
-def run_inspect(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Print the metadata of a file."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("file", type=Path, help="a model file (.safetensors) or a checkpoint")
+
+
+def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[str, Any]:
+    """Return the metadata of a file; with ``--json`` all of it."""
     path = options.file
     result: dict[str, Any]
     if zipfile.is_zipfile(path):
         result = {"kind": "checkpoint", **read_checkpoint_parameters(path)}
-    else:
+    elif options.json:
         file = read_model_file(path)
-        result = {"kind": "model", **(file.metadata if options.json else summarize(file))}
-        if options.json:
-            result["arrays"] = {name: list(array.shape) for name, array in file.arrays.items()}
-    print_result(result | {"bytes": path.stat().st_size}, options.json)
-    return 0
+        shapes = {name: list(array.shape) for name, array in file.arrays.items()}
+        result = {"kind": "model", **file.metadata, "arrays": shapes}
+    else:
+        result = {"kind": "model", **summarize(read_model_file(path))}
+    return result | {"bytes": path.stat().st_size}
 
 
 def read_checkpoint_parameters(path: Path) -> dict[str, str]:

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from notsorandom.display.inspection import spectrum_sentence
+
 MAX_ITEMS = 10
 
 
@@ -23,8 +25,6 @@ def print_result(result: Mapping[str, Any], as_json: bool) -> None:
 def format_value(name: str, value: Any) -> str:
     """Return a value of a result as text."""
     if name == "spectrum":
-        from notsorandom.display.inspection import spectrum_sentence
-
         return spectrum_sentence(value)
     if value is None:
         return "-"

@@ -9,15 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from notsorandom._utils.progress import Progress
-from notsorandom.cli.arguments import (
-    Commands,
-    add_command,
-    add_model_and_data,
-    check_output,
-    split_names,
-)
+from notsorandom.cli.arguments import add_model_and_data, check_output, split_names
 from notsorandom.cli.loading import open_model_and_table
-from notsorandom.cli.output import print_result
 from notsorandom.data.rows import Array
 from notsorandom.data.tables import open_writer
 from notsorandom.game.dual import codes_from_scores
@@ -25,6 +18,7 @@ from notsorandom.game.dual import codes_from_scores
 # Bytes of the features of a block, and its fewest rows.
 BLOCK_BYTES, MIN_ROWS = 2**25, 1024
 
+SUMMARY = "predict for each row of a data file of any size"
 EXAMPLES = """\
 examples:
   notsorandom predict model.safetensors new.csv -o predictions.csv
@@ -36,23 +30,17 @@ other columns are ignored. Files without column names (.npy, .npz, .libsvm) must
 columns of the training data. The output file appears when it is complete."""
 
 
-def add_predict(commands: Commands) -> None:
-    """Add ``notsorandom predict`` to the commands."""
-    summary = "predict for each row of a data file of any size"
-    predict = add_command(commands, "predict", run_predict, summary, EXAMPLES)
-    add_model_and_data(predict, "the rows to predict for")
-    predict.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        help=".csv, .parquet or .npy file to write (default: standard output, as CSV)",
-    )
-    predict.add_argument("--keep", default="", help="comma-separated columns to copy to the output")
-    predict.add_argument("--scores", action="store_true", help="also write decision values")
-    predict.add_argument("--quiet", action="store_true", help="show no progress")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_model_and_data(parser, "the rows to predict for")
+    text = ".csv, .parquet or .npy file to write (default: standard output, as CSV)"
+    parser.add_argument("-o", "--output", type=Path, help=text)
+    parser.add_argument("--keep", default="", help="comma-separated columns to copy to the output")
+    parser.add_argument("--scores", action="store_true", help="also write decision values")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
-def run_predict(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[str, Any] | None:
     """Check the arguments, then predict in one pass over the blocks of a table."""
     if options.output is not None:
         suffixes = (".csv", ".parquet", ".npy")
@@ -77,11 +65,10 @@ def run_predict(options: argparse.Namespace, parser: argparse.ArgumentParser) ->
             write(columns)
             n_rows += len(block)
             bar.update(n_rows)
-    if options.output is not None:
-        seconds = round(time.perf_counter() - start, 3)
-        result = {"output": str(options.output), "rows": n_rows, "seconds": seconds}
-        print_result(result, options.json)
-    return 0
+    if options.output is None:
+        return None
+    seconds = round(time.perf_counter() - start, 3)
+    return {"output": str(options.output), "rows": n_rows, "seconds": seconds}
 
 
 def predict_columns(model: Any, X: Any, name: str, with_scores: bool) -> dict[str, Array]:

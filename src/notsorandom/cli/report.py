@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import notsorandom
-from notsorandom.cli.arguments import Commands, add_command, add_model_and_data, check_output
+from notsorandom.cli.arguments import add_model_and_data, check_output
 from notsorandom.cli.loading import ModelAndTable, open_model_and_table
-from notsorandom.cli.output import print_result
 from notsorandom.cli.scaling import fit_scaler, scale_model
 from notsorandom.cli.training import TrainingTable, digest_table, split_rows
 from notsorandom.data.tables import read_all
 
+SUMMARY = "write a page about a model: one HTML file that opens in any browser"
 EXAMPLES = """\
 examples:
   notsorandom report model.safetensors train.csv -o report.html
@@ -23,23 +23,16 @@ Needs the data that the model was fitted to. Scores are those on the test file, 
 that "notsorandom fit" held out."""
 
 
-def add_report(commands: Commands) -> None:
-    """Add ``notsorandom report`` to the commands."""
-    summary = "write a page about a model: one HTML file that opens in any browser"
-    report = add_command(commands, "report", run_report, summary, EXAMPLES)
-    add_model_and_data(report, "the data that the model was fitted to")
-    report.add_argument("--target", help="name of the target column")
-    report.add_argument("--test", type=Path, help="data file to evaluate the model on")
-    report.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        default=Path("report.html"),
-        help="file of the page (default: %(default)s)",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_model_and_data(parser, "the data that the model was fitted to")
+    parser.add_argument("--target", help="name of the target column")
+    parser.add_argument("--test", type=Path, help="data file to evaluate the model on")
+    text = "file of the page (default: report.html)"
+    parser.add_argument("-o", "--output", type=Path, default=Path("report.html"), help=text)
 
 
-def run_report(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[str, Any]:
     """Check the arguments, then write the page."""
     check_output(parser, options.output, (".html", ".htm"), options.data)
     opened = open_model_and_table(options.model, options.data)
@@ -61,8 +54,7 @@ def run_report(options: argparse.Namespace, parser: argparse.ArgumentParser) -> 
     test_data: dict[str, Any] = {"X_test": X_test, "y_test": y_test} if len(y_test) else {}
     title = options.model.stem
     page = notsorandom.report(model, X, data.y[train], options.output, title=title, **test_data)
-    print_result({"page": str(page.resolve())}, options.json)
-    return 0
+    return {"page": str(page.resolve())}
 
 
 def read_labelled(opened: ModelAndTable, target: str | None) -> TrainingTable:

@@ -10,7 +10,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
-from notsorandom.data.rows import Array
 from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.landscape import round_to_float32
@@ -21,33 +20,16 @@ def fit_scaler(X: Any) -> StandardScaler:
     return StandardScaler(with_mean=not sparse.issparse(X)).fit(X)
 
 
-def unscale_model(model: Any, scaler: StandardScaler) -> Any:
-    """Return the model of `x` that is equal to the given model of the scaled `x`.
+def scale_model(model: Any, scaler: StandardScaler, *, inverse: bool = False) -> Any:
+    """Return the model of the scaled `x` that is equal to a model of `x` on a Euclidean space.
 
-    A wave of scaled samples is a wave of the samples with another frequency, so the result takes
-    columns in their own units. Predictions change only by rounding.
-
-    Parameters
-    ----------
-    model : fitted estimator on a Euclidean space
-    scaler : StandardScaler, fitted
+    A wave of scaled samples is a wave of the samples with another frequency, so predictions change
+    only by rounding. `inverse` returns the model of `x` for a model of the scaled `x`.
     """
-    return transform_model(model, scaler, scale_mean(scaler), scaler.scale_)
-
-
-def scale_model(model: Any, scaler: StandardScaler) -> Any:
-    """Return the model of the scaled `x` for a model of `x`: the inverse of `unscale_model`."""
-    return transform_model(model, scaler, -scale_mean(scaler) / scaler.scale_, 1 / scaler.scale_)
-
-
-def scale_mean(scaler: StandardScaler) -> Array:
-    """Return the point that the scaler moves to zero."""
-    mean: Array = scaler.mean_ if scaler.with_mean else np.zeros_like(scaler.scale_)
-    return mean
-
-
-def transform_model(model: Any, scaler: StandardScaler, shift: Array, factor: Array) -> Any:
-    """Return the model of ``shift + factor * x`` for a model of `x`."""
+    mean = scaler.mean_ if scaler.with_mean else np.zeros_like(scaler.scale_)
+    shift, factor = -mean / scaler.scale_, 1 / scaler.scale_
+    if inverse:
+        shift, factor = mean, scaler.scale_
     varies = scaler.var_ > 0  # frequencies along constant columns carry no information
 
     def transform_kernel(kernel: LearnedKernel) -> LearnedKernel:

@@ -20,26 +20,14 @@ MAX_CLASSES = 20
 
 
 class TrainingTable(NamedTuple):
-    """Samples and target of a file, and the task that follows from the target.
+    """Samples and target of a file, and the task that follows from the target."""
 
-    Parameters
-    ----------
-    X : ndarray or sparse array of shape (n_samples, n_features)
-    y : ndarray of shape (n_samples,)
-    names : list of str, or None
-        Names of the columns of `X`, if the file has them.
-    target : str
-    is_classification : bool
-    reason : str
-        Why it is a classification, or a regression.
-    """
-
-    X: Any
+    X: Any  # ndarray or sparse array
     y: Array
-    names: list[str] | None
+    names: list[str] | None  # of the columns of `X`, if the file has them
     target: str
     is_classification: bool
-    reason: str
+    reason: str  # why it is a classification, or a regression
 
 
 def read_training_table(table: Table, options: argparse.Namespace) -> TrainingTable:

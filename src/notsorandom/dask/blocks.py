@@ -35,17 +35,11 @@ class Block:
 
     Columns are stored inside, so that Dask moves and releases them with the block. They can always
     be computed again from the rest.
-
-    Parameters
-    ----------
-    samples, targets : arrays
-    weights : ndarray of shape (n_rows, 1), optional
-    columns : dict of int to ndarray
     """
 
     samples: Any
     targets: Array
-    weights: Array | None
+    weights: Array | None  # of shape (n_rows, 1)
     columns: dict[int, Array] = field(default_factory=dict)
 
     def __sizeof__(self) -> int:  # Dask counts these bytes
@@ -63,21 +57,10 @@ class Block:
 
 @dataclass(frozen=True)
 class ColumnStep:
-    """How a column is computed from others.
-
-    Parameters
-    ----------
-    number : int
-        Of the column.
-    function : bytes
-        Pickled function of the inputs.
-    inputs : tuple of int
-    pieces : dict of int to ndarray
-        For a column that was sent by the client: its values by block, instead of a function.
-    """
+    """How a column is computed from others, or the values that the client sent."""
 
     number: int
-    function: bytes = b""
+    function: bytes = b""  # pickled function of the inputs
     inputs: tuple[int, ...] = ()
     pieces: dict[int, Array] = field(default_factory=dict)
 
@@ -88,35 +71,16 @@ class ColumnStep:
 
 @dataclass(frozen=True)
 class PassRequest:
-    """One pass over the blocks.
+    """One pass over the blocks."""
 
-    Parameters
-    ----------
-    plan : dict of str to list of int
-        The blocks that each worker processes.
-    keys : list of str
-        Dask's keys of the blocks.
-    steps : list of ColumnStep
-        Columns to compute if they are required or are inputs.
-    required : list of int
-        Columns that are stored in the blocks by this pass.
-    live : frozenset of int
-        Columns that may be used again; all others are deleted.
-    function : bytes
-        Pickled; its results are returned. May be empty.
-    inputs : tuple of int
-    given : sequence, optional
-        One more argument of the function for each block.
-    """
-
-    plan: dict[str, list[int]]
-    keys: list[str]
-    steps: list[ColumnStep]
-    required: list[int]
-    live: frozenset[int]
-    function: bytes = b""
+    plan: dict[str, list[int]]  # the blocks that each worker processes
+    keys: list[str]  # Dask's keys of the blocks
+    steps: list[ColumnStep]  # columns to compute if they are required or are inputs
+    required: list[int]  # columns that are stored in the blocks by this pass
+    live: frozenset[int]  # columns that may be used again; all others are deleted
+    function: bytes = b""  # pickled; its results are returned
     inputs: tuple[int, ...] = ()
-    given: Sequence[Any] | None = None
+    given: Sequence[Any] | None = None  # one more argument of the function for each block
 
 
 class MissingColumnError(Exception):
@@ -126,8 +90,8 @@ class MissingColumnError(Exception):
 async def run_pass(request: bytes, dask_worker: Any) -> list[tuple[int, str, Any]]:
     """Process a worker's blocks; return number, status and result of each."""
     work: PassRequest = pickle.loads(request)
-    functions = {step.number: unpickle(step.function) for step in work.steps}
-    final = unpickle(work.function)
+    functions = {s.number: pickle.loads(s.function) for s in work.steps if s.function}
+    final = pickle.loads(work.function) if work.function else None
 
     def process(chunk: int) -> tuple[int, str, Any]:
         try:
@@ -175,11 +139,6 @@ def reuse_freed_memory() -> Iterator[None]:
             mallopt(M_MMAP_THRESHOLD, DEFAULT_MMAP_BYTES)
 
 
-def unpickle(function: bytes) -> Any:
-    """Return the unpickled function, or None for empty bytes."""
-    return pickle.loads(function) if function else None
-
-
 def process_block(
     work: PassRequest,
     chunk: int,
@@ -217,7 +176,7 @@ def process_block(
     if final is not None:
         extra = () if work.given is None else (work.given[chunk],)
         result = final(*(compute(number) for number in work.inputs), *extra)
-    for number in [number for number in block.columns if number not in work.live]:
+    for number in block.columns.keys() - work.live:
         block.columns.pop(number, None)
     return result
 

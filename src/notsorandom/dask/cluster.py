@@ -61,26 +61,23 @@ def find_client(client: Any) -> Any:
 
 
 class WorkerTimeout:
-    """The time that a fit waits for workers; see :data:`TIMEOUT_KEY`.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    hint : str
-        Added to error messages.
-    """
+    """The time that a fit waits for workers; `hint` is added to error messages."""
 
     def __init__(self, client: Any, hint: str = "") -> None:
         self.client, self.hint = client, hint
         self.seconds = float(dask.config.get(TIMEOUT_KEY, NO_WORKERS_TIMEOUT))
         self.last_seen = time.monotonic()
 
-    def check(self) -> dict[str, int]:
-        """Return the threads of each worker; raise ClusterError after too long without workers."""
+    def check(self, blocks: Sequence[Any] = ()) -> tuple[dict[str, int], dict[str, Any]]:
+        """Return the threads of each worker, and the workers that hold each block, by key.
+
+        Raise ClusterError after too long without workers.
+        """
         check_open(self.client, self.hint)
         threads: dict[str, int] = {}
+        holders: dict[str, Any] = {}
         try:
-            threads = self.client.nthreads()
+            threads, holders = self.client.nthreads(), self.client.who_has(list(blocks))
         except (OSError, RuntimeError, distributed.CancelledError) as error:
             check_open(self.client, self.hint, error)
         if threads:
@@ -91,7 +88,7 @@ class WorkerTimeout:
                 f"ends. Start workers and fit again. {self.hint}(Dask's configuration "
                 f"{TIMEOUT_KEY!r} sets the time to wait.)"
             )
-        return threads
+        return threads, holders
 
 
 def check_open(client: Any, hint: str, error: BaseException | None = None) -> None:
@@ -116,15 +113,7 @@ def gather(client: Any, futures: list[Any]) -> list[Any]:
 
 @dataclass(frozen=True, eq=False)
 class DaskColumn:
-    """One row of values per sample, on the cluster.
-
-    Parameters
-    ----------
-    number : int
-        Identifies the column in the blocks.
-    shape : tuple of int
-    dtype : dtype
-    """
+    """One row of values per sample, on the cluster; `number` identifies it in the blocks."""
 
     number: int
     shape: tuple[int, ...]
@@ -140,18 +129,8 @@ class Cluster:
     A pass over the blocks is one message to the workers. It takes a few milliseconds for any number
     of blocks, a tenth of a graph of tasks. The blocks themselves are Dask's: if a worker dies, Dask
     computes them again on another one, and the columns are computed again from their lineage.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    blocks : list of futures of Block
-    sizes : list of int
-        Number of rows of each block.
-
-    Attributes
-    ----------
-    hint : str
-        Added to error messages.
+    `blocks` are futures of :class:`~notsorandom.dask.blocks.Block`, and `sizes` their numbers of
+    rows.
     """
 
     def __init__(self, client: Any, blocks: list[Any], sizes: Sequence[int]) -> None:
@@ -160,7 +139,7 @@ class Cluster:
         self.sizes = list(sizes)
         self.ends = np.cumsum(self.sizes)
         self.n_rows = int(self.ends[-1])
-        self.hint = ""
+        self.hint = ""  # added to error messages
         self._owners: dict[int, str] = {}
         self._steps: dict[int, ColumnStep] = {}
         self._first_new = FIRST_COLUMN  # no worker has columns from this number on
@@ -182,7 +161,7 @@ class Cluster:
         column = self._new_column(
             (self.n_rows, *like.shape[1:]),
             like.dtype,
-            function=pickle_function(partial(map_block, function, width, self.n_rows)),
+            function=cloudpickle.dumps(partial(map_block, function, width, self.n_rows)),
             inputs=tuple(one.number for one in inputs),
         )
         self._pending.append(weakref.ref(column))
@@ -215,7 +194,7 @@ class Cluster:
         pending = [column for ref in self._pending if (column := ref()) is not None]
         self._pending = []
         chunks = list(range(len(self.blocks)))
-        return self._run(chunks, pending, pickle_function(function), inputs, given)
+        return self._run(chunks, pending, cloudpickle.dumps(function), inputs, given)
 
     def _lineage(self, columns: Sequence[DaskColumn], start: int) -> list[ColumnStep]:
         """Return how columns and all their inputs are computed, from a number on."""
@@ -293,9 +272,7 @@ class Cluster:
 
     def _plan(self, chunks: list[int]) -> dict[str, list[int]]:
         """Return which worker processes which blocks, once all of them are computed."""
-        missing = [chunk for chunk in chunks if chunk not in self._owners]
-        if missing:
-            self._locate(missing)
+        self._locate([chunk for chunk in chunks if chunk not in self._owners])
         plan: dict[str, list[int]] = {}
         for chunk in chunks:
             plan.setdefault(self._owners[chunk], []).append(chunk)
@@ -306,12 +283,7 @@ class Cluster:
         loads = Counter(self._owners.values())
         timeout = WorkerTimeout(self.client, self.hint)
         while chunks:
-            workers = timeout.check()
-            holders: dict[str, Any] = {}
-            try:
-                holders = self.client.who_has([self.blocks[chunk] for chunk in chunks])
-            except (OSError, RuntimeError, distributed.CancelledError) as error:
-                check_open(self.client, self.hint, error)
+            workers, holders = timeout.check([self.blocks[chunk] for chunk in chunks])
             for chunk in list(chunks):
                 block = self.blocks[chunk]
                 if block.status == "cancelled":
@@ -329,8 +301,3 @@ class Cluster:
                     chunks.remove(chunk)
             if chunks:
                 time.sleep(POLL_SECONDS)
-
-
-def pickle_function(function: Callable[..., Any]) -> bytes:
-    """Pickle a function, closures included."""
-    return cloudpickle.dumps(function, protocol=5)

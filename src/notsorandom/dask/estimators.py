@@ -169,26 +169,22 @@ class DaskEstimator(FourierEstimator):
 
     # After a fit.
 
-    def _lazy(self, method: str, X: Any, tail: tuple[int, ...], dtype: Any = None) -> Any:
-        """Return a Dask array of the results of a method; `tail` is their shape without rows."""
-        samples_dtype = check_samples(self, X, first=False)
-        dtype = np.dtype(samples_dtype if dtype is None else dtype)
+    def _apply(self, method: str, X: Any) -> Any:
+        """Call a method of the estimator in memory, on each block of a Dask collection lazily."""
+        if not is_dask_collection(X):
+            return getattr(self._local, method)(self, X)
         model = self.to_local()
+        dtype = check_samples(self, X, first=False)
         model.__dict__.pop("feature_names_in_", None)  # blocks have no names
+        call = getattr(model, method)
+        # One arbitrary sample shows the shape and type of the results.
+        like = call(np.ones((1, self.n_features_in_), dtype=dtype))[:0]
         X = chunk_by_rows(X.to_dask_array() if is_frame(X) else X)
-
-        def apply(block: Any) -> Any:
-            if len(block) == 0:
-                return np.empty((0, *tail), dtype=dtype)
-            result = getattr(model, method)(samples_array(block, samples_dtype))
-            return result.astype(dtype, copy=False)
-
         return X.map_blocks(
-            apply,
-            dtype=dtype,
-            chunks=(X.chunks[0], *((size,) for size in tail)),
-            drop_axis=None if tail else 1,
-            meta=np.empty((0,) * (1 + len(tail)), dtype=dtype),
+            lambda block: call(samples_array(block, dtype)) if len(block) else like,
+            chunks=(X.chunks[0], *((size,) for size in like.shape[1:])),
+            drop_axis=None if like.ndim == 2 else 1,
+            meta=like,
         )
 
 
@@ -215,16 +211,15 @@ class DaskPredictor(DaskEstimator, FourierPredictor):
         """
         if not is_dask_collection(X):
             return float(super().score(X, y, sample_weight))
-        client = find_client(self.client)
-        with client.as_current():
+        with find_client(self.client).as_current():
             predicted = self.predict(X)
             # Dask doesn't know the lengths of a data frame's blocks.
             predicted._chunks = (with_known_sizes("X", X).chunks[0], *predicted.chunks[1:])
-            truth = match_chunks("y", y, predicted)
-            weights = da.ones(len(predicted), chunks=predicted.chunks[0])
+            truth, weights = match_shape("y", y, predicted.shape), None
             if sample_weight is not None:
-                weights = match_chunks("sample_weight", sample_weight, predicted)
-            return self._score(truth, predicted, weights.astype(np.float64))
+                weights = match_shape("sample_weight", sample_weight, predicted.shape[:1])
+                weights = weights.astype(np.float64)
+            return self._score(truth, predicted, weights)
 
     def _score(self, truth: Any, predicted: Any, weights: Any) -> float:
         raise NotImplementedError
@@ -244,19 +239,14 @@ def with_known_sizes(name: str, value: Any) -> Any:
     return value
 
 
-def match_chunks(name: str, value: Any, predicted: Any) -> Any:
-    """Return targets or weights as a Dask array in the chunks of the predictions."""
+def match_shape(name: str, value: Any, shape: tuple[int, ...]) -> Any:
+    """Return targets or weights as a Dask array of the shape of the predictions."""
     value = with_known_sizes(name, value)
-    if value.shape[0] != predicted.shape[0]:
-        raise unequal_lengths(name, value.shape[0], predicted.shape[0])
-    if value.ndim == 2 and value.shape[1] == 1 and predicted.ndim == 1:
-        value = value[:, 0]
-    if name == "y" and value.shape != predicted.shape:
-        raise ValueError(
-            f"y has shape {value.shape}, but predictions have shape {predicted.shape}: they must "
-            "be the same."
-        )
-    return value.rechunk((predicted.chunks[0], *value.chunks[1:]))
+    if value.shape[0] != shape[0]:
+        raise unequal_lengths(name, value.shape[0], shape[0])
+    if value.size != np.prod(shape):
+        raise ValueError(f"{name} has shape {value.shape}, but it must have shape {shape}.")
+    return value.reshape(shape)
 
 
 # Without `set_output`: a data frame would be computed at once.
@@ -267,10 +257,7 @@ class FourierFeatures(DaskEstimator, local.FourierFeatures, auto_wrap_output_key
 
     def transform(self, X: Any) -> Any:
         """Map samples to the features; return a lazy Dask array for a Dask collection."""
-        if not is_dask_collection(X):
-            return super().transform(X)
-        check_is_fitted(self)
-        return self._lazy("transform", X, (self.kernel_.n_components,))
+        return self._apply("transform", X)
 
 
 class FourierClassifier(DaskPredictor, local.FourierClassifier):
@@ -280,22 +267,14 @@ class FourierClassifier(DaskPredictor, local.FourierClassifier):
 
     def decision_function(self, X: Any) -> Any:
         """Return the signed distance to the decision boundary, lazily for a Dask collection."""
-        if not is_dask_collection(X):
-            return super().decision_function(X)
-        check_is_fitted(self)
-        tail = () if len(self.classes_) == 2 else (len(self.classes_),)
-        return self._lazy("decision_function", X, tail)
+        return self._apply("decision_function", X)
 
     def predict(self, X: Any) -> Any:
         """Return the class of each sample, lazily for a Dask collection."""
-        if not is_dask_collection(X):
-            return super().predict(X)
-        check_is_fitted(self)
-        return self._lazy("predict", X, (), self.classes_.dtype)
+        return self._apply("predict", X)
 
     def _score(self, truth: Any, predicted: Any, weights: Any) -> float:
-        correct, total = self._compute((weights * (predicted == truth)).sum(), weights.sum())
-        return float(correct / total)
+        return float(*self._compute(da.average(predicted == truth, weights=weights)))
 
 
 class FourierRegressor(DaskPredictor, local.FourierRegressor):
@@ -305,22 +284,15 @@ class FourierRegressor(DaskPredictor, local.FourierRegressor):
 
     def predict(self, X: Any) -> Any:
         """Predict the targets, lazily for a Dask collection."""
-        if not is_dask_collection(X):
-            return super().predict(X)
-        check_is_fitted(self)
-        return self._lazy("predict", X, () if self._flat else (self.n_outputs_,))
+        return self._apply("predict", X)
 
     def _score(self, truth: Any, predicted: Any, weights: Any) -> float:
         truth, predicted = truth.astype(np.float64), predicted.astype(np.float64)
-        if truth.ndim == 1:
-            truth, predicted = truth[:, None], predicted[:, None]
-        weights = weights[:, None]
-        total, weight, residual = self._compute(
-            (weights * truth).sum(axis=0),
-            weights.sum(),
-            (weights * (truth - predicted) ** 2).sum(axis=0),
+        mean = da.average(truth, axis=0, weights=weights)
+        residual, variation = self._compute(
+            da.average((truth - predicted) ** 2, axis=0, weights=weights),
+            da.average((truth - mean) ** 2, axis=0, weights=weights),
         )
-        (variation,) = self._compute((weights * (truth - total / weight) ** 2).sum(axis=0))
         # As r2_score: a constant output scores 1 if it is predicted exactly, else 0.
         safe = np.where(variation > 0, variation, 1)
         return float(np.mean(1 - np.where(variation > 0, residual / safe, residual > 0)))

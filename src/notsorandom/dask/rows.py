@@ -18,13 +18,8 @@ from notsorandom.data.rows import Array, Rows, RunningSum, stack_blocks
 class DaskRows(Rows):
     """Samples on a Dask cluster; see :class:`notsorandom.data.rows.Rows`.
 
-    Parameters
-    ----------
-    array : DaskColumn
-    weights : DaskColumn, optional
-    pool : ThreadPool, optional
-        Threads that share samples taken into memory.
-    cluster : Cluster
+    `array` and `weights` are columns of the cluster. The threads of `pool` share samples that are
+    taken into memory.
     """
 
     cluster: Cluster = None  # type: ignore[assignment]
@@ -50,13 +45,11 @@ class DaskRows(Rows):
         """Yield ``function(block, *column_blocks)`` for each block, in order."""
         return iter(self.cluster.map_blocks(function, (self.array, *columns), given))
 
-    def map(self, function: Callable[..., Any], *columns: Any, width: int = 0) -> Any:
+    def map(
+        self, function: Callable[..., Any], *columns: Any, width: int = 0, on_device: bool = False
+    ) -> Any:
         """Return the column with the blocks ``function(block, *column_blocks)``."""
         return self.cluster.map(function, (self.array, *columns), width)
-
-    def map_on_device(self, function: Callable[[Any], Any], width: int = 0) -> Any:
-        """Return the same as :meth:`map`."""
-        return self.map(function, width=width)
 
     def sum_blocks(
         self,
@@ -83,10 +76,8 @@ class DaskRows(Rows):
         """Return a column, or its values at `indices`, as an array in memory."""
         if indices is None:
             blocks = list(self.columns_only.map_blocks(lambda _, values: values, column))
-            whole: Array = stack_blocks(blocks)
-            return whole
-        values: Array = self._take(indices, column)[0]
-        return values
+            return np.asarray(stack_blocks(blocks))
+        return np.asarray(self._take(indices, column)[0])
 
     def _take(self, indices: Array, *columns: Any) -> list[Any]:
         """Return some rows of columns, in one pass."""

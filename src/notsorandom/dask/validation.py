@@ -24,11 +24,11 @@ from notsorandom.estimators.device_validation import check_finite
 from notsorandom.estimators.validation import (
     TrainingData,
     check_classes,
-    check_finite_targets,
     check_is_numeric,
     check_labels,
     check_sample_weight,
     class_factors,
+    real_targets,
 )
 from notsorandom.game.dual import DualProblem, signs_from_codes
 from notsorandom.spaces.base import Space
@@ -198,9 +198,9 @@ def assign_workers(client: Any, futures: list[Any]) -> list[str]:
     A pass ends with the last worker, so all should have work in proportion to their threads.
     """
     timeout = WorkerTimeout(client)
-    while not (threads := timeout.check()):
+    while not (found := timeout.check(futures))[0]:
         time.sleep(POLL_SECONDS)
-    holders = client.who_has(futures)
+    threads, holders = found
     total = sum(threads.values())
     capacity = {one: math.ceil(len(futures) * count / total) for one, count in threads.items()}
     loads: Counter[str] = Counter()
@@ -221,37 +221,18 @@ def assign_workers(client: Any, futures: list[Any]) -> list[str]:
 
 @dataclass(frozen=True)
 class BlockSummary:
-    """What is known of a block after validation, without samples of weight zero.
-
-    Parameters
-    ----------
-    n_rows, n_outputs : int
-    is_weighted : bool
-        Whether a weight differs from 1.
-    classes, totals : ndarrays of shape (n_classes,)
-        The classes in the block, and the total weight of each; empty for regression.
-    """
+    """What is known of a block after validation, without samples of weight zero."""
 
     n_rows: int
     n_outputs: int
-    is_weighted: bool
+    is_weighted: bool  # whether a weight differs from 1
     classes: Array = field(default_factory=lambda: np.empty(0))
-    totals: Array = field(default_factory=lambda: np.empty(0))
+    totals: Array = field(default_factory=lambda: np.empty(0))  # weight of each class
 
 
 @dataclass(frozen=True)
 class BlockReader:
-    """Validation of single blocks, on a worker.
-
-    Parameters
-    ----------
-    name, loss : str
-        Of the estimator, for error messages.
-    is_classification : bool
-    dtype : dtype
-        Of the samples.
-    space : Space
-    """
+    """Validation of single blocks, on a worker; `dtype` is the type to compute in."""
 
     name: str
     loss: str
@@ -283,9 +264,7 @@ class BlockReader:
         is_weighted = weights is not None and not (weights == 1).all()
         if not self.is_classification:
             check_is_numeric(y, self.loss)
-            targets = self._real_targets(y)
-            check_finite_targets(targets)
-            return BlockSummary(len(y), targets.shape[1], is_weighted)
+            return BlockSummary(len(y), real_targets(y, self.dtype).shape[1], is_weighted)
         check_labels(y, self.name)
         classes, codes = np.unique(y, return_inverse=True)
         totals = np.bincount(codes.ravel(), weights=weights).astype(np.float64)
@@ -297,10 +276,6 @@ class BlockReader:
         if weights is None or (weights > 0).all():
             return X, y, weights
         return X[weights > 0], y[weights > 0], weights[weights > 0]
-
-    def _real_targets(self, y: Array) -> Array:
-        with np.errstate(over="ignore"):
-            return y.astype(self.dtype).reshape(len(y), -1)
 
     def build(
         self,
@@ -315,7 +290,7 @@ class BlockReader:
         """Return the block that the game is played on."""
         X, y, weights = self._present(samples_array(X, self.dtype), np.asarray(y), w)
         if classes is None:
-            targets = self._real_targets(y)
+            targets = real_targets(y, self.dtype)
         else:
             codes = np.searchsorted(classes, y)
             targets = signs_from_codes(codes, len(classes), self.dtype)

@@ -1,7 +1,7 @@
 """Arrays of other libraries than NumPy, through the array API standard.
 
 Samples may be arrays of any library that follows the standard, on any device. Work on the samples
-is done there; sums come back as NumPy arrays in host memory.
+is done on that device. Sums are returned as NumPy arrays in host memory.
 """
 
 from __future__ import annotations
@@ -51,20 +51,13 @@ def namespace(X: Any) -> Any:
 
 def cast_like(array: Any, X: Any) -> Any:
     """Convert a NumPy array to the kind, dtype and device of `X`; unchanged if `X` is NumPy's."""
+    return asarray_like(array, X, X.dtype)
+
+
+def asarray_like(array: Any, X: Any, dtype: Any = None) -> Any:
+    """Convert a NumPy array to the kind and device of `X`, by default keeping its own dtype."""
     if isinstance(X, np.ndarray) or not isinstance(array, np.ndarray) or not is_device_array(X):
         return array
-    return to_device(array, X, X.dtype)
-
-
-def asarray_like(array: Any, X: Any) -> Any:
-    """Convert a NumPy array to the kind and device of `X`, keeping its own dtype."""
-    if isinstance(X, np.ndarray) or not isinstance(array, np.ndarray) or not is_device_array(X):
-        return array
-    return to_device(array, X, None)
-
-
-def to_device(array: Array, X: Any, dtype: Any) -> Any:
-    """Copy a NumPy array to the device of `X`."""
     if not (array.flags.c_contiguous and array.flags.writeable):
         array = array.copy()  # some libraries share memory and support no other layout
     package = import_compat(type(X))
@@ -105,17 +98,14 @@ def to_host(array: Any) -> Any:
 def numpy_dtype(X: Any) -> np.dtype[Any]:
     """Return the floating point type as a NumPy dtype."""
     if not is_device_array(X):
-        dtype: np.dtype[Any] = X.dtype
-        return dtype
+        return X.dtype
     return np.dtype(np.float32 if X.dtype == namespace(X).float32 else np.float64)
 
 
 def as_floats(X: Any) -> Any:
     """Return the array in float32 if it is, otherwise in float64."""
     xp = namespace(X)
-    if xp is np:
-        return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-    return X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float64)
+    return X if X.dtype in (xp.float32, xp.float64) else cast(X, np.dtype(np.float64))
 
 
 def cast(X: Any, dtype: np.dtype[Any]) -> Any:

@@ -9,19 +9,13 @@ import numpy as np
 
 from notsorandom.data.rows import Array
 
-# Numbers checked at a time, so that the mask of them stays in cache.
-CHECKED_NUMBERS = 2**17
-
 
 def first_non_finite(rows: Array) -> tuple[int, ...] | None:
     """Return the index of the first NaN or infinite number, or None."""
-    step = max(1, CHECKED_NUMBERS // max(1, rows[:1].size))
-    for start in range(0, len(rows), step):
-        finite = np.isfinite(rows[start : start + step])
-        if not finite.all():
-            row, *column = np.argwhere(~finite)[0]
-            return (start + int(row), *map(int, column))
-    return None
+    finite = np.isfinite(rows)
+    if finite.all():
+        return None
+    return tuple(int(place) for place in np.unravel_index(finite.argmin(), finite.shape))
 
 
 def float_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

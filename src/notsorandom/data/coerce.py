@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,61 +15,42 @@ from notsorandom.data.rows import Array
 from notsorandom.data.spool import BLOCK_FORMS, spool_blocks
 
 # Objects with one of these attributes have data in memory, on a device, or in a task graph.
-ARRAY_ATTRIBUTES = (
-    "__array_interface__",
-    "__array_namespace__",
-    "__cuda_array_interface__",
-    "__dlpack__",
-    "__dask_graph__",
-    "columns",
-    "iloc",
-)
+ARRAY_ATTRIBUTES = ["__array_interface__", "__array_namespace__", "__cuda_array_interface__"]
+ARRAY_ATTRIBUTES += ["__dlpack__", "__dask_graph__", "columns", "iloc"]
 
 
 def read_source(
-    X: Any, y: Any = None, sample_weight: Any = None, folder: str | Path | None = None
+    X: Any, y: Any = None, sample_weight: Any = None
 ) -> tuple[Any, Any, Any, list[str] | None]:
     """Return samples that can be sliced, targets, weights and column names.
 
-    Parameters
-    ----------
-    X : anything
-        Arrays, lists, sparse arrays, data frames and memory maps are returned unchanged. Arrays of
-        zarr, h5py and the like are read by slices (:class:`SlicedArray`). pyarrow data and
-        iterators of blocks are written to temporary files (:func:`spool_blocks`).
-    y : array-like, or str
-        For pyarrow data, the name of the target column. For an iterator of blocks None, since
-        each block has its own targets, or a column name if the blocks are record batches.
-    sample_weight : array-like, or str
-        For pyarrow data, it can be the name of a column.
-    folder : str or Path, optional
-        Folder of the temporary files.
+    Arrays, lists, sparse arrays, data frames and memory maps are returned unchanged. Arrays of
+    zarr, h5py and the like are read by slices (:class:`SlicedArray`). pyarrow data and iterators of
+    blocks are written to temporary files (:func:`spool_blocks`); only these have column names.
 
-    Returns
-    -------
-    X : the given X, SlicedArray or memmap
-    y, sample_weight : as given, or ndarray
-    names : list of str, or None
-        Column names of data written to temporary files. A data frame has its own.
+    For pyarrow data and iterators of record batches, `y` is the name of the target column, and
+    `sample_weight` can be that of a column. Other iterators of blocks have neither, since each
+    block has its own targets and weights.
     """
     if is_arrow(X) and (y is None or isinstance(y, str) or not hasattr(X, "column_names")):
         if not isinstance(y, str):
+            schema = getattr(X, "schema", None) or getattr(X, "projected_schema", None)
+            names = format_names(getattr(schema, "names", ()))
             raise ValueError(
                 f"y has type {type(y).__name__}, but X is a pyarrow {type(X).__name__}: give the "
-                f"name of the target column, one of {format_names(column_names(X))}."
+                f"name of the target column, one of {names}."
             )
-        return spool_arrow(X, y, sample_weight, folder)
+        return spool_arrow(X, y, sample_weight)
     if is_block_source(X):
         if isinstance(y, str):
-            return spool_arrow(X, y, sample_weight, folder)
+            return spool_arrow(X, y, sample_weight)
         for name, given in (("y", y), ("sample_weight", sample_weight)):
             if given is not None:
                 raise ValueError(
                     f"{name} is given, but X is an iterator of blocks, which have their own "
                     f"targets and weights: make each block {BLOCK_FORMS}, and leave {name} out."
                 )
-        spooled = spool_blocks(X, folder)
-        return spooled.X, spooled.y, spooled.sample_weight, spooled.names
+        return spool_blocks(X)
     if not isinstance(X, LazyArray) and not is_sliceable(X):
         return X, y, sample_weight, None
     if y is None:
@@ -87,12 +67,8 @@ def read_source(
 def read_lazily(X: Any) -> Any:
     """Return samples that are not in memory, including memory maps, as a LazyArray.
 
-    Other samples are returned unchanged.
-
-    Raises
-    ------
-    TypeError
-        If the samples can only be iterated over, which only `fit` supports.
+    Other samples are returned unchanged, except that those that can only be iterated over raise
+    TypeError.
     """
     if is_block_source(X) or (is_arrow(X) and not hasattr(X, "column_names")):
         raise TypeError(
@@ -104,34 +80,21 @@ def read_lazily(X: Any) -> Any:
 
 
 def spool_arrow(
-    data: Any, target: str, sample_weight: Any = None, folder: str | Path | None = None
+    data: Any, target: str, sample_weight: Any = None
 ) -> tuple[Any, Array, Any, list[str]]:
-    """Write pyarrow data to temporary files; see :func:`read_source`.
+    """Write pyarrow data, or an iterable of record batches, to temporary files.
 
-    Parameters
-    ----------
-    data : pyarrow Dataset, Table, Scanner, RecordBatchReader, or iterable of RecordBatch
-    target : str
-        Name of the target column: numbers, booleans or text, possibly dictionary-encoded. All
-        other columns are features and must have numbers.
-    sample_weight : str or array-like, optional
-        Name of the column with the weights, or the weights.
-    folder : str or Path, optional
-
-    Raises
-    ------
-    TableError
-        A ValueError: if a column doesn't exist, has a wrong type, or has an empty cell.
+    See :func:`read_source`. The target column has numbers, booleans or text. All other columns are
+    features and must have numbers.
     """
     from notsorandom.data.tables.arrow import ArrowTable
 
-    table = ArrowTable(data)
     column = sample_weight if isinstance(sample_weight, str) else None
-    names = table.feature_names(target, column)
-    spooled = spool_blocks(table.weighted_blocks(target, column), folder)
-    weights = spooled.sample_weight if column is not None else load_values(sample_weight)
-    check_consistent_length(spooled.X, weights)
-    return spooled.X, spooled.y, weights, names
+    names, blocks = ArrowTable(data).weighted_blocks(target, column)
+    X, y, weights, _ = spool_blocks(blocks)
+    weights = weights if column is not None else load_values(sample_weight)
+    check_consistent_length(X, weights)
+    return X, y, weights, names
 
 
 def is_arrow(X: Any) -> bool:
@@ -161,9 +124,3 @@ def is_sliceable(X: Any) -> bool:
 def load_values(values: Any) -> Any:
     """Read targets or weights that are not in memory."""
     return np.asarray(values[:]) if is_sliceable(values) else values
-
-
-def column_names(data: Any) -> list[str]:
-    """Return the column names of pyarrow data, as far as they are known."""
-    schema = getattr(data, "schema", None) or getattr(data, "projected_schema", None)
-    return list(getattr(schema, "names", ()))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Callable
-from itertools import pairwise
+from functools import lru_cache, partial
 from numbers import Integral
 from threading import Lock
 from typing import Any
@@ -44,7 +43,8 @@ class LazyArray(ABC):
             if step == 1:
                 return self.read_slice(start, max(start, stop))
             key = np.arange(start, stop, step)
-        return self.read_rows(normalize_indices(key, len(self)))
+        key = np.asarray(key)
+        return self.read_rows(np.flatnonzero(key) if key.dtype == bool else key.astype(np.intp))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
         # An implicit conversion could fill the memory.
@@ -52,9 +52,6 @@ class LazyArray(ABC):
             f"{type(self).__name__} of shape {self.shape} is not converted to an array "
             "implicitly: take slices of its rows."
         )
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(shape={self.shape}, dtype={self.dtype})"
 
     def chosen(self, indices: Array) -> LazyArray:
         """Return the rows at `indices`, read on demand."""
@@ -76,20 +73,9 @@ class LazyArray(ABC):
 class SlicedArray(LazyArray):
     """An array with `shape`, `dtype` and slices of rows, such as those of zarr and h5py.
 
-    Parameters
-    ----------
-    array : array-like of shape (n_samples, n_features)
-        Numbers. float32 is kept, other types are converted to float64. If the array has
-        ``chunks``, each is read once in a pass over the rows, whatever the slices.
-    read_bytes : int
-        Bytes read at a time when rows are read by index.
-    cache_bytes : int
-        Bytes of chunks that are kept.
-
-    Raises
-    ------
-    ValueError
-        If it has other than two dimensions, or no numbers.
+    float32 is kept, other numbers are converted to float64. If the array has ``chunks``, each is
+    read once in a pass over the rows, whatever the slices, since `cache_bytes` of chunks are kept.
+    Rows by index are read `read_bytes` at a time.
     """
 
     def __init__(
@@ -115,78 +101,70 @@ class SlicedArray(LazyArray):
             self._chunk = max(1, int(chunks[0]))
             self._uses_cache = self._chunk * row_bytes <= cache_bytes
         self._max_rows = max(1, read_bytes // row_bytes // self._chunk) * self._chunk
-        self._max_cached = max(1, cache_bytes // (self._chunk * row_bytes))
-        self._cache: OrderedDict[int, Array] = OrderedDict()
         self._lock = Lock()
+        n_cached = max(1, cache_bytes // (self._chunk * row_bytes))
+        self._read = partial(read_part, array, self.shape, self.dtype)
+        self._read_cached = lru_cache(n_cached)(self._read)
 
     def __reduce__(self) -> Any:
         return type(self), (self.array, *self._sizes)
 
     def read_slice(self, start: int, stop: int) -> Array:
         """See :meth:`LazyArray.read_slice`."""
-        cuts = [start, stop]
-        if self._uses_cache:  # whole chunks are read directly, the two ends through the cache
-            inner = min(stop, -(-start // self._chunk) * self._chunk)
-            # The last chunk may be shorter.
-            end = stop if stop == len(self) else stop // self._chunk * self._chunk
-            cuts = [start, inner, max(inner, end), stop]
-        parts = [self._read_part(*ends) for ends in pairwise(cuts) if ends[0] < ends[1]]
-        if len(parts) == 1:
-            return parts[0]
-        result = np.empty((stop - start, self.shape[1]), dtype=self.dtype)
-        return np.concatenate(parts, out=result) if parts else result
+        first = -(-start // self._chunk) * self._chunk
+        # The last chunk may be shorter.
+        last = stop if stop == len(self) else stop // self._chunk * self._chunk
+        if not self._uses_cache or (start, stop) == (first, last):
+            return self._read(start, stop)
+        # Whole chunks are read directly, the two ends through the cache.
+        parts = [self._read(first, last)] if first < last else []
+        if start < first:
+            parts.insert(0, self._read_in_chunk(start, min(first, stop)))
+        if last < stop and first <= last:
+            parts.append(self._read_in_chunk(last, stop))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def read_rows(self, indices: Array) -> Array:
         """See :meth:`LazyArray.read_rows`."""
         result = np.empty((len(indices), self.shape[1]), dtype=self.dtype)
-        if not len(indices):
-            return result
         order = np.argsort(indices, kind="stable")
         wanted = indices[order]
         # A read ends before a chunk that isn't needed, and where it would be too long.
         is_end = (np.diff(wanted // self._chunk) > 1) | (np.diff(wanted // self._max_rows) > 0)
-        ends = np.union1d(np.flatnonzero(is_end) + 1, np.arange(0, len(wanted), self._max_rows))
-        for begin, end in zip(ends, np.append(ends[1:], len(wanted)), strict=True):
-            first, last = int(wanted[begin]), int(wanted[end - 1])
-            part = self.read_slice(first, last + 1)
-            result[order[begin:end]] = part[wanted[begin:end] - first]
+        for places in np.split(order, np.flatnonzero(is_end) + 1) if len(indices) else ():
+            first, last = int(indices[places[0]]), int(indices[places[-1]])
+            result[places] = self.read_slice(first, last + 1)[indices[places] - first]
         return result
 
-    def _read_part(self, start: int, stop: int) -> Array:
-        """Return rows that are whole chunks, or a part of one chunk."""
-        number = start // self._chunk
-        first, last = number * self._chunk, min(len(self), (number + 1) * self._chunk)
-        if not self._uses_cache or stop > last or (start, stop) == (first, last):
-            return self._read(start, stop)
-        with self._lock:
-            if number not in self._cache:
-                self._cache[number] = self._read(first, last)
-                self._cache[number].flags.writeable = False
-                while len(self._cache) > self._max_cached:
-                    self._cache.popitem(last=False)
-            self._cache.move_to_end(number)
-            return self._cache[number][start - first : stop - first]
+    def _read_in_chunk(self, start: int, stop: int) -> Array:
+        """Return a part of a chunk, which is read as a whole and kept."""
+        first = start // self._chunk * self._chunk
+        with self._lock:  # one thread reads a chunk, others wait for it
+            chunk = self._read_cached(first, min(len(self), first + self._chunk))
+        return chunk[start - first : stop - first]
 
-    def _read(self, start: int, stop: int) -> Array:
-        rows = np.asarray(self.array[start:stop])
-        if rows.shape != (stop - start, self.shape[1]):
-            raise ValueError(
-                f"Rows {start} to {stop} of X have shape {rows.shape}, but the shape of X is "
-                f"{self.shape}: make sure that X doesn't change while it is read."
-            )
-        with np.errstate(over="ignore"):  # overflow gives infinity, which is reported later
-            return np.ascontiguousarray(rows, dtype=self.dtype)
+
+def read_part(
+    array: Any, shape: tuple[int, int], dtype: np.dtype[Any], start: int, stop: int
+) -> Array:
+    """Return some rows of an array, read-only."""
+    rows = np.asarray(array[start:stop])
+    if rows.shape != (stop - start, shape[1]):
+        raise ValueError(
+            f"Rows {start} to {stop} of X have shape {rows.shape}, but the shape of X is {shape}: "
+            "make sure that X doesn't change while it is read."
+        )
+    with np.errstate(over="ignore"):  # overflow gives infinity, which is reported later
+        rows = np.ascontiguousarray(rows, dtype=dtype).view()
+    rows.flags.writeable = False  # it may be in the cache
+    return rows
 
 
 class PreparedArray(LazyArray):
-    """Rows of an array, transformed by a function on demand.
+    """Rows of a LazyArray or memory map, transformed by a function on demand.
 
-    Parameters
-    ----------
-    array : LazyArray, or ndarray such as a memory map
-    function : callable
-        Returns a transformed block of rows, of the same shape and type. Each row depends on one
-        row, such as a row scaled to norm one. It must not write to its argument.
+    The function returns a transformed block of rows, of the same shape and type. Each row depends
+    on one row, such as a row scaled to norm one. It must not write to its argument.
     """
 
     def __init__(self, array: Any, function: Callable[[Array], Array]) -> None:
@@ -208,17 +186,9 @@ class PreparedArray(LazyArray):
 
 
 class RowSubset(LazyArray):
-    """Some rows of an array, read on demand.
+    """Some rows of a LazyArray or memory map; sorted indices are read fastest."""
 
-    Parameters
-    ----------
-    array : LazyArray, or ndarray such as a memory map
-    indices : ndarray of int, or a boolean mask
-        Sorted indices are read fastest.
-    """
-
-    def __init__(self, array: Any, indices: Any) -> None:
-        indices = normalize_indices(indices, array.shape[0])
+    def __init__(self, array: Any, indices: Array) -> None:
         if isinstance(array, RowSubset):  # one level is enough
             array, indices = array.array, array.indices[indices]
         self.array: Any = array
@@ -241,27 +211,10 @@ class RowSubset(LazyArray):
 def validate_blocks(
     X: Any, min_samples: int = 1, estimator: Any = None, read_bytes: int = READ_BYTES
 ) -> Any:
-    """Validate samples as scikit-learn does, but in blocks.
+    """Validate samples as scikit-learn does, but in blocks of `read_bytes`.
 
-    Parameters
-    ----------
-    X : LazyArray, or ndarray such as a memory map
-        Numbers.
-    min_samples : int
-    estimator : estimator or str, optional
-        Named in errors.
-    read_bytes : int
-        Bytes read at a time.
-
-    Returns
-    -------
-    LazyArray or ndarray
-        The samples, as float32 or float64.
-
-    Raises
-    ------
-    ValueError
-        If there are too few samples or features, or a number is NaN or infinite.
+    Returns the LazyArray or memory map, as float32 or float64. Raises ValueError if there are too
+    few samples or features, or a number is NaN or infinite. Errors name the estimator.
     """
     if not isinstance(X, LazyArray) and X.dtype not in FLOATS:
         X = SlicedArray(X)
@@ -279,22 +232,3 @@ def validate_blocks(
                 "from 0: replace it, or remove the row."
             )
     return X
-
-
-def normalize_indices(key: Any, n_rows: int) -> Array:
-    """Return row indices, none negative, from indices or a mask."""
-    indices = np.asarray(key)
-    if indices.ndim == 1 and indices.dtype == bool and len(indices) == n_rows:
-        return np.flatnonzero(indices)
-    if indices.ndim == 1 and indices.size == 0:
-        indices = indices.astype(int)
-    if indices.ndim != 1 or indices.dtype.kind not in "iu":
-        raise IndexError(
-            f"Got an index of type {indices.dtype} and shape {indices.shape}: give a slice, a 1D "
-            f"array of indices, or a mask of shape ({n_rows},)."
-        )
-    indices = indices.astype(np.intp, copy=False)
-    is_out = (indices < -n_rows) | (indices >= n_rows)
-    if is_out.any():
-        raise IndexError(f"There is no row {indices[is_out][0]}: there are {n_rows} rows.")
-    return np.where(indices < 0, indices + n_rows, indices)

@@ -24,7 +24,7 @@ from notsorandom.data.array_api import (
 
 __all__ = ["FLOATS", "Array", "Column", "Rows", "dense", "row_norms", "stack_blocks"]
 
-# One value, or one row of values, per sample: an array here, or one held elsewhere by other rows.
+# One value, or one row of values, per sample: an array in memory, or what a subclass of Rows uses.
 Column = Any
 
 # Floating point types that samples are computed in.
@@ -32,15 +32,15 @@ FLOATS = [np.float64, np.float32]
 
 # Bytes of a block: it stays in cache between two uses.
 BLOCK_BYTES = 2**22
-# Fewest and most rows of a block. Below, the overhead of a call shows; above, the memory of what is
-# computed from a block. Powers of two: a part of the samples that starts at a multiple of the
-# largest has the same blocks as all samples, so sums over it are the same.
+# Smallest and largest number of rows of a block. Smaller blocks cost overhead per call, larger ones
+# memory for what is computed from them. Powers of two: a part of the samples that starts at a
+# multiple of the largest has the same blocks as all samples, so sums over it are the same.
 MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 2**8, 2**13
 # Blocks longer than SHARED_ROWS are cut until there are MIN_BLOCKS of them for threads to share.
 SHARED_ROWS, MIN_BLOCKS = 2**10, 4
 # Blocks are shared in at most this many runs. Each run has its own sums.
 MAX_RUNS = 16
-# Most rows of a block that has columns only, no samples.
+# Largest number of rows of a block that has columns only, no samples.
 COLUMN_ROWS = 2**16
 
 
@@ -125,7 +125,7 @@ class Rows:
         room = max(MIN_BLOCK_ROWS, min(largest, BLOCK_BYTES // row_bytes))
         return cut_rows(len(self), 1 << (room.bit_length() - 1))
 
-    # What rows stored elsewhere override.
+    # Methods that subclasses override to store the rows elsewhere.
 
     def map_blocks(
         self,
@@ -191,17 +191,19 @@ class Rows:
         pool = self.pool if len(runs) >= (2 if self.n_features else MIN_BLOCKS) else None
         (pool or ThreadPool(1, None)).map_ordered(function, runs, collect)
 
-    def map(self, function: Callable[..., Any], *columns: Column, width: int = 0) -> Column:
-        """Return the column with the blocks ``function(block, *column_blocks)``."""
-        return self._map(function, columns, width, on_device=False)
+    def map(
+        self,
+        function: Callable[..., Any],
+        *columns: Column,
+        width: int = 0,
+        on_device: bool = False,
+    ) -> Column:
+        """Return the column with the blocks ``function(block, *column_blocks)``.
 
-    def map_on_device(self, function: Callable[[Any], Any], width: int = 0) -> Any:
-        """Like :meth:`map` without columns, but the result stays on the samples' device."""
-        return self._map(function, (), width, on_device=self.on_device)
+        With `on_device` the result stays on the samples' device.
+        """
+        on_device = on_device and self.on_device
 
-    def _map(
-        self, function: Callable[..., Any], columns: Sequence[Column], width: int, on_device: bool
-    ) -> Any:
         def apply(block: slice) -> Any:
             return self._apply(function, block, columns, on_device=on_device)
 
@@ -266,8 +268,7 @@ class Rows:
 
     def to_host(self, column: Column, indices: Array | None = None) -> Array:
         """Return a column, or its values at `indices`, as an array in memory."""
-        array: Array = column if indices is None else column[indices]
-        return array
+        return column if indices is None else column[indices]
 
     def from_host(self, array: Array) -> Column:
         """Return an array with one value per sample as a column."""
@@ -296,7 +297,7 @@ class Rows:
         self._share(sum_run, self.blocks(width), total.add)
         return tuple(part.astype(self.dtype if dtype is None else dtype) for part in total.parts)
 
-    # What follows from these.
+    # Methods that are built on these.
 
     @property
     def weight_columns(self) -> tuple[Column, ...]:
@@ -379,8 +380,7 @@ def dense(block: Any) -> Array:
     """Return rows as a dense NumPy array in host memory."""
     if hasattr(block, "chosen"):
         block = block[:]
-    array: Array = block.toarray() if sparse.issparse(block) else to_host(block)
-    return array
+    return block.toarray() if sparse.issparse(block) else to_host(block)
 
 
 def row_norms(vectors: Any) -> Array:
@@ -392,5 +392,4 @@ def row_norms(vectors: Any) -> Array:
     xp = namespace(vectors)
     largest = xp.max(xp.abs(vectors), axis=1, keepdims=True)
     scaled = vectors / xp.where(largest > 0, largest, xp.ones_like(largest))
-    norms: Array = largest[:, 0] * xp.sqrt(xp.sum(scaled * scaled, axis=1))
-    return norms
+    return largest[:, 0] * xp.sqrt(xp.sum(scaled * scaled, axis=1))

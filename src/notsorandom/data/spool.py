@@ -7,7 +7,6 @@ import shutil
 import tempfile
 from collections.abc import Iterable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,20 +29,6 @@ class Samples(NamedTuple):
     sample_weight: Array | None
     names: list[str] | None
 
-    def check_finite(self, number: int, first_row: int) -> None:
-        """Raise if a number of block `number` is NaN or infinite."""
-        for what, array in (("X", self.X), ("y", self.y), ("sample_weight", self.sample_weight)):
-            if array is None or array.dtype.kind != "f":
-                continue
-            place = first_non_finite(array)
-            if place is not None:
-                row, *column = place
-                within = f"row {row}, column {column[0]}" if column else f"row {row}"
-                raise ValueError(
-                    f"Block {number}: {what} has {array[place]} in {within}, counted from 0 (row "
-                    f"{first_row + row} of all blocks): replace it, or remove the row."
-                )
-
     @property
     def layout(self) -> dict[str, Any]:
         """What must be the same in all blocks."""
@@ -56,51 +41,25 @@ class Samples(NamedTuple):
         }
 
 
-def spool_blocks(blocks: Iterable[Any], folder: str | Path | None = None) -> Samples:
+def spool_blocks(blocks: Iterable[Any]) -> Samples:
     """Write blocks to temporary files, one at a time, and return memory maps of the files.
 
     The files have no names, where the system supports that: they vanish with the last array that
-    uses them, or with the process.
+    uses them, or with the process. The environment variable ``TMPDIR`` sets their folder.
 
-    Parameters
-    ----------
-    blocks : iterable
-        Of ``(X, y)`` or ``(X, y, sample_weight)``, with `X` a 2D array or a data frame of numbers.
-        Blocks without rows are skipped.
-    folder : str or Path, optional
-        Folder of the files; by default the system's folder for temporary files, which the
-        environment variable ``TMPDIR`` sets.
-
-    Returns
-    -------
-    Samples
-        `X` is a read-only memmap, float32 if the first block is, else float64. Numeric targets are
-        a memmap too; text and other objects are in memory.
-
-    Raises
-    ------
-    ValueError
-        If there are no rows, or a block differs in layout from the first one, or has a number
-        that is not finite. The message has the number of the block.
-    OSError
-        If the disk is full.
+    Blocks are ``(X, y)`` or ``(X, y, sample_weight)``, with `X` a 2D array or a data frame of
+    numbers. Those without rows are skipped. ValueErrors have the number of the block. The returned
+    `X` is a read-only memmap, float32 if the first block is, else float64. Numeric targets are a
+    memmap too; text and other objects are in memory.
     """
-    place = Path(tempfile.gettempdir() if folder is None else folder)
-    if not place.is_dir():
-        raise FileNotFoundError(f"folder={str(folder)!r} is not a folder: create it first.")
-    if not isinstance(blocks, Iterable):
-        raise TypeError(
-            f"blocks is a {type(blocks).__name__}: give an iterable of blocks {BLOCK_FORMS}."
-        )
     with ExitStack() as stack:
-        X, y, weights = (RowBuffer(what, place, stack) for what in ("X", "y", "sample_weight"))
+        buffers = [RowBuffer(what, stack) for what in ("X", "y", "sample_weight")]
         layout: dict[str, Any] = {}
         names = None
         for number, block in enumerate(blocks, start=1):
             part = read_block(block, number)
             if not len(part.X):
                 continue
-            part.check_finite(number, X.n_rows)
             layout = layout or part.layout
             for what, value in part.layout.items():
                 if value != layout[what]:
@@ -109,33 +68,26 @@ def spool_blocks(blocks: Iterable[Any], folder: str | Path | None = None) -> Sam
                         "in the first block: give all blocks the same."
                     )
             names = part.names
-            X.add(part.X, number)
-            y.add(part.y, number)
-            if part.sample_weight is not None:
-                weights.add(part.sample_weight, number)
-        if not X.n_rows:
+            for buffer, array in zip(buffers, part, strict=False):
+                if array is not None:
+                    buffer.add(array, number)
+        if not layout:
             raise ValueError(
                 f"There are no blocks with rows: give blocks {BLOCK_FORMS}. An iterator that was "
                 "used before has none left."
             )
-        return Samples(X.to_array(), y.to_array(), weights.to_array(), names)
+        X, y, weights = (buffer.to_array() for buffer in buffers)
+        return Samples(X, y, weights, names)
 
 
 class RowBuffer:
     """Rows of one type: numbers in a temporary file, other objects in memory.
 
-    Parameters
-    ----------
-    what : str
-        Name in errors.
-    folder : Path
-    stack : ExitStack
-        Closes the file. A memory map of it stays valid.
+    Errors start with the name `what`. The stack closes the file; a memory map of it stays valid.
     """
 
-    def __init__(self, what: str, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, what: str, stack: ExitStack) -> None:
         self.what = what
-        self.folder = folder
         self.stack = stack
         self.file: Any = None
         self.dtype: Any = None
@@ -144,7 +96,15 @@ class RowBuffer:
         self.objects: list[Array] = []
 
     def add(self, array: Array, number: int) -> None:
-        """Append the rows of block `number`."""
+        """Append the rows of block `number`; raise if a number is NaN or infinite."""
+        place = first_non_finite(array) if array.dtype.kind == "f" else None
+        if place is not None:
+            row, *column = place
+            within = f"row {row}, column {column[0]}" if column else f"row {row}"
+            raise ValueError(
+                f"Block {number}: {self.what} has {array[place]} in {within}, counted from 0 (row "
+                f"{self.n_rows + row} of all blocks): replace it, or remove the row."
+            )
         if self.dtype is None:
             self.dtype, self.row_shape = array.dtype, array.shape[1:]
         is_numeric = array.dtype.kind in "biuf"
@@ -164,13 +124,14 @@ class RowBuffer:
         except OSError as error:
             if error.errno not in DISK_FULL:
                 raise
-            free = shutil.disk_usage(self.folder).free
+            folder = tempfile.gettempdir()
+            free = shutil.disk_usage(folder).free
             raise OSError(
                 error.errno,
                 f"{error.strerror}: {self.n_rows:,} rows of {self.what} don't fit on the disk "
                 f"({free / 1e9:.3g} GB are free). Set the environment variable TMPDIR to a folder "
                 "with more space",
-                str(self.folder),
+                folder,
             ) from error
 
     def write(self, array: Array) -> None:
@@ -178,7 +139,7 @@ class RowBuffer:
         if self.file is None:
             # Unbuffered: a buffer would be written again when the file of a full disk is closed.
             self.file = self.stack.enter_context(
-                tempfile.TemporaryFile(buffering=0, prefix="notsorandom-", dir=self.folder)  # noqa: SIM115
+                tempfile.TemporaryFile(buffering=0, prefix="notsorandom-")  # noqa: SIM115
             )
         left = array.reshape(-1).data.cast("B")
         while left:  # a system call may write only a part
@@ -211,17 +172,16 @@ def read_block(block: Any, number: int) -> Samples:
     weights = None if weights is None else np.asarray(weights, dtype=np.float64)
     if not len(X):
         return Samples(X, y, weights, names)
-    for what, array, allowed in (
-        ("X", X, (2,)),
-        ("y", y, (1, 2)),
-        ("sample_weight", weights, (1,)),
-    ):
-        if array is not None and array.ndim not in allowed:
+    checks = (("X", X, (2,)), ("y", y, (1, 2)), ("sample_weight", weights, (1,)))
+    for what, array, allowed in checks:
+        if array is None:
+            continue
+        if array.ndim not in allowed:
             raise ValueError(
                 f"Block {number}: {what} has {array.ndim} dimensions, but must have "
                 f"{' or '.join(map(str, allowed))}: reshape it."
             )
-        if array is not None and len(array) != len(X):
+        if len(array) != len(X):
             raise ValueError(
                 f"Block {number}: X has {len(X)} rows, but {what} has {len(array)}: give one value "
                 "per row."
@@ -242,9 +202,8 @@ def read_samples(X: Any, number: int) -> tuple[Array, list[str] | None]:
     try:
         if array.dtype.kind not in "biufO" and array.size:
             raise ValueError(f"its type is {array.dtype}")
-        if array.dtype.kind != "O":
-            array = to_native(array)
-        return array.astype(float_dtype(array.dtype), copy=False), names
+        with np.errstate(over="ignore"):  # overflow gives infinity, which is reported later
+            return array.astype(float_dtype(array.dtype), copy=False), names
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"Block {number}: X has values that are not numbers ({error}): convert them, or leave "

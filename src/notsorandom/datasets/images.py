@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import http.client
 import io
 import os
 import tarfile
 import urllib.request
 import zlib
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from http.client import HTTPException
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -35,10 +33,7 @@ MNIST = {
         "t10k-labels-idx1": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
     }.items()
 }
-MNIST_URLS = (
-    "http://yann.lecun.com/exdb/mnist/",
-    "https://storage.googleapis.com/cvdf-datasets/mnist/",
-)
+MNIST_URL = "https://storage.googleapis.com/cvdf-datasets/mnist/"
 CIFAR10 = {
     "data_batch_1.bin": "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
     "data_batch_2.bin": "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
@@ -79,15 +74,11 @@ def fetch_mnist(
     X_train, y_train, X_test, y_test : ndarrays of uint8
         60,000 and 10,000 images of 784 pixels, and their digits.
     """
-    folder = data_folder(data_home) / "mnist"
 
-    def download() -> None:
-        for name, sha256 in MNIST.items():
-            if not (folder / name).exists():
-                urls = [url + name for url in MNIST_URLS]
-                write(folder / name, download_first(urls, partial(decompress, sha256=sha256)))
+    def download(names: Sequence[str]) -> dict[str, bytes]:
+        return {name: read_url(MNIST_URL + name) for name in names}
 
-    raw = read_files(folder, MNIST, download, decompress)
+    raw = read_files(data_folder(data_home) / "mnist", MNIST, gzip.decompress, download)
     X_train, X_test = (
         np.frombuffer(images, dtype=np.uint8, offset=16).reshape(-1, 784) for images in raw[::2]
     )
@@ -113,16 +104,12 @@ def fetch_cifar10(
     """
     folder = data_folder(data_home) / "cifar-10-batches-bin"
 
-    def download() -> None:
-        archive = io.BytesIO(download_first([CIFAR10_URL], bytes))
-        with tarfile.open(fileobj=archive) as members:
-            for member in members.getmembers():
-                name = Path(member.name).name
-                file = members.extractfile(member)
-                if name in CIFAR10 and file is not None:
-                    write(folder / name, verify(file.read(), CIFAR10[name]))
+    def download(names: Sequence[str]) -> dict[str, bytes]:
+        with tarfile.open(fileobj=io.BytesIO(read_url(CIFAR10_URL))) as archive:
+            files = {name: archive.extractfile(f"{folder.name}/{name}") for name in names}
+            return {name: file.read() for name, file in files.items() if file is not None}
 
-    raw = read_files(folder, CIFAR10, download, verify)
+    raw = read_files(folder, CIFAR10, bytes, download)
     records = [np.frombuffer(part, dtype=np.uint8).reshape(-1, 3073) for part in raw]
     train, test = np.concatenate(records[:-1]), records[-1]
     images = [part[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1) for part in (train, test)]
@@ -131,28 +118,29 @@ def fetch_cifar10(
 
 def read_files(
     folder: Path,
-    expected: dict[str, str],
-    download: Callable[[], None],
-    decode: Callable[[bytes, str], bytes],
+    checksums: Mapping[str, str],
+    decode: Callable[[bytes], bytes],
+    download: Callable[[Sequence[str]], Mapping[str, bytes]],
 ) -> list[bytes]:
-    """Return the verified contents of all files; download them first if one is missing."""
-    missing = [name for name in expected if not (folder / name).exists()]
-    if missing:
-        try:
-            download()
-        except (*DAMAGE_ERRORS, OSError, tarfile.TarError) as error:
-            raise FileNotFoundError(
-                f"{', '.join(missing)} not found in {folder}, and the download failed ({error}). "
-                "Put the files there, or set data_home or NOTSORANDOM_DATA to the parent folder."
-            ) from error
+    """Return the decoded and verified contents of files; missing files are downloaded first."""
+    missing = [name for name in checksums if not (folder / name).exists()]
+    try:
+        for name, content in download(missing).items() if missing else ():
+            verify(decode(content), checksums[name])
+            folder.mkdir(parents=True, exist_ok=True)
+            write_atomic(folder / name, content)
+    except (*DAMAGE_ERRORS, OSError, HTTPException, tarfile.TarError, KeyError) as error:
+        raise FileNotFoundError(
+            f"{', '.join(missing)} not found in {folder}, and the download failed ({error}). "
+            "Put the files there, or set data_home or NOTSORANDOM_DATA to the parent folder."
+        ) from error
     contents = []
-    for name, sha256 in expected.items():
-        path = folder / name
+    for name, sha256 in checksums.items():
         try:
-            contents.append(decode(path.read_bytes(), sha256))
+            contents.append(verify(decode((folder / name).read_bytes()), sha256))
         except DAMAGE_ERRORS as error:
             raise ValueError(
-                f"{path} is not the original file ({error}). Delete it and try again."
+                f"{folder / name} is not the original file ({error}). Delete it and try again."
             ) from error
     return contents
 
@@ -164,26 +152,7 @@ def verify(content: bytes, sha256: str) -> bytes:
     return content
 
 
-def decompress(compressed: bytes, sha256: str) -> bytes:
-    """Return the uncompressed content; raise ValueError if its checksum is wrong."""
-    return verify(gzip.decompress(compressed), sha256)
-
-
-def download_first(urls: list[str], check: Callable[[bytes], Any]) -> bytes:
-    """Return the content of the first URL that answers with one that passes the check."""
-    errors: list[str] = []
-    for url in urls:
-        try:
-            with urllib.request.urlopen(url, timeout=TIMEOUT) as response:
-                content: bytes = response.read()
-            check(content)
-            return content
-        except (*DAMAGE_ERRORS, OSError, http.client.HTTPException) as error:
-            errors.append(f"{url}: {error}")
-    raise OSError("; ".join(errors))
-
-
-def write(path: Path, content: bytes) -> None:
-    """Write a file atomically; make its folder if necessary."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, content)
+def read_url(url: str) -> bytes:
+    """Return the content of a URL."""
+    with urllib.request.urlopen(url, timeout=TIMEOUT) as response:
+        return bytes(response.read())

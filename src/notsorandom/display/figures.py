@@ -39,6 +39,14 @@ def class_colors(y: Array) -> Array:
     return np.where(y == np.unique(y)[-1], RED, BLUE)
 
 
+def draw_function(axis: Any, values: Array, extent: Any, limit: float, levels: Any) -> None:
+    """Draw values on a grid: an image in red and blue up to a limit, and lines at some levels."""
+    style = {"cmap": "RdBu_r", "interpolation": "bilinear", "origin": "lower"}
+    axis.imshow(values, extent=extent, vmin=-limit, vmax=limit, **style)
+    widths = [1 if level == 0 else 0.4 for level in levels]
+    axis.contour(values, levels=levels, extent=extent, colors="k", linewidths=widths)
+
+
 def save_figure(figure: Any, path: Path) -> None:
     """Save a figure in the format of the path's suffix; a failure leaves an old file unchanged."""
     content = io.BytesIO()

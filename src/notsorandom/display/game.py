@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from notsorandom.data.rows import Array, Rows, dense
-from notsorandom.display.figures import RESOLUTION, class_colors, import_pyplot
+from notsorandom.display.figures import RESOLUTION, class_colors, draw_function, import_pyplot
 from notsorandom.display.inspection import (
     GameSnapshot,
     planar_problem,
@@ -142,17 +142,7 @@ class GameDisplay:
         across, up = np.linspace(left, right, resolution), np.linspace(bottom, top, resolution)
         grid = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2).astype(self.X.dtype)
         values = snapshot.decision_function(grid)[:, 0].reshape(resolution, resolution)
-        axis.imshow(
-            values,
-            extent=extent,
-            origin="lower",
-            cmap="RdBu_r",
-            vmin=-MAX_DECISION,
-            vmax=MAX_DECISION,
-            alpha=0.9,
-            interpolation="bilinear",
-        )
-        axis.contour(values, levels=[-1, 0, 1], extent=extent, colors="k", linewidths=[0.4, 1, 0.4])
+        draw_function(axis, values, extent, MAX_DECISION, [-1, 0, 1])
 
     def _extent(self) -> tuple[float, float, float, float]:
         """Left, right, bottom and top of a square around the samples."""
@@ -170,17 +160,7 @@ def frequency_limit(snapshot: GameSnapshot) -> float:
 def draw_potential(
     axis: Any, snapshot: GameSnapshot, X: Array, limit: float, resolution: int = RESOLUTION
 ) -> None:
-    """Draw the root of the potential over the plane of frequencies, and the frequencies found.
-
-    Parameters
-    ----------
-    axis : matplotlib Axes
-    snapshot : GameSnapshot
-    X : ndarray of shape (n_samples, 2)
-    limit : float
-        Half the side of the drawn square; see :func:`frequency_limit`.
-    resolution : int
-    """
+    """Draw the root of the potential and the frequencies found, up to a limit in each direction."""
     kernel = snapshot.kernel
     side, extent = np.linspace(-limit, limit, resolution), [-limit, limit, -limit, limit]
     values = np.sqrt(potential_on_grid(Rows(X), snapshot.measure, side, side))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from notsorandom.data.rows import Array
-from notsorandom.display.figures import RESOLUTION, class_colors, import_pyplot
+from notsorandom.display.figures import RESOLUTION, class_colors, draw_function, import_pyplot
 
 
 class GlobeDisplay:
@@ -52,8 +52,8 @@ class GlobeDisplay:
         self.axes_ = axes[0]
         if self.samples is not None:
             self._draw_samples(self.axes_[0], *self.samples)
-        first = n_globes - len(self.panels)
-        for axis, (title, function) in zip(self.axes_[first:], self.panels, strict=True):
+        panel_axes = self.axes_[n_globes - len(self.panels) :]
+        for axis, (title, function) in zip(panel_axes, self.panels, strict=True):
             axis.set_title(title, fontsize=10)
             self._draw_function(axis, function)
         for axis in self.axes_:
@@ -77,17 +77,7 @@ class GlobeDisplay:
         towards = np.sqrt(1 - squares[inside])
         values = np.full(inside.shape, np.nan)
         values[inside] = function(np.column_stack([flat[inside], towards]) @ self._view())
-        limit, extent = np.nanmax(np.abs(values)), [-1, 1, -1, 1]
-        axis.imshow(
-            values,
-            extent=extent,
-            origin="lower",
-            cmap="RdBu_r",
-            vmin=-limit,
-            vmax=limit,
-            interpolation="bilinear",
-        )
-        axis.contour(values, levels=[0], extent=extent, colors="k", linewidths=0.6)
+        draw_function(axis, values, [-1, 1, -1, 1], np.nanmax(np.abs(values)), [0])
 
     def _view(self) -> Array:
         """Directions to the right, up, and towards the viewer, as rows."""

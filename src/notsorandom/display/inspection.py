@@ -11,7 +11,6 @@ from sklearn.base import clone
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from notsorandom._utils.parameters import check_number
 from notsorandom.baselines import RandomFourierFeatures
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array, Rows
@@ -30,25 +29,13 @@ N_NAMED_COLUMNS = 5
 
 @dataclass(frozen=True)
 class GameSnapshot:
-    """The state of a game in one round.
+    """The state of a game in one round."""
 
-    Parameters
-    ----------
-    round : int
-        Number of the round, from 1.
-    measure : ndarray of shape (n_samples, n_tasks)
-        The measure whose potential is searched in this round.
-    kernel : LearnedKernel
-        Kernel of the frequencies found so far, including this round.
-    coef, intercept : ndarrays of shape (n_tasks, n_components) and (n_tasks,)
-        Linear models on the kernel's features.
-    """
-
-    round: int
-    measure: Array
-    kernel: LearnedKernel
-    coef: Array
-    intercept: Array
+    round: int  # from 1
+    measure: Array  # (n_samples, n_tasks); its potential is searched in this round
+    kernel: LearnedKernel  # of the frequencies found so far, including this round
+    coef: Array  # (n_tasks, n_components), of linear models on the kernel's features
+    intercept: Array  # (n_tasks,)
 
     @property
     def title(self) -> str:
@@ -64,21 +51,10 @@ class GameSnapshot:
 def take_snapshots(
     estimator: Any, X: Any, y: Any, rounds: Sequence[int] | None = None
 ) -> list[GameSnapshot]:
-    """Replay the game of a fitted estimator and return its state in some rounds.
+    """Replay the game of a fitted estimator on its training data; return its state in some rounds.
 
-    Parameters
-    ----------
-    estimator : FourierFeatures, FourierClassifier or FourierRegressor, fitted
-    X, y : array-likes
-        The training data.
-    rounds : sequence of int, optional
-        Numbers of rounds, from 1; by default the first, the last and one in between.
-
-    Returns
-    -------
-    list of GameSnapshot
-        In the order of the rounds. If the solver reweights, they have all frequencies that were
-        found, with the weights before the reweighting.
+    By default the first round, the last and one in between. If the solver reweights, snapshots have
+    all frequencies that were found, with the weights before the reweighting.
     """
     problem = estimator._game_problem(X, y)
     kernel, history = played_kernel(estimator), estimator.history_
@@ -143,17 +119,11 @@ def planar_problem(estimator: Any, X: Any, y: Any) -> DualProblem:
 
 
 def bounds_by_round(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, Array]:
-    """Compute bounds on the value of the game after some of its rounds.
+    """Return numbers of rounds, and upper and lower bounds on the value of the game after them.
 
-    Returns
-    -------
-    rounds : ndarray of shape (n_points,)
-        Numbers of rounds, from 1.
-    upper : ndarray of shape (n_points,)
-        The smallest objective so far of the linear models on the features found.
-    lower : ndarray of shape (n_points,)
-        The largest lower bound so far from the dual variables; an estimate, because it takes the
-        highest peaks found for the highest that exist.
+    The upper bound is the smallest objective so far of the linear models on the features found. The
+    lower bound is the largest so far from the dual variables. It is an estimate, because it takes
+    the highest peaks found for the highest that exist.
     """
     problem = estimator._game_problem(X, y)
     kernel, history = played_kernel(estimator), estimator.history_
@@ -179,27 +149,11 @@ def scores_by_size(
     sizes: Sequence[int] | None = None,
     baselines: Mapping[str, Any] | None = None,
 ) -> tuple[Array, dict[str, Array]]:
-    """Compute test scores of a fitted estimator and of baselines by number of features.
+    """Return sizes, and test scores of a fitted estimator and of baselines, by name.
 
-    All features get the same linear model, with the estimator's loss and `C`.
-
-    Parameters
-    ----------
-    estimator : FourierFeatures, FourierClassifier or FourierRegressor, fitted
-    X, y, X_test, y_test : array-likes
-        Training and test data.
-    sizes : sequence of int, optional
-        Numbers of features; by default a few, up to all.
-    baselines : dict of str to transformer, optional
-        Transformers of :mod:`notsorandom.baselines`, which are fitted at the largest size; by
-        default random features of the RBF kernel.
-
-    Returns
-    -------
-    sizes : ndarray of shape (n_sizes,)
-    scores : dict of str to ndarray of shape (n_sizes,)
-        Accuracy, or R^2 for real targets. The estimator's are named ``"learned"``. NaN where a
-        baseline can't have the size.
+    All features get the same linear model, with the estimator's loss and `C`. Scores are
+    accuracies, or R^2 for real targets; NaN where a baseline can't have the size. The estimator's
+    are named ``"learned"``. For the parameters see :meth:`ScoreCurveDisplay.from_estimator`.
     """
     problem = estimator._training_data(X, y).problem
     rows, kernel = problem.rows, estimator.kernel_
@@ -236,66 +190,23 @@ def scores_by_size(
 
 def score_predictions(estimator: Any, scores: Array, y: Any) -> float:
     """Return the accuracy of decision values, or the R^2 of all outputs together."""
-    if has_classes(estimator):
+    if hasattr(estimator, "classes_"):
         predicted = estimator.classes_[codes_from_scores(scores)]
         return float(np.mean(predicted == column_or_1d(y)))
     targets = np.asarray(y, dtype=np.float64).reshape(len(scores), -1)
     return float(r2_score(targets, scores, multioutput="variance_weighted"))
 
 
-def has_classes(estimator: Any) -> bool:
-    """Whether an estimator was fitted to classes, not to real targets."""
-    return hasattr(estimator, "classes_")
-
-
 def score_name(estimator: Any) -> str:
     """Return the name of the score that suits the targets."""
-    return "accuracy" if has_classes(estimator) else "R^2"
-
-
-def frequency_images(kernel: LearnedKernel, image_shape: Sequence[int], n_images: int) -> Array:
-    """Return the frequencies with the largest weights as images, with channels averaged.
-
-    Parameters
-    ----------
-    kernel : LearnedKernel
-    image_shape : (height, width) or (height, width, n_channels)
-        Shape of the images whose pixels are the columns of `X`.
-    n_images : int
-        Most images.
-
-    Returns
-    -------
-    ndarray of shape (n_images, height, width)
-    """
-    check_number("n_images", n_images, above=0, integer=True)
-    if kernel.space.kind == "finite":
-        raise ValueError(
-            f"image_shape={image_shape!r} is not allowed on the sphere's harmonics: their "
-            "frequencies are indices, not images. Leave it out."
-        )
-    n_pixels = kernel.frequencies.shape[1]
-    shape = np.asarray(image_shape)
-    is_shape = shape.dtype.kind in "iu" and shape.shape in ((2,), (3,)) and (shape > 0).all()
-    if not is_shape or shape.prod() != n_pixels:
-        raise ValueError(
-            f"image_shape={image_shape!r} is not allowed: it must be (height, width) or "
-            f"(height, width, n_channels) with {n_pixels} as product, the number of columns."
-        )
-    order = np.argsort(-kernel.weights, kind="stable")[:n_images]
-    images = kernel.frequencies[order].reshape(len(order), *image_shape)
-    return images if images.ndim == 3 else images.mean(axis=-1)
+    return "accuracy" if hasattr(estimator, "classes_") else "R^2"
 
 
 def potential_on_grid(rows: Rows, measure: Array, across: Array, up: Array) -> Array:
-    """Compute the potential on a grid of frequencies of the plane.
+    """Return the potential on a grid of frequencies of the plane, of shape (n_up, n_across).
 
-    A wave on the plane is the product of one wave along each axis, so only
-    ``len(across) + len(up)`` waves are evaluated.
-
-    Returns
-    -------
-    ndarray of shape (len(up), len(across))
+    A wave on the plane is the product of one wave along each axis, so only ``n_up + n_across``
+    waves are evaluated.
     """
     # The potential doesn't depend on the origin; near the samples, rounding errors are smallest.
     center = rows.mean().astype(rows.dtype)
@@ -317,21 +228,9 @@ def summarize_spectrum(
 ) -> dict[str, Any]:
     """Summarise the frequencies of a kernel in a few numbers.
 
-    Parameters
-    ----------
-    kernel : LearnedKernel
-    column_std : ndarray of shape (n_features,), optional
-        Standard deviations of the columns.
-    names : sequence of str, optional
-        Names of the columns.
-
-    Returns
-    -------
-    dict
-        ``"n_frequencies"``; ``"effective_number"``, the exponential of the entropy of the weights;
-        on the sphere, ``"degrees"``, the number of frequencies of each degree; with
-        `column_std` and `names`, ``"columns"``, the columns that change the features most and
-        their shares.
+    The effective number is the exponential of the entropy of the weights. On the sphere, the number
+    of frequencies of each degree is given; elsewhere, with standard deviations and names of the
+    columns, the columns that change the features most and their shares.
     """
     weights = kernel.weights[kernel.weights > 0]
     summary: dict[str, Any] = {

@@ -8,7 +8,6 @@ import json
 import re
 import string
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -36,56 +35,39 @@ FRAME_PIXELS, FRAME_RESOLUTION = 320, 80
 FRAME_DPI = 100
 
 
-@dataclass(frozen=True)
-class Section:
-    """Section of a page.
-
-    Parameters
-    ----------
-    title : str
-    body : str
-        HTML.
-    note : str
-        Text below the title.
-    """
-
-    title: str
-    body: str
-    note: str = ""
-
-    def html(self) -> str:
-        """Return the section as HTML."""
-        note = f'<p class="note">{escape(self.note)}</p>' if self.note else ""
-        return f"<section><h2>{escape(self.title)}</h2>{note}{self.body}</section>"
+def section(title: str, body: str, note: str = "") -> str:
+    """Return a section of a page: HTML below a title and a note, which are text."""
+    note = f'<p class="note">{escape(note)}</p>' if note else ""
+    return f"<section><h2>{escape(title)}</h2>{note}{body}</section>"
 
 
-def write_page(path: str | Path, title: str, subtitle: str, sections: Sequence[Section]) -> Path:
+def write_page(path: str | Path, title: str, subtitle: str, sections: Sequence[str]) -> Path:
     """Write a page and return its path; a failure leaves an old file unchanged."""
     path = check_output_path(path, *SUFFIXES)
     template = resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
     text = string.Template(template).substitute(
         title=escape(title),
         subtitle=escape(subtitle),
-        sections="\n".join(section.html() for section in sections),
+        sections="\n".join(sections),
         footer=f"Made by notsorandom {__version__}.",
     )
     write_atomic(path, text.encode())
     return path
 
 
-def facts_section(title: str, facts: Sequence[tuple[str, str]]) -> Section:
+def facts_section(title: str, facts: Sequence[tuple[str, str]]) -> str:
     """Return a section of names and values."""
     items = [f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts]
-    return Section(title, f'<dl class="facts">{"".join(items)}</dl>')
+    return section(title, f'<dl class="facts">{"".join(items)}</dl>')
 
 
-def figures_section(title: str, figures: Sequence[tuple[str, Any]], note: str = "") -> Section:
+def figures_section(title: str, figures: Sequence[tuple[str, Any]], note: str = "") -> str:
     """Return a section of captions and matplotlib figures; the figures are closed."""
     body = ""
     for caption, figure in figures:
         image = svg(figure, caption or title)
         body += f"<figure>{image}<figcaption>{escape(caption)}</figcaption></figure>"
-    return Section(title, f'<div class="panels figures">{body}</div>', note)
+    return section(title, f'<div class="panels figures">{body}</div>', note)
 
 
 def svg(figure: Any, label: str) -> str:
@@ -103,16 +85,8 @@ def svg(figure: Any, label: str) -> str:
     return text.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
 
 
-def game_section(X: Array, y: Array, snapshots: Sequence[GameSnapshot]) -> Section:
-    """Return a section with a slider through the rounds of a game on the plane.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, 2)
-    y : ndarray of shape (n_samples,)
-        Class labels of two classes.
-    snapshots : sequence of GameSnapshot
-    """
+def game_section(X: Array, y: Array, snapshots: Sequence[GameSnapshot]) -> str:
+    """Return a section with a slider through the rounds of a game on the plane."""
     titles = escape(json.dumps([snapshot.title for snapshot in snapshots]))
     slider = (
         '<div class="slider"><button type="button">play</button><input type="range" min="0" '
@@ -125,7 +99,7 @@ def game_section(X: Array, y: Array, snapshots: Sequence[GameSnapshot]) -> Secti
         for row, name in enumerate(PANELS)
     )
     style = f"--count: {len(snapshots)}; --round: 0; --frames: url({frames(X, y, snapshots)})"
-    return Section(
+    return section(
         "Game, round by round",
         f'<div class="game" style="{style}">{slider}<div class="panels">{panels}</div></div>',
         "Samples are drawn by their dual weight. New frequencies are peaks of the potential; dots "

@@ -18,7 +18,6 @@ from notsorandom.display.history import HistoryDisplay
 from notsorandom.display.inspection import (
     bounds_by_round,
     geometric_subset,
-    has_classes,
     is_replayable,
     score_name,
     score_predictions,
@@ -28,7 +27,6 @@ from notsorandom.display.inspection import (
 )
 from notsorandom.display.page import (
     SUFFIXES,
-    Section,
     facts_section,
     figures_section,
     game_section,
@@ -107,7 +105,7 @@ def report(
     caption = "The same linear model on the first learned features and on random features."
     heading = f"{score_name(model).capitalize()} by number of features"
     sections.append(figures_section(heading, [(caption, axis.figure)]))
-    if has_classes(model) and len(model.classes_) <= MAX_CLASSES:
+    if hasattr(model, "classes_") and len(model.classes_) <= MAX_CLASSES:
         sections.append(confusion_section(model, scores, y_scored, data_name))
     subtitle = f"{type(model).__name__} with {model.kernel_.n_components:,} features"
     return write_page(path, title or "Learned kernel", subtitle, sections)
@@ -132,10 +130,10 @@ def predict_scores(model: Any, X: Any, y: Any, X_scored: Any) -> Array:
     return model.kernel_.scores(rows, coef, intercept)
 
 
-def model_section(model: Any, name: str, score: float) -> Section:
+def model_section(model: Any, name: str, score: float) -> str:
     """Return the section with the score and the size of the model."""
     kernel = model.kernel_
-    if has_classes(model):
+    if hasattr(model, "classes_"):
         targets = ("classes", f"{len(model.classes_):,}")
     else:
         targets = ("outputs", f"{model.n_outputs_:,}")
@@ -154,7 +152,7 @@ def model_section(model: Any, name: str, score: float) -> Section:
     return facts_section("Model", facts)
 
 
-def spectrum_section(model: Any, rows: Rows, image_shape: Sequence[int] | None) -> Section:
+def spectrum_section(model: Any, rows: Rows, image_shape: Sequence[int] | None) -> str:
     """Return the section about the frequencies and their weights."""
     names = getattr(model, "feature_names_in_", None)
     summary = summarize_spectrum(model.kernel_, None if names is None else column_std(rows), names)
@@ -183,7 +181,7 @@ def column_std(rows: Rows) -> Array:
     return np.sqrt(squares / rows.total_weight)
 
 
-def history_section(model: Any, X: Any, y: Any) -> Section:
+def history_section(model: Any, X: Any, y: Any) -> str:
     """Return the section about the course of the game."""
     axes = [new_axis(), new_axis()]
     _, upper, lower = bounds = bounds_by_round(model, X, y)
@@ -197,7 +195,7 @@ def history_section(model: Any, X: Any, y: Any) -> Section:
     return figures_section("Course of the game", figures)
 
 
-def confusion_section(model: Any, scores: Array, y: Any, data_name: str) -> Section:
+def confusion_section(model: Any, scores: Array, y: Any, data_name: str) -> str:
     """Return the section with the confusion matrix."""
     # Dollar signs are escaped: matplotlib would read them as mathematics.
     names = [str(name).replace("$", r"\$") for name in model.classes_.tolist()]

@@ -70,8 +70,11 @@ class ScoreCurveDisplay:
         estimator : FourierFeatures, FourierClassifier or FourierRegressor, fitted
         X, y, X_test, y_test : array-likes
             The training data, and the data to score on.
-        sizes, baselines
-            See :func:`notsorandom.display.inspection.scores_by_size`.
+        sizes : sequence of int, optional
+            Numbers of features; by default a few, up to all.
+        baselines : dict of str to transformer, optional
+            Transformers of :mod:`notsorandom.baselines`, which are fitted at the largest size; by
+            default random features of the RBF kernel. All features get the same linear model.
         ax : matplotlib Axes, optional
         """
         found = scores_by_size(estimator, X, y, X_test, y_test, sizes, baselines)

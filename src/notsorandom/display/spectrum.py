@@ -8,15 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from notsorandom._utils.parameters import check_number
 from notsorandom.data.rows import Array, dense
 from notsorandom.display.figures import BLUE, axes_or_new
 from notsorandom.display.game import draw_potential, frequency_limit
-from notsorandom.display.inspection import (
-    GameSnapshot,
-    frequency_images,
-    planar_problem,
-    take_snapshots,
-)
+from notsorandom.display.inspection import GameSnapshot, planar_problem, take_snapshots
 from notsorandom.kernel import LearnedKernel
 
 # Gap between images, relative to their width.
@@ -105,8 +101,8 @@ class SpectrumDisplay:
         self.ax_ = axis = axes_or_new(ax)
         self.figure_ = axis.figure
         if self.image_shape is not None:
-            images = frequency_images(self.kernel, self.image_shape, self.n_images)
-            axis.imshow(mosaic(images), cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
+            canvas = mosaic(self.kernel, self.image_shape, self.n_images)
+            axis.imshow(canvas, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
             axis.set_axis_off()
         elif self.planar_game is not None:
             X, snapshot = self.planar_game
@@ -122,11 +118,30 @@ class SpectrumDisplay:
         return self
 
 
-def mosaic(images: Array) -> Array:
-    """Return images side by side in rows, each divided by its largest magnitude, NaN between."""
-    n_images, height, width = images.shape
-    n_columns = int(np.ceil(np.sqrt(2 * n_images)))
-    n_rows = -(-n_images // n_columns)
+def mosaic(kernel: LearnedKernel, image_shape: Sequence[int], n_images: int) -> Array:
+    """Return the frequencies with the largest weights as images, side by side with NaN between.
+
+    Channels are averaged, and each image is divided by its largest magnitude.
+    """
+    check_number("n_images", n_images, above=0, integer=True)
+    if kernel.space.kind == "finite":
+        raise ValueError(
+            f"image_shape={image_shape!r} is not allowed on the sphere's harmonics: their "
+            "frequencies are indices, not images. Leave it out."
+        )
+    n_pixels = kernel.frequencies.shape[1]
+    shape = np.asarray(image_shape)
+    is_shape = shape.dtype.kind in "iu" and shape.shape in ((2,), (3,)) and (shape > 0).all()
+    if not is_shape or shape.prod() != n_pixels:
+        raise ValueError(
+            f"image_shape={image_shape!r} is not allowed: it must be (height, width) or "
+            f"(height, width, n_channels) with {n_pixels} as product, the number of columns."
+        )
+    order = np.argsort(-kernel.weights, kind="stable")[:n_images]
+    height, width = image_shape[:2]
+    images = kernel.frequencies[order].reshape(len(order), height, width, -1).mean(axis=-1)
+    n_columns = int(np.ceil(np.sqrt(2 * len(images))))
+    n_rows = -(-len(images) // n_columns)
     gap = max(1, round(GAP * width))
     canvas = np.full((n_rows * (height + gap) - gap, n_columns * (width + gap) - gap), np.nan)
     for number, image in enumerate(images):

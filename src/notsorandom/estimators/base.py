@@ -45,7 +45,7 @@ from notsorandom.spaces.base import Space
 if TYPE_CHECKING:
     from notsorandom.estimators.early_stopping import EarlyStopping
     from notsorandom.estimators.features import FourierFeatures
-    from notsorandom.estimators.resume import CheckpointFile, SavedFit, WarmStart
+    from notsorandom.estimators.resume import CheckpointFile, WarmStart
     from notsorandom.game.certificate import Certificate
 
 # Attributes that validation and the game set; a transformer needs no others.
@@ -120,7 +120,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         file, saved = self._open_checkpoint(config, data.problem)
         if saved is not None:
-            seed = saved.seed
+            seed = saved["seed"]
         # Separate streams: the game is the same whether its smoothing was chosen or given.
         rng, smoothing_rng, split_rng = np.random.default_rng(seed).spawn(3)
         training, stopping = self._split(config, data, split_rng)
@@ -157,7 +157,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _open_checkpoint(
         self, config: FitConfig, problem: DualProblem
-    ) -> tuple[CheckpointFile | None, SavedFit | None]:
+    ) -> tuple[CheckpointFile | None, dict[str, Any] | None]:
         """Return the checkpoint file and its contents, if there are any."""
         if config.checkpoint is None:
             return None, None
@@ -194,18 +194,17 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         training: TrainingData,
         last_fit: FourierEstimator,
         file: CheckpointFile | None,
-        saved: SavedFit | None,
+        saved: dict[str, Any] | None,
         stopping: EarlyStopping | None,
         rng: np.random.Generator,
     ) -> GameState | None:
         """Return the state that the game continues from: a checkpoint's, a warm start's or none."""
         if file is not None and saved is not None:
             space = config.space.resolve(training.problem.rows, rng)
-            state = file.restore(saved, space, training.problem)
-            if stopping is not None and saved.early_stopping is not None:
-                stopping.set_state(saved.early_stopping)
-            self.smoothing_ = saved.smoothing
-            return state
+            if stopping is not None:
+                stopping.set_state(saved["stopping"], space)
+            self.smoothing_ = saved["smoothing"]
+            return file.restore(saved["state"], space, training.problem)
         if self.warm_start and hasattr(last_fit, "_warm_start"):
             self.smoothing_ = last_fit.smoothing_
             return last_fit._warm_start.resume(self, data.problem)
@@ -309,9 +308,9 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         -------
         Certificate
         """
-        from notsorandom.estimators.certify import certify_estimator
+        from notsorandom.estimators.certify import certify
 
-        return certify_estimator(self, X, y, bandwidth, max_evaluations)
+        return certify(self, X, y, bandwidth, max_evaluations)
 
     def _training_data(self, X: Any, y: Any) -> TrainingData:
         """Validate the training data, given again after the fit."""

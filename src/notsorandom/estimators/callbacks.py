@@ -27,14 +27,7 @@ __all__ = ["CALLBACK_FRAMES", "CallbackSupportMixin", "CallbackTasks", "with_cal
 class CallbackTasks:
     """Report the tasks of one fit to its callbacks: one task per feature learned.
 
-    Parameters
-    ----------
-    estimator : estimator
-        The one that the user called `fit` on.
-    max_features : int
-        Number of features that may be learned, at most.
-    **data
-        `X`, `y` and `metadata` of the fit.
+    `estimator` is the one that the user called `fit` on, and `data` the arguments of the call.
     """
 
     def __init__(self, estimator: Any, max_features: int, **data: Any) -> None:

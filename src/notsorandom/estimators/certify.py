@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,7 @@ from notsorandom._utils.parameters import check_number
 from notsorandom.data.rows import Array
 from notsorandom.estimators.config import configure
 from notsorandom.estimators.training import choose_search
-from notsorandom.game.certificate import (
-    Certificate,
-    lower_bound,
-    margin_bound,
-    regret_bound,
-)
+from notsorandom.game.certificate import Certificate, lower_bound, margin_bound, regret_bound
 from notsorandom.game.dual import DualProblem
 from notsorandom.kernel import LearnedKernel
 from notsorandom.linear.newton import LinearModel, solve_task
@@ -34,93 +28,41 @@ PEAK_PRECISION = 1e-3
 SVM_GAP = 1e-4
 
 
-def certify_estimator(
+def certify(
     estimator: Any, X: Any, y: Any, bandwidth: float | None, max_evaluations: int
 ) -> Certificate:
     """Compute the certificate of a fitted estimator; see :meth:`FourierEstimator.certificate`."""
-    data = estimator._training_data(X, y)
-    if bandwidth is not None:
-        check_number("bandwidth", bandwidth, above=0)
+    data, kernel = estimator._training_data(X, y), estimator.kernel_
+    problem, rows = data.problem, data.problem.rows
+    bandwidth = check_bandwidth(kernel, bandwidth)
     check_number("max_evaluations", max_evaluations, least=1, integer=True)
-    duals, average_play = [], None
-    if hasattr(estimator, "dual_") and len(estimator.dual_) == data.n_given:
-        duals = [
-            ("the last dual", data.from_given(estimator.dual_)),
-            ("the average dual", data.from_given(estimator.average_dual_)),
-        ]
-        average = getattr(estimator, "average_kernel_", None)
-        was_played = "plays" in estimator.history_ and estimator._held_out_bits is None
-        if average is not None and was_played:
-            average_play = (average, estimator.history_)
-    certificate = certify(
-        estimator.kernel_,
-        data.problem,
-        duals,
-        choose_search(configure(estimator), estimator.kernel_.space),
-        np.random.default_rng(0),
-        bandwidth,
-        average_play,
-        max_evaluations,
-    )
-    if estimator._weights is None and getattr(estimator, "class_weight", None) is None:
-        return certificate
-    # The bound on the error is for samples drawn from one distribution, without weights.
-    return replace(certificate, generalization=math.nan)
-
-
-def certify(
-    kernel: LearnedKernel,
-    problem: DualProblem,
-    duals: Sequence[tuple[str, Array]],
-    search: Search,
-    rng: np.random.Generator,
-    bandwidth: float | None = None,
-    average_play: tuple[LearnedKernel, dict[str, Array]] | None = None,
-    max_evaluations: int = 200_000,
-) -> Certificate:
-    """Bound the value of the game that the kernel is an approximate solution of.
-
-    Parameters
-    ----------
-    kernel : LearnedKernel
-    problem : DualProblem
-    duals : sequence of (str, ndarray of shape (n_samples, n_tasks))
-        Named dual points to try beside the SVM's own.
-    search : Search
-        Finds peaks where they can't be bounded, and starting points where they can.
-    rng : numpy.random.Generator
-    bandwidth : float, optional
-        Longest frequency of the kernels that `kernel` is compared with; by default its own.
-    average_play : (LearnedKernel, dict), optional
-        The kernel player's average play and the history of the game, if it was played on this
-        problem.
-    max_evaluations : int
-        Evaluations of the potential after which a bound is returned as it is.
-    """
-    space, rows = kernel.space, problem.rows
-    own_bandwidth = space.bandwidth(kernel.frequencies)
-    if bandwidth is None:
-        bandwidth = own_bandwidth
-    elif bandwidth < own_bandwidth:
-        raise ValueError(
-            f"bandwidth={bandwidth!r} is less than that of the learned kernel, "
-            f"{own_bandwidth:.6g}, which must be among the kernels it is compared with: give at "
-            "least that."
-        )
+    search, rng = choose_search(configure(estimator), kernel.space), np.random.default_rng(0)
     features = kernel.features_of(rows)
     models = solve_svms(features, problem)
-    own_dual = np.column_stack([model.dual for model in models])
+    duals = [("the model's dual", np.column_stack([model.dual for model in models]))]
+    regret = allowed_regret = math.nan
+    if hasattr(estimator, "dual_") and len(estimator.dual_) == data.n_given:
+        duals.append(("the last dual", data.from_given(estimator.dual_)))
+        duals.append(("the average dual", data.from_given(estimator.average_dual_)))
+        was_played = "plays" in estimator.history_ and estimator._held_out_bits is None
+        if was_played and hasattr(estimator, "average_kernel_"):
+            average = estimator.average_kernel_
+            regret, allowed_regret = average_regret(average, estimator.history_, problem)
     candidates = []
-    for name, given in [("the model's dual", own_dual), *duals]:
+    for name, given in duals:
         dual = problem.project(given.astype(np.float64))
         measure = problem.measure(dual).astype(rows.dtype)
         reached = highest_potential(kernel, problem, measure, search, rng, bandwidth)
-        supremum = space.supremum(
+        supremum = kernel.space.supremum(
             rows, measure, kernel.phase, bandwidth, reached, PEAK_PRECISION, max_evaluations
         )
         candidates.append((name, dual, supremum))
     lower, source, certified = lower_bound(problem, candidates)
-    regret, allowed_regret = average_regret(average_play, problem)
+    # The bound on the error is for samples drawn from one distribution, without weights.
+    class_weight = getattr(estimator, "class_weight", None)
+    generalization = math.nan
+    if estimator._weights is None and class_weight is None:
+        generalization = generalization_bound(kernel, problem, features, models, bandwidth)
     return Certificate(
         upper=sum(model.primal_value for model in models),
         upper_dual=sum(model.dual_value for model in models),
@@ -130,10 +72,25 @@ def certify(
         bandwidth=bandwidth,
         regret=regret,
         regret_bound=allowed_regret,
-        generalization=generalization_bound(kernel, problem, features, models, bandwidth),
-        sample_size=space.required_sample_size(rows, bandwidth),
+        generalization=generalization,
+        sample_size=kernel.space.required_sample_size(rows, bandwidth),
         has_margin=problem.loss.one_sided,
     )
+
+
+def check_bandwidth(kernel: LearnedKernel, bandwidth: float | None) -> float:
+    """Return the given bandwidth, or the kernel's own; raise ValueError if it is less than that."""
+    own_bandwidth = kernel.space.bandwidth(kernel.frequencies)
+    if bandwidth is None:
+        return own_bandwidth
+    check_number("bandwidth", bandwidth, above=0)
+    if bandwidth < own_bandwidth:
+        raise ValueError(
+            f"bandwidth={bandwidth!r} is less than that of the learned kernel, "
+            f"{own_bandwidth:.6g}, which must be among the kernels it is compared with: give at "
+            "least that."
+        )
+    return bandwidth
 
 
 def highest_potential(
@@ -159,15 +116,12 @@ def highest_potential(
 
 
 def average_regret(
-    average_play: tuple[LearnedKernel, dict[str, Array]] | None, problem: DualProblem
+    average: LearnedKernel, history: dict[str, Array], problem: DualProblem
 ) -> tuple[float, float]:
-    """Return the dual player's average regret and its theoretical bound; NaN without a game.
+    """Return the dual player's average regret and its theoretical bound.
 
     The regret is the SVM objective on the average kernel, minus what the player earned on average.
     """
-    if average_play is None:
-        return math.nan, math.nan
-    average, history = average_play
     best = sum(
         model.primal_value for model in solve_svms(average.features_of(problem.rows), problem)
     )

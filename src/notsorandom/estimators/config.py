@@ -139,31 +139,15 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class FitConfig:
-    """The checked configuration of a fit.
-
-    Parameters
-    ----------
-    space : Space
-    search : Search or None
-        None chooses a search that suits the space.
-    solver : GradientSolver or EquilibriumSolver
-    loss : Loss
-    phase : {"aligned", "paired"}
-    smoothing : float or AutoSmoothing
-    n_components : int
-        The most, if `stops_early`.
-    stops_early : bool
-        Whether validation samples decide when the game stops.
-    checkpoint : Checkpoint or None
-    """
+    """The checked configuration of a fit."""
 
     space: Space
-    search: Search | None
+    search: Search | None  # None: one that suits the space
     solver: GradientSolver | EquilibriumSolver
     loss: Loss
     phase: str
     smoothing: float | AutoSmoothing
-    n_components: int
+    n_components: int  # the most, if validation samples decide when the game stops
     stops_early: bool
     checkpoint: Checkpoint | None
 

@@ -11,15 +11,7 @@ from notsorandom.data.rows import Rows
 
 
 def validate_device_samples(X: Any, name: str, min_samples: int) -> Any:
-    """Check shape, type and values of an array API array; return it in float32 or float64.
-
-    Parameters
-    ----------
-    X : array API array
-    name : str
-        Of the estimator, for error messages.
-    min_samples : int
-    """
+    """Check shape, type and values of an array API array; return it in float32 or float64."""
     shape = tuple(X.shape)
     if len(shape) != 2:
         raise ValueError(

@@ -9,6 +9,7 @@ from notsorandom.estimators.training import fit_linear_models, kernel_of_play
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.loop import GameLoop
 from notsorandom.game.result import GameResult
+from notsorandom.spaces.base import ResolvedSpace
 
 # Features at the first evaluation. The next is after as many more, or GROWTH more if that is more:
 # models of nearly the same size differ little.
@@ -21,20 +22,8 @@ GAP = 1e-2
 class EarlyStopping:
     """Evaluate the features found so far on validation samples, and decide when to stop.
 
-    Parameters
-    ----------
-    config : FitConfig
-    training, validation : DualProblem
-        The samples that the game is played on, and those it is evaluated on.
-    patience : int, default=5
-        The game stops after this many evaluations without improvement.
-    min_improvement : float, default=1e-4
-        Decrease of the validation loss that counts as an improvement.
-
-    Attributes
-    ----------
-    sizes, losses, scores : lists
-        Numbers of features evaluated, with validation loss and score.
+    The game stops after `patience` evaluations in which the validation loss didn't decrease by
+    `min_improvement`.
     """
 
     def __init__(
@@ -47,6 +36,7 @@ class EarlyStopping:
     ) -> None:
         self.config, self.training, self.validation = config, training, validation
         self.patience, self.min_improvement = patience, min_improvement
+        # Numbers of features evaluated, with validation loss and score.
         self.sizes: list[int] = []
         self.losses: list[float] = []
         self.scores: list[float] = []
@@ -75,17 +65,18 @@ class EarlyStopping:
 
     def get_state(self) -> dict[str, Any]:
         """Return the evaluations so far in plain values and arrays, for a checkpoint."""
-        best = None if self._best is None else vars(self._best) | {"state": None}
+        best = None if self._best is None else vars(self._best) | {"space": None, "state": None}
         return {
             "evaluations": [self.sizes, self.losses, self.scores],
             "best": best,
             "counters": [self._best_loss, self._n_without_improvement, self._last_progress],
         }
 
-    def set_state(self, state: dict[str, Any]) -> None:
+    def set_state(self, state: dict[str, Any], space: ResolvedSpace) -> None:
         """Continue from a checkpoint."""
         self.sizes, self.losses, self.scores = state["evaluations"]
-        self._best = None if state["best"] is None else GameResult(**state["best"])
+        if state["best"] is not None:
+            self._best = GameResult(**(state["best"] | {"space": space}))
         self._best_loss, self._n_without_improvement, self._last_progress = state["counters"]
 
     def _evaluate(self, result: GameResult) -> None:

@@ -7,12 +7,11 @@ import json
 import time
 import warnings
 from collections.abc import Collection
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib.metadata import version
 from numbers import Integral
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from scipy import sparse
@@ -24,7 +23,7 @@ from notsorandom.estimators.config import Checkpoint
 from notsorandom.estimators.early_stopping import EarlyStopping
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.loop import GameLoop
-from notsorandom.game.result import ActiveSet, GameState, Round, history_arrays
+from notsorandom.game.result import ActiveSet, GameState
 from notsorandom.spaces.base import ResolvedSpace
 
 # Names of the data in messages.
@@ -44,7 +43,7 @@ FREE_IN_WARM_START = (
 # random_state is compared; for a generator, the checkpoint has the seed that was drawn from it. A
 # Dask client may be of another cluster.
 FREE_IN_CHECKPOINT = ("warm_start", "checkpoint", "random_state", "verbose", "client")
-CHECKPOINT_FORMAT = 2
+CHECKPOINT_FORMAT = 3
 
 
 def fingerprint(problem: DualProblem) -> dict[str, str]:
@@ -110,19 +109,10 @@ def describe_differences(before: dict[str, str], now: dict[str, str]) -> str:
 
 @dataclass(frozen=True)
 class WarmStart:
-    """The state of a fit's game, for a longer game to continue from.
-
-    Parameters
-    ----------
-    state : GameState
-    fit : dict of str to str
-        Parameters and data that must be the same; see :func:`describe_fit`.
-    n_components, n_rounds : int
-        Features and rounds that the game had.
-    """
+    """The state of a fit's game, for a longer game to continue from."""
 
     state: GameState
-    fit: dict[str, str]
+    fit: dict[str, str]  # parameters and data that must be the same; see `describe_fit`
     n_components: int
     n_rounds: int
 
@@ -159,37 +149,10 @@ class WarmStart:
         return self.state
 
 
-@dataclass(frozen=True)
-class SavedFit:
-    """Contents of a checkpoint file.
-
-    Parameters
-    ----------
-    seed : int
-        Of the whole fit.
-    smoothing : float
-    state : GameState
-        At the start of the next round; its space is None until :meth:`CheckpointFile.restore`.
-    early_stopping : dict or None
-        State of early stopping.
-    """
-
-    seed: int
-    smoothing: float
-    state: GameState
-    early_stopping: dict[str, Any] | None
-
-
 class CheckpointFile:
     """A file that the state of a fit is written to from time to time.
 
     The file is a NumPy archive (`.npz`) without pickled objects.
-
-    Parameters
-    ----------
-    checkpoint : Checkpoint
-    estimator : estimator
-    problem : DualProblem
     """
 
     def __init__(self, checkpoint: Checkpoint, estimator: Any, problem: DualProblem) -> None:
@@ -203,75 +166,46 @@ class CheckpointFile:
         }
         self._last_write = time.monotonic()
 
-    def read(self) -> SavedFit | None:
-        """Return what the file holds, or None; raise ValueError if it is of another fit."""
+    def read(self) -> dict[str, Any] | None:
+        """Return what the file holds, or None; raise ValueError if it is of another fit.
+
+        The keys are "seed" (of the whole fit), "smoothing", "state" (of the game) and "stopping"
+        (state of early stopping, or None).
+        """
         if not self.path.exists():
             return None
         try:
             with np.load(self.path, allow_pickle=False) as archive:
-                header = json.loads(bytes(archive["header"]))
-                differences = describe_differences(dict(header["fit"]), self.fit)
-                if not differences:
-                    return self._unpack(header, {name: archive[name] for name in archive.files})
-        # All that reading an incomplete or foreign file can raise.
-        except (LookupError, TypeError, AttributeError, ValueError, OSError, EOFError) as error:
+                contents: dict[str, Any] = json.loads(
+                    bytes(archive["header"]),
+                    object_hook=lambda part: archive[part["array"]] if "array" in part else part,
+                )
+            differences = describe_differences(contents["fit"], self.fit)
+        except Exception as error:  # an incomplete or foreign file can raise nearly anything
             raise self._format_error() from error
-        except (BadZipFile, RecursionError, NotImplementedError, MemoryError) as error:
-            raise self._format_error() from error
-        raise ValueError(
-            f"checkpoint={str(self.path)!r} is of another fit: {differences}. Use the same data "
-            "and parameters to continue it, or delete the file, or give another path."
-        )
+        if differences:
+            raise ValueError(
+                f"checkpoint={str(self.path)!r} is of another fit: {differences}. Use the same "
+                "data and parameters to continue it, or delete the file, or give another path."
+            )
+        return contents
 
     def _format_error(self) -> FileFormatError:
         return FileFormatError(f"{self.path} is not a checkpoint: delete it, or give another path.")
 
-    def _unpack(self, header: dict[str, Any], arrays: dict[str, Array]) -> SavedFit:
-        def group(prefix: str) -> dict[str, Array]:
-            start = f"{prefix}."
-            return {
-                name.removeprefix(start): array
-                for name, array in arrays.items()
-                if name.startswith(start) and "." not in name.removeprefix(start)
-            }
-
-        columns = {name: column.tolist() for name, column in group("history").items()}
-        state = GameState(
-            space=None,  # type: ignore[arg-type]
-            random_state=header["random_state"],
-            active_set=ActiveSet.from_arrays(bool(header["merging"]), group("active_set")),
-            history=[
-                dict(zip(columns, record, strict=True))
-                for record in zip(*columns.values(), strict=True)
-            ],
-            dual=arrays["dual"],
-            dual_total=arrays["dual_total"],
-            n_plays=int(header["n_plays"]),
-            flat=bool(header["flat"]),
-        )
-        early_stopping = header["early_stopping"]
-        if early_stopping is not None and early_stopping["best"] is not None:
-            early_stopping["best"] |= group("best") | {"history": group("best.history")}
-        return SavedFit(int(header["seed"]), float(header["smoothing"]), state, early_stopping)
-
-    def restore(self, saved: SavedFit, space: ResolvedSpace, problem: DualProblem) -> GameState:
-        """Return the state to continue from, with its columns where the rows are."""
-        state, shape = saved.state, tuple(problem.targets.shape)
-        n_frequencies = len(state.active_set)
-        valid = (
-            state.dual.shape == state.dual_total.shape == shape
-            and state.dual.dtype == state.dual_total.dtype == problem.dtype
-            and n_frequencies > 0
-            and all(len(array) == n_frequencies for array in state.active_set.to_arrays().values())
-            and state.active_set.merging == (space.kind == "finite")
-            and set(state.history[-1]) == {field.name for field in fields(Round)}
-        )
+    def restore(
+        self, state: dict[str, Any], space: ResolvedSpace, problem: DualProblem
+    ) -> GameState:
+        """Return the game's state to continue from, with its columns where the rows are."""
+        active_set = ActiveSet.from_arrays(space.kind == "finite", state["active_set"])
+        restored = GameState(**(state | {"space": space, "active_set": active_set}))
+        valid = all(
+            column.shape == tuple(problem.targets.shape) and column.dtype == problem.dtype
+            for column in (restored.dual, restored.dual_total)
+        ) and all(len(array) == len(active_set) for array in state["active_set"].values())
         if not valid:
             raise self._format_error()
-        if saved.early_stopping is not None and saved.early_stopping["best"] is not None:
-            saved.early_stopping["best"] |= {"space": space}
-        state = GameState(**(vars(state) | {"space": space}))
-        return state.from_host(problem.rows)
+        return restored.map_columns(problem.rows.from_host)
 
     def write_if_due(
         self, seed: int, smoothing: float, loop: GameLoop, stopping: EarlyStopping | None
@@ -279,10 +213,16 @@ class CheckpointFile:
         """Write the file if the last write was long enough ago; a failure only warns."""
         if time.monotonic() - self._last_write < self.every:
             return
-        state = loop.current_state().to_host(loop.problem.rows)
-        evaluations = None if stopping is None else stopping.get_state()
+        state = loop.current_state().map_columns(loop.problem.rows.to_host)
+        arrays = {"space": None, "active_set": state.active_set.to_arrays()}
+        contents = {
+            "seed": seed,
+            "smoothing": smoothing,
+            "state": vars(state) | arrays,
+            "stopping": None if stopping is None else stopping.get_state(),
+        }
         try:
-            self._write(SavedFit(seed, smoothing, state, evaluations))
+            self._write(contents)
         except (OSError, TypeError, ValueError) as error:
             warnings.warn(
                 f"The checkpoint could not be written ({error}). The fit continues, and will try "
@@ -292,31 +232,11 @@ class CheckpointFile:
             )
         self._last_write = time.monotonic()
 
-    def _write(self, saved: SavedFit) -> None:
-        state = saved.state
-        arrays = {"dual": state.dual, "dual_total": state.dual_total}
-        arrays |= with_prefix("active_set", state.active_set.to_arrays())
-        arrays |= with_prefix("history", history_arrays(state.history))
-        early_stopping = saved.early_stopping
-        if early_stopping is not None and early_stopping["best"] is not None:
-            best = dict(early_stopping["best"])
-            arrays |= with_prefix("best.history", best.pop("history"))
-            arrays |= with_prefix(
-                "best", {name: best[name] for name in best if isinstance(best[name], np.ndarray)}
-            )
-            texts = {name: best[name] for name in ("phase", "status")} | {"state": None}
-            early_stopping = early_stopping | {"best": texts}
-        header = {
-            "fit": self.fit,
-            "seed": saved.seed,
-            "smoothing": saved.smoothing,
-            "random_state": state.random_state,
-            "merging": state.active_set.merging,
-            "n_plays": state.n_plays,
-            "flat": state.flat,
-            "early_stopping": early_stopping,
-        }
-        arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    def _write(self, contents: dict[str, Any]) -> None:
+        arrays: dict[str, Array] = {}
+        header = {"fit": self.fit} | extract_arrays(contents, "fit", arrays)
+        text = json.dumps(header, default=lambda number: number.item())
+        arrays["header"] = np.frombuffer(text.encode(), dtype=np.uint8)
         with open_atomic(self.path) as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
 
@@ -334,6 +254,11 @@ class CheckpointFile:
             )
 
 
-def with_prefix(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:
-    """Prefix the names of some arrays."""
-    return {f"{prefix}.{name}": array for name, array in arrays.items()}
+def extract_arrays(value: Any, name: str, arrays: dict[str, Array]) -> Any:
+    """Move the arrays of nested dicts to `arrays`; dicts with their names take their places."""
+    if isinstance(value, dict):
+        return {key: extract_arrays(part, f"{name}.{key}", arrays) for key, part in value.items()}
+    if isinstance(value, np.ndarray):
+        arrays[name] = value
+        return {"array": name}
+    return value

@@ -67,19 +67,9 @@ def play_game(
     state: GameState | None = None,
     verbose: int = 0,
 ) -> GameResult:
-    """Solve the game for `config.n_components` real features.
+    """Solve the game for `config.n_components` real features, or continue it from a state.
 
-    Parameters
-    ----------
-    config : FitConfig
-    problem : DualProblem
-    smoothing : float
-    rng : numpy.random.Generator
-    callback : callable, optional
-        Called after each round; the game ends if it returns True.
-    state : GameState, optional
-        Where the game continues from.
-    verbose : int
+    `callback` is called after each round; the game ends if it returns True.
     """
     space = config.space.resolve(problem.rows, rng) if state is None else state.space
     if isinstance(config.solver, EquilibriumSolver):
@@ -268,15 +258,7 @@ def hold_out(codes: Array, weights: Array, share: float, rng: np.random.Generato
 
 
 def cumulative_shares(codes: Array, weights: Array, rng: np.random.Generator) -> Array:
-    """Shuffle each class, and return the share of its weight that precedes each sample.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (n_samples,)
-        Class of each sample, as integers from 0.
-    weights : ndarray of shape (n_samples,)
-    rng : numpy.random.Generator
-    """
+    """Shuffle each class, and return the share of its weight that precedes each sample."""
     result = np.empty(len(codes))
     for code in np.unique(codes):
         members = rng.permutation(np.flatnonzero(codes == code))

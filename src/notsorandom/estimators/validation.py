@@ -131,9 +131,7 @@ def read_training_data(
             factors = class_factors(estimator.class_weight, classes, codes, weights, rows.dtype)
             weights = factors if weights is None else weights * factors
     else:
-        with np.errstate(over="ignore"):
-            targets = y.astype(rows.dtype).reshape(len(y), -1)
-        check_finite_targets(targets)
+        targets = real_targets(y, rows.dtype)
         if first:
             estimator.n_outputs_, estimator._flat = targets.shape[1], y.ndim == 1
         n_outputs, known = targets.shape[1], estimator.n_outputs_
@@ -193,14 +191,8 @@ def validate_samples_and_targets(
 def read_samples(estimator: Any, X: Any, reset: bool = False, dtype: Any = FLOATS) -> Any:
     """Validate samples without targets, as `transform` and `predict` take them.
 
-    Parameters
-    ----------
-    estimator : estimator
-    X : array-like, sparse matrix, array API array, or array that is read by slices
-    reset : bool, default=False
-        Whether the estimator is fitted to them and stores the number of columns.
-    dtype : data-type or list of them
-        Types that samples in memory are converted to.
+    With ``reset=True`` the estimator stores the number of columns. Samples in memory are converted
+    to `dtype`, or to the first of several types unless they have one of the others.
     """
     if type(X) is not np.ndarray and not is_device_array(X):
         from notsorandom.data.coerce import read_lazily
@@ -237,18 +229,9 @@ def validate_samples(estimator: Any, X: Any, reset: bool, names: list[str] | Non
 
 
 def sort_and_deduplicate(X: Any, targets: Array) -> tuple[Array, Array]:
-    """Sort distinct samples by their columns and targets.
-
-    Returns
-    -------
-    first : ndarray of shape (n_distinct,)
-        Index of one sample of each value, in sorted order.
-    which : ndarray of shape (n_samples,)
-        Position of each sample's value in `first`.
-    """
-    X = X if sparse.issparse(X) else dense(X)
-    if sparse.issparse(X):
-        X = X.tocsc()[:, np.unique(X.indices)]  # columns without entries don't matter
+    """Sort distinct samples by their columns and targets; see :func:`unique_rows`."""
+    # Columns of a sparse matrix without entries don't matter.
+    X = X.tocsc()[:, np.unique(X.indices)] if sparse.issparse(X) else dense(X)
     which = np.zeros(X.shape[0], dtype=int)
     for start in range(0, X.shape[1], SORT_COLUMNS):  # a few columns mostly suffice
         columns = dense(X[:, start : start + SORT_COLUMNS])
@@ -310,14 +293,17 @@ def check_is_numeric(y: Any, loss: str) -> None:
         )
 
 
-def check_finite_targets(targets: Array) -> None:
-    """Raise ValueError if a target is not finite in its floating point type."""
+def real_targets(y: Array, dtype: Any) -> Array:
+    """Return targets in columns; raise ValueError if one is not finite in the type."""
+    with np.errstate(over="ignore"):
+        targets = y.astype(dtype).reshape(len(y), -1)
     invalid = np.argwhere(~np.isfinite(targets))
     if len(invalid):
         raise ValueError(
             f"y has {targets[tuple(invalid[0])]} at sample {invalid[0][0]}, as {targets.dtype}: "
             "give finite numbers, and X in float64 if they are very large."
         )
+    return targets
 
 
 # Weights.
@@ -368,15 +354,8 @@ def class_factors(
 ) -> Array:
     """Return the factor of each sample's weight by its class.
 
-    Parameters
-    ----------
-    class_weight : "balanced" or dict of class to number
-        ``"balanced"`` gives all classes the same total weight.
-    classes, codes : ndarrays
-        The classes, and the index of each sample's class.
-    weights : ndarray of shape (n_samples,), optional
-        Sample weights.
-    dtype : data-type
+    `class_weight` is a dict of class to number, or ``"balanced"``, which gives all classes the same
+    total weight. `codes` has the index of each sample's class.
     """
     if isinstance(class_weight, str) and class_weight == "balanced":
         totals = np.bincount(codes, weights=weights, minlength=len(classes))

@@ -30,8 +30,7 @@ The parts, by what they are needed for:
 
 - Play round by round, inspect or stop: :class:`GameLoop` (``play_round``, ``current_state``,
   ``result``). :func:`play` plays it to the end and calls a function after each round.
-- Other losses, step sizes or projections: :class:`Loss`, :class:`DualProblem`, :func:`project`,
-  :func:`project_alternating`.
+- Other losses, step sizes or projections: :class:`Loss`, :class:`DualProblem`, :func:`project`.
 - The exact solution over finitely many kernels: :func:`find_equilibrium`, and
   :mod:`notsorandom.game.reweighting` for the weights of given frequencies.
 - Bounds on the value, regret and generalisation: :mod:`notsorandom.game.certificate`.
@@ -43,7 +42,7 @@ from notsorandom.game.dual import DualProblem
 from notsorandom.game.equilibrium import Equilibrium, find_equilibrium
 from notsorandom.game.loop import GameLoop, play
 from notsorandom.game.losses import CLASSIFICATION_LOSSES, LOSSES, REGRESSION_LOSSES, Loss
-from notsorandom.game.projection import PROJECTIONS, project, project_alternating
+from notsorandom.game.projection import PROJECTIONS, project
 from notsorandom.game.result import GameResult, GameState, Round
 
 __all__ = [
@@ -62,5 +61,4 @@ __all__ = [
     "find_equilibrium",
     "play",
     "project",
-    "project_alternating",
 ]

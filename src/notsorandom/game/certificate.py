@@ -12,9 +12,6 @@ from notsorandom.data.rows import Array
 from notsorandom.game.dual import DualProblem
 from notsorandom.spaces import Supremum
 
-# A bound on a probability is vacuous from this value on.
-VACUOUS = 1.0
-
 
 @dataclass(frozen=True)
 class Certificate:
@@ -94,7 +91,7 @@ class Certificate:
         kind = "certified" if self.certified else "estimated"
         error = f"{self.generalization:.3g}"
         allowed = f"{self.regret_bound:.3g}" if math.isfinite(self.regret_bound) else "none"
-        if not self.generalization < VACUOUS:
+        if not self.generalization < 1:  # it bounds a probability
             error = "unknown" if math.isnan(self.generalization) else f"vacuous ({error})"
         samples = "unknown" if math.isnan(self.sample_size) else f"{self.sample_size:.3g}"
         lines = [
@@ -146,15 +143,8 @@ def regret_bound(problem: DualProblem, bound: float, plays: Array, steps: Array)
        + \tfrac12 G^2 \sum_t \eta_t p_t^2, \qquad \tfrac{1}{\eta_0} = 0.
 
     At :math:`\eta_t = D / (G \sqrt t)` this is the theorem's :math:`\tfrac32 G D \sqrt T`, and at
-    :math:`\eta_t = 1 / (c t)` it is :math:`\tfrac{G^2}{2 c} (1 + \log T)`.
-
-    Parameters
-    ----------
-    problem : DualProblem
-    bound : float
-        Largest value of a kernel.
-    plays, steps : ndarrays of shape (n_rounds,)
-        Number of plays of each round, and the step size per play.
+    :math:`\eta_t = 1 / (c t)` it is :math:`\tfrac{G^2}{2 c} (1 + \log T)`. `bound` is the
+    largest value of a kernel.
     """
     if not math.isfinite(bound):
         return math.inf
@@ -173,16 +163,8 @@ def margin_bound(
        + \sqrt{\tfrac{\log \log_2 (2 / \theta)}{n}} + 3 \sqrt{\tfrac{\log (2 / \delta)}{n}}
 
     with the Rademacher complexity :math:`\mathcal R`. The third term accounts for choosing
-    :math:`\theta` from the samples.
-
-    Parameters
-    ----------
-    margins : ndarray of shape (n_samples,)
-    complexity : float
-    delta : float, default=0.05
-        Probability that the bound fails.
-    counts : ndarray of shape (n_samples,), optional
-        Number of samples that each margin stands for.
+    :math:`\theta` from the samples. The bound fails with probability `delta`; `counts` are the
+    numbers of samples that the margins stand for.
     """
     counts = np.ones(len(margins)) if counts is None else counts
     n_samples = float(counts.sum())

@@ -29,31 +29,15 @@ def codes_from_scores(scores: Array) -> Array:
 
 @dataclass(frozen=True)
 class DualStats:
-    """Sums over the dual variables of one point.
+    """Sums over the dual variables of one point."""
 
-    Parameters
-    ----------
-    linear : float
-        The linear part of the dual objective.
-    quadratic : float
-        Twice the quadratic part that comes from the loss, not from the kernel.
-    largest : float
-        The largest absolute value.
-    share_at_zero, share_at_upper : float
-        Shares of the variables that are 0, and that are at the nonzero limit of their box.
-    upper : float
-        Absolute value of the nonzero limit of the boxes.
-    block_stats : list
-        :func:`notsorandom.spaces.landscape.measure_stats` of each block's measure.
-    """
-
-    linear: float
-    quadratic: float
-    largest: float
+    linear: float  # the linear part of the dual objective
+    quadratic: float  # twice the quadratic part that comes from the loss, not from the kernel
+    largest: float  # the largest absolute value
     share_at_zero: float
-    share_at_upper: float
-    upper: float
-    block_stats: list[Any]
+    share_at_upper: float  # share of the variables at the nonzero limit of their box
+    upper: float  # absolute value of the nonzero limit of the boxes
+    block_stats: list[Any]  # `measure_stats` of each block's measure
 
     def objective(self, potential: float) -> float:
         """Dual objective, given the potential of the measure under the kernel."""
@@ -179,13 +163,7 @@ class DualProblem:
     ) -> Any:
         """Take one projected gradient step on the dual objective.
 
-        Parameters
-        ----------
-        dual : column of shape (n_samples, n_tasks)
-        response : column of shape (n_samples, n_tasks)
-            The kernel's Gram matrix times the measure.
-        size : float
-        projection : callable
+        `response` is the kernel's Gram matrix times the measure.
         """
         loss, factor = self.loss, self.dtype.type(size)
         dual = self._columns.map(
@@ -322,7 +300,7 @@ class DualProblem:
     def errors(self, scores: Array) -> Array:
         """Error of each sample: whether the class is wrong, or the squared residual."""
         if self.loss.one_sided:
-            return codes_from_scores(scores) != codes_from_scores(self.targets)
+            return codes_from_scores(scores) != self.strata()
         return np.square(scores - self.targets, dtype=np.float64).sum(axis=1)
 
     def score(self, scores: Array) -> float:

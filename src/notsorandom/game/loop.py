@@ -14,7 +14,7 @@ from notsorandom.data.array_api import cast_like
 from notsorandom.data.rows import Array, Rows
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.projection import PROJECTIONS
-from notsorandom.game.result import ActiveSet, GameResult, GameState, Round, history_arrays
+from notsorandom.game.result import ActiveSet, GameResult, GameState, Round
 from notsorandom.spaces.base import ResolvedSpace, Space
 from notsorandom.spaces.landscape import Landscape, PeakFinder, average_groups, feature_potentials
 
@@ -97,21 +97,18 @@ class GameLoop:
         self.learning_rate = learning_rate
         self.projection = PROJECTIONS[projection]
         if state is None:
-            self.active_set = ActiveSet(merging=space.kind == "finite")
-            self.history: list[dict[str, Any]] = []
-            self.dual = problem.first_dual(self.projection)
-            self.dual_total = problem.rows.columns_only.map(
-                lambda _, a: np.zeros_like(a), self.dual
-            )
-            self.n_plays, self.flat = 0, True
-        else:
-            if state.history:
-                self.start_time -= state.history[-1]["seconds"]
-            self.rng.bit_generator.state = state.random_state
-            self.active_set, self.history = state.active_set.copy(), list(state.history)
-            self.dual, self.dual_total = state.dual, state.dual_total
-            self.n_plays, self.flat = state.n_plays, state.flat
-        self.resume_state, self.truncated = state or self.current_state(), False
+            dual = problem.first_dual(self.projection)
+            zero = problem.rows.columns_only.map(lambda _, a: np.zeros_like(a), dual)
+            active_set = ActiveSet(merging=space.kind == "finite")
+            random_state = rng.bit_generator.state
+            state = GameState(space, random_state, active_set, [], dual, zero, 0, flat=True)
+        elif state.history:
+            self.start_time -= state.history[-1]["seconds"]
+        self.rng.bit_generator.state = state.random_state
+        self.active_set, self.history = state.active_set.copy(), list(state.history)
+        self.dual, self.dual_total = state.dual, state.dual_total
+        self.n_plays, self.flat = state.n_plays, state.flat
+        self.resume_state, self.truncated = state, False
         self.kernel_bound = space.kernel_bound(problem.rows.n_features, phase)
         if learning_rate == "theory" and not math.isfinite(self.kernel_bound):
             raise ValueError(
@@ -228,14 +225,10 @@ class GameLoop:
         return GameResult(
             space=self.space,
             phase=self.phase,
-            frequencies=arrays["frequencies"],
-            phases=arrays["phases"],
-            scales=arrays["scales"],
-            strengths=arrays["strengths"],
-            weights=arrays["weights"] / arrays["weights"].sum(),
+            **(arrays | {"weights": arrays["weights"] / arrays["weights"].sum()}),
             dual=self.dual,
             average_dual=average,
-            history=history_arrays(self.history),
+            history={name: np.array([r[name] for r in self.history]) for name in self.history[0]},
             status="flat" if self.flat else "complete",
             state=self.resume_state,
         )

@@ -116,22 +116,17 @@ def alternating(
     return rows.map(clip, point, *columns)
 
 
-def project(point: Array, low: Array, high: Array, weights: Array | None = None) -> Array:
-    """Apply :func:`nearest` to arrays of shape (n_samples, n_tasks)."""
-    rows = Rows.without_features(len(point), point.dtype, weights)
-    result: Array = nearest(rows, point, lambda *both: both, low, high)
-    return result
-
-
-def project_alternating(
-    point: Array, low: Array, high: Array, weights: Array | None = None, n_iterations: int = 10
-) -> Array:
-    """Apply :func:`alternating` to arrays of shape (n_samples, n_tasks)."""
-    rows = Rows.without_features(len(point), point.dtype, weights)
-    result: Array = alternating(
-        rows, point, lambda *both: both, low, high, n_iterations=n_iterations
-    )
-    return result
-
-
 PROJECTIONS: dict[str, Callable[..., Any]] = {"exact": nearest, "alternating": alternating}
+
+
+def project(
+    point: Array,
+    low: Array,
+    high: Array,
+    weights: Array | None = None,
+    projection: str = "exact",
+) -> Array:
+    """Apply one of :data:`PROJECTIONS` to arrays of shape (n_samples, n_tasks)."""
+    rows = Rows.without_features(len(point), point.dtype, weights)
+    result: Array = PROJECTIONS[projection](rows, point, lambda *both: both, low, high)
+    return result

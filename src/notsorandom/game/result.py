@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from notsorandom.data.rows import Array, Rows
+from notsorandom.data.rows import Array
 from notsorandom.kernel import LearnedKernel, normalized
 from notsorandom.spaces.base import ResolvedSpace
 
@@ -58,11 +59,8 @@ class Round:
 class ActiveSet:
     """The frequencies found so far, with their phases, scales, strengths and weights.
 
-    Parameters
-    ----------
-    merging : bool
-        Whether a frequency that is found again gains strength and weight instead of being listed
-        twice.
+    With `merging`, a frequency that is found again gains strength and weight instead of being
+    listed twice.
     """
 
     def __init__(self, merging: bool) -> None:
@@ -151,15 +149,9 @@ class GameState:
     n_plays: int
     flat: bool
 
-    def to_host(self, rows: Rows) -> GameState:
-        """Return the state with its columns as arrays in memory."""
-        dual, total = (rows.to_host(column) for column in (self.dual, self.dual_total))
-        return replace(self, dual=dual, dual_total=total)
-
-    def from_host(self, rows: Rows) -> GameState:
-        """Return the state with its columns where the rows are."""
-        dual, total = (rows.from_host(array) for array in (self.dual, self.dual_total))
-        return replace(self, dual=dual, dual_total=total)
+    def map_columns(self, function: Callable[[Any], Any]) -> GameState:
+        """Return the state with other columns, such as with those in memory."""
+        return replace(self, dual=function(self.dual), dual_total=function(self.dual_total))
 
 
 @dataclass(frozen=True)
@@ -216,8 +208,3 @@ class GameResult:
         weights = self.weights if weighting == "uniform" else normalized(self.strengths)
         parts = (self.frequencies, self.phases, self.scales)
         return LearnedKernel(self.space, *parts, weights, self.phase)
-
-
-def history_arrays(history: list[dict[str, Any]]) -> dict[str, Array]:
-    """Convert the rounds' records to one array per field."""
-    return {name: np.array([record[name] for record in history]) for name in history[0]}

@@ -18,10 +18,8 @@ from notsorandom.spaces import SPACES, HarmonicSphere, ZonalSphere
 LISTED: list[Any] = [*SPACES.values(), HarmonicSphere, ZonalSphere, *SEARCHES.values()]
 LISTED += [GradientSolver, EquilibriumSolver, AutoSmoothing]
 CLASSES = {kind.__name__: kind for kind in LISTED}
-# The dtype that numbers of a kind are stored in, and a narrower one for values that it can hold.
-WIDE = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64}
-NARROW = {np.dtype(np.int64): np.int32, np.dtype(np.float64): np.float32}
-NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+# Dtypes that numbers of a kind are stored in: the first that holds all values.
+STORED_AS = {"b": ["?"], "i": ["<i4", "<i8"], "u": ["u1", "<i4", "<i8"], "f": ["<f4", "<f8"]}
 
 
 def encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
@@ -64,18 +62,16 @@ def encode_array(array: Array, name: str, arrays: dict[str, Array]) -> Any:
     if dtype.kind in "OUT" and all(isinstance(item, str) for item in array.tolist()):
         arrays[name] = np.frombuffer(json.dumps(array.tolist()).encode(), np.uint8)
         return {"strings": name, "objects": dtype.kind == "O"}
-    if dtype.kind not in WIDE or dtype.itemsize > 8:
+    if dtype.kind not in STORED_AS or dtype.itemsize > 8:
         raise TypeError(
             f"{name} has values of type {dtype}, such as {array.ravel()[:1].tolist()}, which can't "
             "be saved: use numbers or strings, or pickle or joblib."
         )
-    stored = array if dtype in (np.float32, np.uint8) else array.astype(WIDE[dtype.kind])
-    if stored.dtype in NARROW:
+    for candidate in STORED_AS[dtype.kind]:
         with np.errstate(over="ignore"):
-            narrowed = stored.astype(NARROW[stored.dtype])
-        if np.array_equal(narrowed, stored, equal_nan=dtype.kind == "f"):
-            stored = narrowed
-    arrays[name] = stored
+            arrays[name] = array.astype(candidate)
+        if np.array_equal(arrays[name], array, equal_nan=dtype.kind == "f"):
+            break
     return {"array": name, "dtype": dtype.str[1:]}
 
 
@@ -87,13 +83,16 @@ def decode(value: Any, arrays: Mapping[str, Array]) -> Any:
         return value
     match value:
         case {"number": str(name)}:
-            return NOT_FINITE[name]
+            return float(name)
         case {"tuple": list(items)}:
             return tuple(decode(items, arrays))
         case {"pairs": list(pairs)}:
             return dict(decode(pairs, arrays))
         case {"array": str(name), "dtype": str(dtype)}:
-            return decode_array(arrays[name], np.dtype(dtype))
+            stored, kind = arrays[name], np.dtype(dtype).kind
+            if kind not in STORED_AS or stored.dtype.kind not in ("iu" if kind in "iu" else kind):
+                raise ValueError(f"an array of type {dtype} can't be stored as {stored.dtype}")
+            return stored.astype(dtype)
         case {"strings": str(name), "objects": bool(objects)}:
             strings = json.loads(arrays[name].tobytes())
             if not all(isinstance(string, str) for string in strings):
@@ -102,11 +101,3 @@ def decode(value: Any, arrays: Mapping[str, Array]) -> Any:
         case {"object": str(kind), "parameters": dict(parameters)} if kind in CLASSES:
             return CLASSES[kind](**{key: decode(item, arrays) for key, item in parameters.items()})
     raise ValueError(f"unknown value {str(value)[:40]!r}")
-
-
-def decode_array(stored: Array, dtype: np.dtype[Any]) -> Array:
-    """Return a stored array in its own dtype."""
-    kinds = "iu" if dtype.kind in "iu" else dtype.kind
-    if dtype.kind not in WIDE or stored.dtype.kind not in kinds:
-        raise ValueError(f"an array of type {dtype} can't be stored as {stored.dtype}")
-    return stored.astype(dtype)

@@ -16,7 +16,7 @@ from notsorandom._utils.files import check_output_path, write_atomic
 from notsorandom.data.rows import Array
 from notsorandom.estimators.classifier import FourierClassifier
 from notsorandom.estimators.features import FourierFeatures
-from notsorandom.estimators.regressor import FourierRegressor
+from notsorandom.io.models import ESTIMATORS
 from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces import Euclidean, HarmonicSphere, ZonalSphere
 from notsorandom.spaces.gegenbauer import recurrence
@@ -90,10 +90,11 @@ def import_onnx() -> Any:
 
 def check_exportable(model: Any) -> None:
     """Raise an error unless this is a fitted estimator on a space that can be exported."""
-    if not isinstance(model, FourierFeatures | FourierClassifier | FourierRegressor):
+    kinds: Any = tuple(ESTIMATORS.values())
+    if not isinstance(model, kinds):
         raise TypeError(
-            f"model is a {type(model).__name__}, but only FourierFeatures, FourierClassifier and "
-            "FourierRegressor can be exported: for a pipeline, export the last step."
+            f"model is a {type(model).__name__}, but only {', '.join(ESTIMATORS)} can be exported: "
+            "for a pipeline, export the last step."
         )
     check_is_fitted(model)
     space, names = model.kernel_.space, ", ".join(kind.__name__ for kind in BASES)
@@ -115,14 +116,7 @@ def choose_precision(kernel: LearnedKernel) -> np.dtype[Any]:
 
 @dataclass
 class Graph:
-    """An ONNX graph under construction.
-
-    Parameters
-    ----------
-    onnx : module
-    dtype : dtype
-        Real numbers are computed in this type. Inputs and outputs are in float32.
-    """
+    """An ONNX graph under construction; it computes in `dtype`, with inputs in float32."""
 
     onnx: Any
     dtype: np.dtype[Any]
@@ -214,11 +208,11 @@ def add_waves(graph: Graph, X: str, kernel: LearnedKernel) -> tuple[str, Any]:
     # centre is a constant part of the angles.
     rounded = graph.round(center).astype(np.float64)
     angles = graph.add("MatMul", graph.add("Sub", X, rounded), frequencies.T)
-    offsets = frequencies @ (center - rounded)
-    if kernel.phase == "aligned":
-        angles = graph.add("Sub", angles, offsets + kernel.phases)
-        return graph.add("Cos", angles), math.sqrt(2)
+    is_aligned = kernel.phase == "aligned"
+    offsets = frequencies @ (center - rounded) + (kernel.phases if is_aligned else 0)
     angles = graph.add("Sub", angles, offsets)
+    if is_aligned:
+        return graph.add("Cos", angles), math.sqrt(2)
     waves = graph.add("Concat", graph.add("Cos", angles), graph.add("Sin", angles), axis=1)
     interleaved = np.arange(2 * len(frequencies)).reshape(2, -1).T.ravel()
     return graph.take_columns(waves, interleaved), 1.0

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom._utils.files import FileFormatError, open_atomic
+from notsorandom._utils.files import FileFormatError, write_atomic
 from notsorandom.data.rows import Array
 
 DTYPES = {
@@ -55,9 +55,7 @@ def write_tensors(path: Path, arrays: Mapping[str, Array], metadata: Mapping[str
     header = json.dumps(content, separators=(",", ":")).encode()
     header += b" " * (-len(header) % 8)
     try:
-        with open_atomic(path) as file:
-            file.write(len(header).to_bytes(8, "little") + header)
-            file.write(data)
+        write_atomic(path, len(header).to_bytes(8, "little") + header + data)
     except OSError as error:
         raise OSError(
             error.errno,

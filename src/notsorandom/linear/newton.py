@@ -28,16 +28,8 @@ MAX_BISECTIONS = 40
 class LinearModel:
     """A linear model of one task, with bounds on the optimum.
 
-    Parameters
-    ----------
-    coef : ndarray of shape (n_features,)
-    intercept : float
-    dual : ndarray of shape (n_samples,)
-        Feasible signed dual variables.
-    primal_value, dual_value : float
-        Upper and lower bound on the optimum.
-    curvature : float
-        Curvature of the smoothed loss that the model minimises.
+    `dual` has the feasible signed dual variables. `primal_value` and `dual_value` bound the optimum
+    from above and below. `curvature` is that of the smoothed loss which the model minimises.
     """
 
     coef: Array
@@ -96,9 +88,8 @@ def solve_task(features: Array, problem: DualProblem, tol: float) -> LinearModel
             direction = -solve_hessian(
                 features, active, curvature, exact.total_weight, gradient, sqrt_weights
             )
-            change = -(features @ direction[:-1].astype(precision) + direction[-1]).astype(
-                np.float64
-            )
+            change = features @ direction[:-1].astype(precision) + direction[-1]
+            change = -change.astype(np.float64)
             step = line_search(exact, curvature, coef, direction[:-1], residuals, change)
             coef = coef + step * direction[:-1]
             intercept += step * direction[-1]
@@ -110,9 +101,8 @@ def solve_task(features: Array, problem: DualProblem, tol: float) -> LinearModel
                 abs(gradient[-1] * intercept),
             )
             # More steps are wasted while the smoothing itself costs more than they would gain.
-            smoothing_error = (
-                0.5 * (curvature - loss.curvature) * float(dual[active] @ measure[active])
-            )
+            active_square = float(dual[active] @ measure[active])
+            smoothing_error = 0.5 * (curvature - loss.curvature) * active_square
             primal = 0.5 * coef @ coef + exact.total_loss((targets - residuals)[:, None])
             if remaining <= max(NEWTON_PRECISION * tol * primal, smoothing_error):
                 break
@@ -164,67 +154,44 @@ def solve_hessian(
 
     With :math:`\Phi` the features of the active rows and `D` the ridge, it is
     :math:`D + \Phi^T \Phi / c`, or, by Woodbury's identity, a system with
-    :math:`c I + \Phi D^{-1} \Phi^T`. The smaller one is solved.
-
-    Parameters
-    ----------
-    features : ndarray of shape (n_samples, n_features)
-    active : ndarray of bool, of shape (n_samples,)
-        Rows whose dual variable is strictly inside its box.
-    curvature, total_weight : float
-    gradient : ndarray of shape (n_features + 1,)
-        That of the intercept is last.
-    sqrt_weights : ndarray of shape (n_samples,), optional
-        Square roots of the sample weights.
+    :math:`c I + \Phi D^{-1} \Phi^T`. The smaller one is solved. `active` marks the rows, and the
+    gradient of the intercept is last.
     """
     precision = features.dtype
-    rows, row_roots = features[active], None
-    if sqrt_weights is not None:
-        row_roots = sqrt_weights[active].astype(precision)
-        rows = rows * row_roots[:, None]
+    rows, roots = active_rows(features, active, sqrt_weights)
     by_features = len(rows) >= features.shape[1]
     if not by_features:
         # By rows, the curvature is added to the Gram matrix and must exceed its rounding error.
         squares = float(np.square(rows, dtype=np.float64).sum())
         by_features = curvature < np.finfo(precision).eps * squares
     if by_features:
-        sums = active_sums(rows, row_roots)
+        sums = active_sums(rows, roots)
         return solve_hessian_of_sums(*sums, curvature, total_weight, gradient, precision)
     ridge = intercept_ridge(total_weight, curvature)
     scaled = np.append(gradient[:-1], gradient[-1] / ridge)
     if len(rows) == 0:
         return scaled
-    ones = np.ones(len(rows), dtype=precision) if row_roots is None else row_roots
     gram = (rows @ rows.T).astype(np.float64)  # (n_active, n_active)
-    gram += np.outer(ones, ones).astype(np.float64) / ridge
+    gram += np.outer(roots, roots).astype(np.float64) / ridge
     gram[np.diag_indices(len(rows))] += curvature
-    right = (rows @ scaled[:-1].astype(precision)).astype(np.float64) + scaled[-1] * ones
+    right = (rows @ scaled[:-1].astype(precision)).astype(np.float64) + scaled[-1] * roots
     solution = solve_positive(gram, right, precision)
-    return scaled - np.append(rows.T @ solution.astype(precision), ones @ solution / ridge)
+    return scaled - np.append(rows.T @ solution.astype(precision), roots @ solution / ridge)
 
 
-def active_sums(rows: Array, sqrt_weights: Array | None) -> tuple[Array, Array, float]:
-    """Return the sums over the active rows that the Hessian consists of.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_active, n_features)
-        Features of the active rows, times the square roots of their weights.
-    sqrt_weights : ndarray of shape (n_active,), or None
-
-    Returns
-    -------
-    gram : ndarray of shape (n_features, n_features)
-    totals : ndarray of shape (n_features,)
-        Weighted sums of the features.
-    weight : float
-        Total weight of the rows.
-    """
-    gram = rows.T @ rows
+def active_rows(features: Array, active: Array, sqrt_weights: Array | None) -> tuple[Array, Array]:
+    """Return the active rows times the roots of their weights, and these roots."""
+    rows = features[active]
     if sqrt_weights is None:
-        return gram, rows.sum(axis=0, dtype=np.float64), float(len(rows))
-    totals = (sqrt_weights[:, None] * rows).sum(axis=0, dtype=np.float64)
-    return gram, totals, float(np.square(sqrt_weights, dtype=np.float64).sum())
+        return rows, np.ones(len(rows), dtype=rows.dtype)
+    roots = sqrt_weights[active].astype(rows.dtype)
+    return rows * roots[:, None], roots
+
+
+def active_sums(rows: Array, roots: Array) -> tuple[Array, Array, float]:
+    """Return the Gram matrix of :func:`active_rows`, their weighted sum and their weight."""
+    totals = (roots[:, None] * rows).sum(axis=0, dtype=np.float64)
+    return rows.T @ rows, totals, float(np.square(roots, dtype=np.float64).sum())
 
 
 def intercept_ridge(total_weight: float, curvature: float) -> float:
@@ -242,13 +209,9 @@ def solve_hessian_of_sums(
     precision: Any,
 ) -> Array:
     """Solve with the Hessian given by :func:`active_sums`, computed in `precision`."""
-    n_features = len(totals)
-    hessian = np.empty((n_features + 1, n_features + 1))
-    hessian[:-1, :-1] = gram
-    hessian[-1, :-1] = hessian[:-1, -1] = totals
-    hessian[-1, -1] = weight
+    hessian = np.block([[gram, totals[:, None]], [totals, weight]])
     hessian /= curvature
-    hessian[np.diag_indices(n_features)] += 1
+    hessian[np.diag_indices(len(totals))] += 1
     hessian[-1, -1] += intercept_ridge(total_weight, curvature)
     return solve_positive(hessian, gradient, precision)
 
@@ -300,28 +263,12 @@ def line_search(
 
 
 def solve_tasks(
-    features: Array,
-    problem: DualProblem,
-    tol: float,
-    callback: Callable[[int], Any] | None = None,
+    features: Array, problem: DualProblem, tol: float, callback: Callable[[int], Any] | None = None
 ) -> tuple[Array, Array, float]:
-    """Solve one linear model per task.
+    """Solve one linear model per task, each to a relative duality gap of `tol`.
 
-    Parameters
-    ----------
-    features : ndarray of shape (n_samples, n_features)
-    problem : DualProblem
-    tol : float
-        Largest relative duality gap.
-    callback : callable, optional
-        Called with the number of tasks solved so far.
-
-    Returns
-    -------
-    coef : ndarray of shape (n_tasks, n_features)
-    intercept : ndarray of shape (n_tasks,)
-    gap : float
-        The largest of the relative duality gaps; NaN if any of them is.
+    Returns the coefficients, of shape (n_tasks, n_features), the intercepts, and the largest gap,
+    which is NaN if any gap is. `callback` is called with the number of tasks solved so far.
     """
     models = []
     for task in range(problem.n_tasks):

@@ -12,7 +12,7 @@ import numpy as np
 from notsorandom.data.array_api import cast, to_host
 from notsorandom.data.rows import Array
 from notsorandom.game import Loss
-from notsorandom.linear.newton import active_sums, solve_hessian_of_sums
+from notsorandom.linear.newton import active_rows, active_sums, solve_hessian_of_sums
 
 # Fractions of a step at which a pass computes slopes, for the line search.
 STEP_FRACTIONS = 0.5 ** np.arange(20, 0, -1)
@@ -20,16 +20,9 @@ STEP_FRACTIONS = 0.5 ** np.arange(20, 0, -1)
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """A linear model of one task, and the smoothing of the loss at which it is evaluated.
+    """A linear model of one task, and the curvature of the loss at which it is evaluated.
 
-    Parameters
-    ----------
-    coef : ndarray of shape (n_features,)
-    intercept : float
-    curvature : float
-        Of the smoothed loss.
-    step : ndarray of shape (n_features + 1,), optional
-        The last step, if slopes along it are needed; that of the intercept is last.
+    `step` is the last step if slopes along it are needed; that of the intercept is last.
     """
 
     coef: Array
@@ -53,19 +46,8 @@ class Iterate:
 class BlockPass:
     """A function of one block of samples that returns its sums for each iterate.
 
-    It may be sent to another process, so it holds none of the samples.
-
-    Parameters
-    ----------
-    features : callable
-        Computes the features of a block.
-    dtype : dtype
-        Of the features.
-    loss : Loss
-    tasks : ndarray of shape (n_iterates,)
-        Columns of the targets.
-    iterates : tuple of Iterate
-        One per task.
+    It may be sent to another process, so it holds none of the samples. `features` computes the
+    features of a block, in `dtype`. `tasks` has the column of the targets of each iterate.
     """
 
     features: Callable[[Any], Array]
@@ -99,20 +81,15 @@ class BlockPass:
 
         smoothed = dual * residuals - insensitive - 0.5 * curvatures * squares
         losses = np.stack([total(self.loss.values(residuals, low, high)), total(smoothed)], axis=1)
-        sides = np.array(
-            [
-                [total(positive), total(negative)],
-                [total(np.where(dual > 0, linear, 0)), total(np.where(dual < 0, linear, 0))],
-                [total(np.where(dual > 0, squares, 0)), total(np.where(dual < 0, squares, 0))],
-            ]
-        )
+        signs = dual > 0, dual < 0
+        by_sign = [[total(np.where(sign, part, 0)) for sign in signs] for part in (linear, squares)]
+        sides = np.array([[total(positive), total(negative)], *by_sign])
         signed = np.concatenate([mass * positive, mass * negative], axis=1).astype(self.dtype)
         aligned = (features.T @ signed).T.reshape(2, len(self.iterates), -1)
         active = (dual != 0) & (dual > low) & (dual < high)
-        grams, totals, active_weights = zip(
-            *(active_sums(*self._active_rows(features, mask, weights)) for mask in active.T),
-            strict=True,
-        )
+        roots = None if weights is None else np.sqrt(weights[:, 0])
+        hessians = [active_sums(*active_rows(features, mask, roots)) for mask in active.T]
+        grams, totals, active_weights = zip(*hessians, strict=True)
         slopes = np.zeros((len(self.iterates), len(STEP_FRACTIONS)))
         if changes.any():
             # (n_fractions, n_rows, n_iterates)
@@ -129,15 +106,6 @@ class BlockPass:
             np.array(active_weights),
         )
 
-    def _active_rows(
-        self, features: Array, active: Array, weights: Array | None
-    ) -> tuple[Array, Array | None]:
-        """Return the active rows times the roots of their weights, and these roots."""
-        if weights is None:
-            return features[active], None
-        sqrt_weights = np.sqrt(weights[active, 0]).astype(self.dtype)
-        return features[active] * sqrt_weights[:, None], sqrt_weights
-
 
 @dataclass(frozen=True, eq=False)
 class PassResult:
@@ -147,26 +115,18 @@ class PassResult:
     :math:`\sum_i a_i = 0`. Scaling down those of the heavier sign restores it, so sums by sign give
     the objective of a feasible point.
 
-    Parameters
-    ----------
-    iterate : Iterate
-    losses : ndarray of shape (2,)
-        Sums of the loss and of the smoothed loss.
-    sides : ndarray of shape (3, 2)
-        Sums over the positive and over the negative dual variables: of themselves, of their linear
-        part of the dual objective, of their squares.
-    slopes : ndarray of shape (n_fractions,)
-        Sums of the dual variables at fractions of the step times the change of the scores.
-    alignment : ndarray of shape (2, n_features)
-        Sums of the features times the positive and times the negative dual variables.
-    gram, totals, active_weight
-        See :func:`notsorandom.linear.newton.active_sums`.
+    The last three sums are those of :func:`notsorandom.linear.newton.active_sums`.
     """
 
     iterate: Iterate
+    # Sums of the loss and of the smoothed loss, of shape (2,).
     losses: Array
+    # Sums over the positive and over the negative dual variables: of themselves, of their linear
+    # part of the dual objective, and of their squares, of shape (3, 2).
     sides: Array
+    # Sums of the dual variables at STEP_FRACTIONS times the change of the scores.
     slopes: Array
+    # Sums of the features times the positive and the negative dual variables: (2, n_features).
     alignment: Array
     gram: Array
     totals: Array
@@ -214,12 +174,8 @@ class PassResult:
 
     def newton_step(self, total_weight: float, precision: Any) -> Array:
         """Return Newton's step to the minimum of the smoothed objective."""
-        return -solve_hessian_of_sums(
-            self.gram,
-            self.totals,
-            float(self.active_weight),
+        sums, curvature = (
+            (self.gram, self.totals, float(self.active_weight)),
             self.iterate.curvature,
-            total_weight,
-            self.gradient,
-            precision,
         )
+        return -solve_hessian_of_sums(*sums, curvature, total_weight, self.gradient, precision)

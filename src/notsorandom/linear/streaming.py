@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,21 +39,16 @@ MIN_IMPROVEMENT = 1e-2
 MAX_PASSES = 500
 
 
+@dataclass
 class DualityBracket:
-    """The best model of a task so far, with bounds on the optimum.
+    """The best model of a task so far, with bounds on the optimum."""
 
-    Parameters
-    ----------
-    start : Iterate
-    loss : Loss
-    tol : float
-        Largest relative duality gap.
-    """
-
-    def __init__(self, start: Iterate, loss: Loss, tol: float) -> None:
-        self.best, self.loss, self.tol = start, loss, tol
-        self.primal, self.dual = math.inf, -math.inf
-        self.n_passes = 0
+    best: Iterate
+    loss: Loss
+    tol: float
+    primal: float = math.inf
+    dual: float = -math.inf
+    n_passes: int = 0
 
     @property
     def gap(self) -> float:
@@ -85,14 +80,8 @@ TaskSolver = Generator[Iterate, PassResult, None]
 def iterate_newton(bracket: DualityBracket, total_weight: float, precision: Any) -> TaskSolver:
     """Solve one task by Newton's method on a loss that is smoothed less and less.
 
-    Parameters
-    ----------
-    bracket : DualityBracket
-        Updated by the caller after each pass. The solver ends when it is finished, or when the
-        smoothing schedule is exhausted.
-    total_weight : float
-    precision : dtype
-        Of the features.
+    The caller updates the bracket after each pass. The solver ends when the bracket is finished, or
+    when the smoothing schedule is exhausted.
     """
     iterate, loss = bracket.best, bracket.loss
     schedule = smoothing_schedule(loss)
@@ -132,13 +121,7 @@ def iterate_newton(bracket: DualityBracket, total_weight: float, precision: Any)
 def take_step(
     result: PassResult, step: Array, rounding: float
 ) -> Generator[Iterate, PassResult, tuple[float, PassResult]]:
-    """Take Newton's step, or the fraction of it that minimises the smoothed objective.
-
-    Returns
-    -------
-    fraction : float
-    result : PassResult
-    """
+    """Take Newton's step, or the fraction of it that minimises the smoothed objective."""
     slope = float(result.gradient @ step)
     trial = yield result.iterate.advance(step, with_slopes=True)
     last_slope = float(trial.gradient @ step)
@@ -173,32 +156,20 @@ def solve_streaming(
     The problem is that of :func:`notsorandom.linear.newton.solve_task`. Every step is one pass over
     the rows, shared by all unsolved tasks. The sums of a pass give the objective, its gradient and
     Hessian, and a lower bound on the optimum. The passes start from the solution of a random
-    sample.
+    sample. Where the precision of the rows does not allow `tol`, features are computed in float64.
 
     Parameters
     ----------
-    problem : DualProblem
+    problem, tol, callback
+        As for :func:`notsorandom.linear.newton.solve_tasks`, and so is the result.
     feature_map : callable
-        Returns, for a floating point type, the function that computes the features of a block.
     n_features : int
-    tol : float
-        Largest relative duality gap.
-    callback : callable, optional
-        Called with the number of tasks solved so far.
     width : int, default=0
         Numbers held per row while its features are computed, if more than `n_features`.
     sample_rows : int
         Rows of the sample. Smaller data is solved in memory.
     gram_bytes : int
         Tasks share passes as long as their Gram matrices take no more bytes than this.
-
-    Returns
-    -------
-    coef : ndarray of shape (n_tasks, n_features)
-    intercept : ndarray of shape (n_tasks,)
-    gap : float
-        The largest of the relative duality gaps; NaN if any of them is. Where the precision of the
-        rows does not allow `tol`, features are computed in float64.
     """
     rows, n_tasks = problem.rows, problem.n_tasks
     n_rows = sample_size(n_features, rows.dtype, sample_rows)
@@ -239,21 +210,9 @@ def run_passes(
     max_tasks: int,
     width: int,
 ) -> Iterator[int]:
-    """Solve some tasks in shared passes; yield each task when it is solved.
+    """Solve some tasks in shared passes of at most `max_tasks`; yield each when it is solved.
 
-    Parameters
-    ----------
-    brackets : dict
-        By task; updated in place.
-    problem : DualProblem
-    features : callable
-        Computes the features of a block.
-    precision : dtype
-        Of the features.
-    max_tasks : int
-        Most tasks in one pass.
-    width : int
-        Numbers held per row in a pass.
+    The brackets, by task, are updated in place. `width` is how many numbers a pass holds per row.
     """
     waiting = list(brackets)
     solvers: dict[int, TaskSolver] = {}

@@ -17,7 +17,7 @@ class Ascent(Search):
     """Climb the log of the smoothed potential from random starts; keep the distinct peaks.
 
     The logarithm makes the ascent independent of the scale of the measure. Starts are new in every
-    round, and similar peaks of one round count once: both keep the features diverse.
+    round, and similar peaks of one round count once. Both make the features diverse.
 
     Parameters
     ----------
@@ -26,15 +26,15 @@ class Ascent(Search):
     n_steps : int, default=12
         Steps of each particle.
     n_peaks : int, default=4
-        Most peaks returned, highest first.
+        Maximum number of peaks returned, highest first.
     similarity : float, default=0.7
         Two peaks count as one if their features correlate by more than this.
     subsample : float, default=0.3
         Share of the rows used in the first half of the steps, but at least 512 rows. Of similar
         particles the highest then continues on all rows.
     max_rows : int, default=16384
-        Most rows used in an ascent. Of larger data a new random sample is used in every round, and
-        only the peaks are evaluated on all rows.
+        Maximum number of rows used in an ascent. For larger data a new random sample is drawn in
+        every round, and only the peaks are evaluated on all rows.
     """
 
     def __init__(
@@ -94,29 +94,25 @@ def climb(landscape: Landscape, points: Points, steps: Array, n_steps: int) -> t
 
     A step that would decrease the height is rejected, and a third of it is tried next. Otherwise
     the next step is to the zero of the slope along the new direction, assuming the curvature of the
-    last step (a secant step), but at most four times the last step.
-
-    Returns
-    -------
-    points : Points
-    steps : ndarray of shape (n_points,)
-        The last step sizes, to continue with.
+    last step (a secant step), but at most four times the last step. Returns the points and the
+    last step sizes, to continue with.
     """
     directions = points.slope
     for _ in range(n_steps):
         trial = landscape.move(points, steps[:, None] * directions)
-        rose = trial.height > points.height
-        turn = trial.slope - points.slope
-        curvature = ratio(np.abs(dot(directions, turn)), steps * dot(directions, directions))
+        accepted = trial.height > points.height
+        slope_change = trial.slope - points.slope
+        bend = np.abs(dot(directions, slope_change))
+        curvature = ratio(bend, steps * dot(directions, directions))
         # The rule of Polak and Ribiere, restarted where it is negative or the step was rejected.
-        keep = ratio(dot(trial.slope, turn), dot(points.slope, points.slope))
-        keep = np.where(rose, np.maximum(keep, 0), 0)
-        points = points.where(rose, trial)
-        directions = points.slope + keep[:, None] * directions
+        share = ratio(dot(trial.slope, slope_change), dot(points.slope, points.slope))
+        share = np.where(accepted, np.maximum(share, 0), 0)
+        points = points.where(accepted, trial)
+        directions = points.slope + share[:, None] * directions
         ascends = dot(directions, points.slope) > 0
         directions = np.where(ascends[:, None], directions, points.slope)
         secant = ratio(ratio(dot(directions, points.slope), dot(directions, directions)), curvature)
-        steps = np.where(rose, np.minimum(secant, 4 * steps), steps / 3)
+        steps = np.where(accepted, np.minimum(secant, 4 * steps), steps / 3)
     return points, steps
 
 

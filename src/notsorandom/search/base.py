@@ -33,5 +33,5 @@ class Search(BaseEstimator, ABC):
         """Return distinct peaks, highest first, with their amplitudes on all rows.
 
         On a continuous space at most `n_peaks`, the number that the game has room for. On a finite
-        space there may be more, since the game may know some of them already.
+        space there may be more, since some may be in the game's active set already.
         """

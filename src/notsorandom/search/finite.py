@@ -20,8 +20,8 @@ class Enumerate(Search):
     Parameters
     ----------
     n_peaks : int, default=4
-        Most peaks returned, highest first; 1 is the game of the paper. Frequencies that form one
-        kernel, such as all of a degree, count as one.
+        Maximum number of peaks, highest first; 1 is the game of the paper. Frequencies that form
+        one kernel, such as all of a degree, count as one.
     """
 
     def __init__(self, n_peaks: int = 4) -> None:
@@ -59,7 +59,7 @@ class Chain(Search):
         Inverse temperature. ``"auto"`` is a quarter of the inverse of the potential expected by
         chance: large enough to stay on a peak, small enough to leave other frequencies.
     n_peaks : int, default=1
-        Most peaks returned, highest first.
+        Maximum number of peaks returned, highest first.
     """
 
     def __init__(
@@ -85,7 +85,11 @@ class Chain(Search):
         """Return the highest kernels visited, highest first."""
         landscape.require_kind("finite", self, "search='langevin', its continuous counterpart")
         space, phase = landscape.finite_space, landscape.phase
-        beta = auto_beta(landscape) if self.beta == "auto" else float(self.beta)
+        if self.beta == "auto":
+            by_chance = landscape.rows.squared_norm(landscape.measure)
+            beta = AUTO_BETA / max(by_chance, np.finfo(float).tiny)
+        else:
+            beta = float(self.beta)
         frequencies = landscape.draw(self.n_particles, rng)
         heights = kernel_heights(landscape, frequencies)
         best, best_heights = frequencies, heights
@@ -102,11 +106,7 @@ class Chain(Search):
 
 
 def metropolis_step(
-    landscape: Landscape,
-    frequencies: Array,
-    heights: Array,
-    beta: float,
-    rng: np.random.Generator,
+    landscape: Landscape, frequencies: Array, heights: Array, beta: float, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Make one step of every chain; return the new frequencies and their heights."""
     proposed = landscape.finite_space.propose(frequencies, rng)
@@ -130,9 +130,3 @@ def kernel_heights(landscape: Landscape, frequencies: Array) -> Array:
     first = np.cumsum([0] + [len(kernel) for kernel in members[:-1]])
     heights = landscape.evaluate(np.concatenate(members)).height[first]
     return heights[codes.ravel()].astype(np.float64)
-
-
-def auto_beta(landscape: Landscape) -> float:
-    """Return an inverse temperature in units of the potential expected by chance."""
-    by_chance = landscape.rows.squared_norm(landscape.measure)
-    return AUTO_BETA / max(by_chance, np.finfo(float).tiny)

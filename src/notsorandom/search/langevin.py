@@ -43,7 +43,7 @@ class Langevin(Search):
     noise : {"paper", "textbook"}, default="paper"
         The scale of the noise; see the notes.
     n_peaks : int, default=1
-        Most distinct peaks returned, highest first (the top-k of the paper).
+        Maximum number of distinct peaks, highest first (the top-k of the paper).
     similarity : float, default=0.7
         Two peaks count as one if their features correlate by more than this.
     n_refine : int, default=0

@@ -1,12 +1,6 @@
-"""Where frequencies live: the potential and its gradient, the features, starting points."""
+"""Spaces of frequencies: the potential and its gradient, the features, starting points."""
 
-from notsorandom.spaces.base import (
-    ContinuousSpace,
-    FiniteSpace,
-    ResolvedSpace,
-    Space,
-    Supremum,
-)
+from notsorandom.spaces.base import ContinuousSpace, FiniteSpace, ResolvedSpace, Space, Supremum
 from notsorandom.spaces.euclidean import Euclidean
 from notsorandom.spaces.harmonic_sphere import HarmonicSphere
 from notsorandom.spaces.landscape import Landscape, Points

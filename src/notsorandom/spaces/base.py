@@ -1,4 +1,4 @@
-r"""The contract of a space: where frequencies live.
+r"""The contract of a space: a set of frequencies and their features.
 
 To add a space, write one class that derives from :class:`ContinuousSpace` or :class:`FiniteSpace`,
 and name it in ``notsorandom.spaces.SPACES``. All sums over samples go through ``Rows.sum_blocks``.
@@ -97,14 +97,9 @@ class ResolvedSpace(Space, ABC):
 
     @abstractmethod
     def draw(
-        self,
-        n_frequencies: int,
-        n_features: int,
-        dtype: np.dtype[Any],
-        rng: np.random.Generator,
-        variance: float = 1.0,
+        self, n_frequencies: int, rows: Rows, rng: np.random.Generator, variance: float = 1.0
     ) -> Array:
-        """Draw frequencies to start from, of shape (n_frequencies, ...).
+        """Draw frequencies to start from, for samples like the rows.
 
         `variance` multiplies the usual variance, where the space has one.
         """

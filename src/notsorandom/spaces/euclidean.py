@@ -15,9 +15,9 @@ from notsorandom.spaces.landscape import draw_by_weight, feature_potentials
 
 # Random pairs of rows for the median distance: its standard error is then a few percent.
 N_PAIRS = 1024
-# Most bytes of the waves of all samples, which are kept between two sweeps.
+# Maximum number of bytes of the waves of all samples, which are kept between two sweeps.
 WAVE_BYTES = 2**26
-# Most dimensions in which cells can cover the frequencies.
+# Highest dimension in which a supremum is bounded by covering the frequencies with cells.
 MAX_BOUNDED_FEATURES = 3
 
 
@@ -71,16 +71,11 @@ class Euclidean(ContinuousSpace):
         return Euclidean(scale=resolve_scale(self.scale, rows, rng), center=center)
 
     def draw(
-        self,
-        n_frequencies: int,
-        n_features: int,
-        dtype: np.dtype[Any],
-        rng: np.random.Generator,
-        variance: float = 1.0,
+        self, n_frequencies: int, rows: Rows, rng: np.random.Generator, variance: float = 1.0
     ) -> Array:
         """Draw frequencies from the spectrum of the RBF kernel of bandwidth `scale`."""
-        normal = rng.standard_normal((n_frequencies, n_features))
-        return (normal / self.scale).astype(dtype) * np.dtype(dtype).type(variance**0.5)
+        normal = rng.standard_normal((n_frequencies, rows.n_features))
+        return (normal / self.scale).astype(rows.dtype) * rows.dtype.type(variance**0.5)
 
     def move(self, frequencies: Array, shift: Array) -> Array:
         """Return the sum."""
@@ -130,11 +125,7 @@ class Euclidean(ContinuousSpace):
         return np.stack(rows.sum_blocks(sums, measure))
 
     def amplitudes_and_gradient(
-        self,
-        rows: Rows,
-        measure: Column,
-        frequencies: Array,
-        wave_bytes: int = WAVE_BYTES,
+        self, rows: Rows, measure: Column, frequencies: Array, wave_bytes: int = WAVE_BYTES
     ) -> tuple[Array, Array]:
         r"""Return the Fourier transform of the measure, and the gradient of the potential.
 
@@ -156,9 +147,9 @@ class Euclidean(ContinuousSpace):
             return sums, waves.T @ X
 
         def weighted_sums(X: Array, a: Array, waves: Array) -> tuple[Array, ...]:
-            pull = waves[:, :n_frequencies] * (a @ cast_like(sine, X))  # (n_rows, n_frequencies)
-            pull -= waves[:, n_frequencies:] * (a @ cast_like(cosine, X))
-            return (pull.T @ X,)
+            factors = waves[:, :n_frequencies] * (a @ cast_like(sine, X))  # (n_rows, n_frequencies)
+            factors -= waves[:, n_frequencies:] * (a @ cast_like(cosine, X))
+            return (factors.T @ X,)
 
         if measure.shape[1] == 1:
             sums, moments = rows.sum_blocks(four_sums, measure)
@@ -173,7 +164,7 @@ class Euclidean(ContinuousSpace):
             ]
             amplitudes = np.concatenate([part[0] for part in parts], axis=2)
             return amplitudes, np.concatenate([part[1] for part in parts])
-        waves = rows.map_on_device(lambda X: self._waves(X, frequencies))
+        waves = rows.map(lambda X: self._waves(X, frequencies), on_device=True)
         (sums,) = rows.sum_blocks(lambda X, a, waves: (a.T @ waves,), measure, waves)
         cosine, sine = np.split(sums, 2, axis=1)  # (n_tasks, n_frequencies) each
         (half,) = rows.sum_blocks(weighted_sums, measure, waves)
@@ -197,11 +188,9 @@ class Euclidean(ContinuousSpace):
         angles, xp = self._angles(X, frequencies), namespace(X)
         if phase == "aligned":
             angles -= cast_like(phases, X)
-            if xp is not np:
-                waves = xp.cos(angles)
-                waves *= math.sqrt(2)
-                return waves
-            return np.cos(angles, out=angles) * angles.dtype.type(math.sqrt(2))
+            waves = xp.cos(angles)
+            waves *= math.sqrt(2)
+            return waves
         pairs = xp.stack([xp.cos(angles), xp.sin(angles)], axis=2)
         return xp.reshape(pairs, (angles.shape[0], -1))
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from notsorandom.data.array_api import asarray_like, cast_like, namespace
+from notsorandom.data.array_api import asarray_like, cast_like, namespace, numpy_dtype
 from notsorandom.data.rows import Array
 
 
@@ -44,28 +44,21 @@ def zonal(cosines: Array, degrees: Array, n_features: int) -> Array:
     r"""Return the zonal harmonics of mean square one from the cosines to their poles.
 
     These are :math:`\sqrt{N(d, l)} \, P_l(t)`, with the Gegenbauer polynomials :math:`P_l(1) = 1`
-    of Schoenberg's theorem.
-
-    Parameters
-    ----------
-    cosines : ndarray of shape (n_rows, n_poles)
-    degrees : ndarray of int, of shape (n_poles,)
-    n_features : int
+    of Schoenberg's theorem. `cosines` has shape (n_rows, n_poles).
     """
     xp = namespace(cosines)
-    scalar = cosines.dtype.type if xp is np else float
     values, current, before = xp.ones_like(cosines), xp.ones_like(cosines), xp.zeros_like(cosines)
     last = 0.0
     for j in range(1, int(degrees.max(initial=0)) + 1):
         b = float(recurrence(j, n_features / 2 - 1))
-        before *= scalar(-last / b)
-        before += current * cosines * scalar(1 / b)
+        before *= -last / b
+        before += current * cosines * (1 / b)
         current, before, last = before, current, b
-        here = degrees == j
+        at_degree = degrees == j
         if xp is np:
-            values[:, here] = current[:, here]
+            values[:, at_degree] = current[:, at_degree]
         else:
-            values = xp.where(asarray_like(here, cosines), current, values)
+            values = xp.where(asarray_like(at_degree, cosines), current, values)
     return values
 
 
@@ -77,10 +70,8 @@ def zonal_slopes(cosines: Array, degrees: Array, n_features: int) -> Array:
     """
     eigenvalues = degrees * (degrees + n_features - 2.0)
     factors = np.sqrt(eigenvalues * n_features / (n_features - 1))
-    values = zonal(cosines, degrees - 1, n_features + 2)
-    if namespace(cosines) is np:
-        factors = factors.astype(cosines.dtype)
-    return values * cast_like(factors, cosines)
+    factors = cast_like(factors.astype(numpy_dtype(cosines)), cosines)
+    return zonal(cosines, degrees - 1, n_features + 2) * factors
 
 
 def coordinate_factors(
@@ -93,20 +84,9 @@ def coordinate_factors(
     constant, :math:`r^j p_j(x / r)` with :math:`j = l - m` and :math:`p_j` of order
     :math:`m + (k - 1)/2`. There is no division by `r`, so poles are not singular.
 
-    Parameters
-    ----------
-    height, squared_radius : ndarrays of shape (n_rows,)
-        The new coordinate, and the sum of squares of it and all before.
-    level : int
-    orders : ndarray of int
-        The values of `m`, ascending.
-    max_degree : int
-        The largest `l`.
-
-    Yields
-    ------
-    ndarray of shape (n_orders, n_rows), for j = 0, 1, ...
-        One row for each `m` with ``m + j <= max_degree``.
+    `height` is the new coordinate, `squared_radius` the sum of squares of it and all before, and
+    `orders` the ascending values of `m`. For j = 0, 1, ... an array of shape (n_orders, n_rows) is
+    yielded, with one row for each `m` with ``m + j <= max_degree``.
     """
     dtype = height.dtype
     values = np.ones((len(orders), len(height)), dtype=dtype)

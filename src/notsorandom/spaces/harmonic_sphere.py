@@ -15,12 +15,7 @@ from notsorandom.data.rows import Array, Column, Rows, dense
 from notsorandom.spaces.base import FiniteSpace, Supremum
 from notsorandom.spaces.euclidean import resolve_scale
 from notsorandom.spaces.gegenbauer import n_harmonics
-from notsorandom.spaces.harmonics import (
-    HarmonicSums,
-    count_harmonics,
-    harmonic_indices,
-    harmonics,
-)
+from notsorandom.spaces.harmonics import HarmonicSums, count_harmonics, harmonic_indices, harmonics
 from notsorandom.spaces.landscape import average_groups, feature_potentials
 from notsorandom.spaces.spherical import Spherical
 
@@ -80,13 +75,8 @@ class HarmonicSphere(Spherical, FiniteSpace):
                 f"max_harmonics={self.max_harmonics}: allow more, or at most degree {largest}, or "
                 "use Sphere(basis='zonal')."
             )
-        return HarmonicSphere(
-            max_degree,
-            self.max_harmonics,
-            self.normalize,
-            resolve_scale(self.scale, rows, rng),
-            self.whole_degrees,
-        )
+        resolved = {"max_degree": max_degree, "scale": resolve_scale(self.scale, rows, rng)}
+        return HarmonicSphere(**(self.get_params() | resolved))
 
     def all_frequencies(self, n_features: int) -> Array:
         """Return the indices of all harmonics up to the largest degree."""
@@ -117,18 +107,12 @@ class HarmonicSphere(Spherical, FiniteSpace):
         return np.stack([representative, representative * mirror])
 
     def draw(
-        self,
-        n_frequencies: int,
-        n_features: int,
-        dtype: np.dtype[Any],
-        rng: np.random.Generator,
-        variance: float = 1.0,
+        self, n_frequencies: int, rows: Rows, rng: np.random.Generator, variance: float = 1.0
     ) -> Array:
         """Draw indices, with degrees that are uniformly distributed."""
         degrees = rng.integers(1, self.max_degree, size=n_frequencies, endpoint=True)
-        below = rng.integers(
-            0, degrees[:, None], size=(n_frequencies, n_features - 2), endpoint=True
-        )
+        shape = n_frequencies, rows.n_features - 2
+        below = rng.integers(0, degrees[:, None], size=shape, endpoint=True)
         indices = np.column_stack([np.sort(below, axis=1), degrees])
         indices[:, 0] *= rng.choice([-1, 1], size=n_frequencies)
         return indices
@@ -168,11 +152,12 @@ class HarmonicSphere(Spherical, FiniteSpace):
     def all_amplitudes(self, rows: Rows, measure: Column) -> Array:
         """Return the amplitudes of all harmonics, by the faster method of HarmonicSums."""
         sums = all_sums(rows.n_features, self.max_degree)
+
+        def moments(X: Any, a: Any) -> tuple[Array, ...]:
+            return sums.moments(dense(X), dense(a))
+
         width = sums.width(measure.shape[1])
-        moments = rows.sum_blocks(
-            lambda X, a: sums.moments(dense(X), dense(a)), measure, width=width
-        )
-        return sums.from_moments(moments)[None]
+        return sums.from_moments(rows.sum_blocks(moments, measure, width=width))[None]
 
     def scales(self, rows: Rows, frequencies: Array) -> Array:
         """Return ones: harmonics have mean square one over the sphere."""
@@ -187,14 +172,7 @@ class HarmonicSphere(Spherical, FiniteSpace):
         return np.abs(frequencies[:, -1])
 
     def supremum(
-        self,
-        rows: Rows,
-        measure: Array,
-        phase: str,
-        bandwidth: float,
-        reached: float,
-        tol: float,
-        max_evaluations: int,
+        self, rows: Rows, measure: Array, phase: str, bandwidth: float, reached: float, *_: Any
     ) -> Supremum:
         """Return the exact maximum over all harmonics."""
         amplitudes = self.all_amplitudes(rows, measure)

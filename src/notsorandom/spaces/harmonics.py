@@ -21,12 +21,7 @@ import numpy as np
 from scipy.special import roots_gegenbauer
 
 from notsorandom.data.rows import Array
-from notsorandom.spaces.gegenbauer import (
-    coordinate_factors,
-    n_harmonics,
-    norm_factors,
-    recurrence,
-)
+from notsorandom.spaces.gegenbauer import coordinate_factors, n_harmonics, norm_factors, recurrence
 
 # Above this degree powers of small coordinates underflow in float32, though the harmonics don't.
 SINGLE_DEGREE = 64
@@ -51,7 +46,7 @@ def harmonic_indices(n_features: int, max_degree: int) -> Array:
     for _ in range(3, n_features + 1):
         lower = by_degree
         by_degree = [
-            np.concatenate([with_degree(part, degree) for part in lower[: degree + 1]])
+            np.pad(np.concatenate(lower[: degree + 1]), [(0, 0), (0, 1)], constant_values=degree)
             for degree in degrees
         ]
     indices = np.concatenate(by_degree)
@@ -59,19 +54,11 @@ def harmonic_indices(n_features: int, max_degree: int) -> Array:
     return indices
 
 
-def with_degree(indices: Array, degree: int) -> Array:
-    """Append a column with the degree."""
-    return np.column_stack([indices, np.full(len(indices), degree)])
-
-
 def waves(X: Array, degree: int) -> tuple[Array, Array]:
     r"""Return the parts of :math:`\sqrt 2 (x_1 + i x_2)^l` for l = 0, ..., degree.
 
-    The power 0 is 1, not :math:`\sqrt 2`, since it has no imaginary part.
-
-    Returns
-    -------
-    real, imaginary : ndarrays of shape (degree + 1, n_rows)
+    The power 0 is 1, not :math:`\sqrt 2`, since it has no imaginary part. The real and the
+    imaginary part have shape (degree + 1, n_rows).
     """
     point = X[:, 0] + 1j * X[:, 1]
     powers = np.empty((degree + 1, len(X)), dtype=point.dtype)
@@ -96,14 +83,7 @@ def constants(indices: Array) -> Array:
 
 
 def harmonics(X: Array, indices: Array) -> Array:
-    """Return the values of harmonics, of shape (n_rows, n_harmonics).
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-        Of unit norm.
-    indices : ndarray of int, of shape (n_harmonics, n_features - 1)
-    """
+    """Return the values of harmonics at rows of norm one, of shape (n_rows, n_harmonics)."""
     degrees = np.abs(indices)  # (n_harmonics, n_features - 1)
     if X.dtype == np.float32 and degrees.max() > SINGLE_DEGREE:
         return harmonics(X.astype(np.float64), indices).astype(np.float32)
@@ -160,11 +140,6 @@ class HarmonicSums:
     them all. The samples are summed against these two (:meth:`moments`), and the sum of each
     harmonic follows by an orthogonal change of basis (:meth:`from_moments`), which is as stable at
     degree 500 as at 5.
-
-    Parameters
-    ----------
-    n_features : int
-    max_degree : int
     """
 
     n_features: int
@@ -204,15 +179,8 @@ class HarmonicSums:
     def moments(self, X: Array, a: Array) -> tuple[Array, ...]:
         """Return the sums over the rows against the families of m = 0 and m = 1.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-        a : ndarray of shape (n_rows, n_tasks)
-
-        Returns
-        -------
-        even, odd : ndarrays of shape (n_tasks * n_functions, n_lower)
-            On the circle one array, the sums themselves.
+        Each is of shape (n_tasks * n_functions, n_lower). On the circle there is one array, the
+        sums of the harmonics themselves.
         """
         if self.n_features == 2:
             return (a.T @ np.concatenate(harmonics_by_degree(X, self.max_degree)).T,)

@@ -18,7 +18,7 @@ PROBE_ROWS = 1024
 # Range of numbers that float32 holds with its full precision.
 FLOAT32_RANGE = (1e-37, 1e37)
 
-# Of a block of the measure: the sum of the samples' masses; per task, the mass and the sum.
+# Of a block of the measure: the total mass of the samples; per task, the mass and the sum.
 MeasureStats = tuple[float, Array, Array]
 
 
@@ -163,39 +163,35 @@ class Landscape:
     # Heights.
 
     def evaluate(self, frequencies: Array) -> Points:
-        """Compute heights and amplitudes; the slopes are those of the penalty alone."""
+        """Compute heights and amplitudes; the slopes are without that of the potential."""
         amplitudes = self.space.amplitudes(self.rows, self.measure, frequencies)
-        return self._without_slope(frequencies, amplitudes)
+        return self._points(frequencies, amplitudes)
 
     def evaluate_with_slope(self, frequencies: Array) -> Points:
         """Compute heights, slopes and amplitudes on a continuous space."""
         amplitudes, gradient = self.continuous_space.amplitudes_and_gradient(
             self.rows, self.measure, frequencies
         )
-        potential = potential_of(amplitudes) + self._floor
-        penalty, penalty_slope = self.space.penalty(self.rows, frequencies, self.smoothing)
-        return Points(
-            frequencies,
-            np.log(potential) - penalty,
-            gradient / potential[:, None] - penalty_slope,
-            amplitudes,
-        )
+        return self._points(frequencies, amplitudes, gradient)
 
     def evaluate_all(self) -> Points:
         """Compute heights and amplitudes at all frequencies of a finite space."""
         space = self.finite_space
         frequencies = space.all_frequencies(self.rows.n_features)
-        return self._without_slope(frequencies, space.all_amplitudes(self.rows, self.measure))
+        return self._points(frequencies, space.all_amplitudes(self.rows, self.measure))
 
     def move(self, points: Points, shift: Array) -> Points:
         """Evaluate the points displaced by a shift, with slopes."""
         return self.evaluate_with_slope(self.continuous_space.move(points.frequencies, shift))
 
-    def _without_slope(self, frequencies: Array, amplitudes: Array) -> Points:
+    def _points(
+        self, frequencies: Array, amplitudes: Array, gradient: Array | float = 0.0
+    ) -> Points:
         # The height of frequencies that form one kernel is that of their mean potential.
         groups = self.space.groups(frequencies, self.phase)
         potential = average_groups(potential_of(amplitudes), groups) + self._floor
-        penalty, slope = self.space.penalty(self.rows, frequencies, self.smoothing)
+        penalty, penalty_slope = self.space.penalty(self.rows, frequencies, self.smoothing)
+        slope = gradient / potential[:, None] - penalty_slope
         return Points(frequencies, np.log(potential) - penalty, slope, amplitudes)
 
     @property
@@ -229,10 +225,10 @@ class Landscape:
 
     def draw(self, n_points: int, rng: np.random.Generator, variance: float = 1.0) -> Array:
         """Draw frequencies to start from; `variance` multiplies the usual one."""
-        return self.space.draw(n_points, self.rows.n_features, self.rows.dtype, rng, variance)
+        return self.space.draw(n_points, self.rows, rng, variance)
 
     def round_to_float32(self, points: Points) -> Points:
-        """Round the frequencies to float32 precision and compute the amplitudes there."""
+        """Round the frequencies to float32 precision and compute their amplitudes."""
         frequencies = round_to_float32(points.frequencies)
         if frequencies is points.frequencies:
             return points
@@ -251,13 +247,9 @@ class Landscape:
         measure = values * (sum(block_masses) / (n_rows * sample_masses(values)))[:, None]
         total = np.sum([total for *_, total in self._stats], axis=0)
         measure += (total - measure.sum(axis=0)) / n_rows
-        return Landscape(
-            self.space,
-            rows,  # without weights: the measure contains them
-            measure.astype(self.rows.dtype),
-            self.smoothing,
-            self.phase,
-        )
+        # The rows have no weights: the measure contains them.
+        measure = measure.astype(self.rows.dtype)
+        return Landscape(self.space, rows, measure, self.smoothing, self.phase)
 
     def distinct(self, points: Points, similarity: float, rng: np.random.Generator) -> list[int]:
         """Return the indices of distinct points, highest first.
@@ -311,20 +303,11 @@ def pick_by_mass(
     block_masses: Sequence[float],
     marks: Array,
 ) -> tuple[Rows, Array]:
-    """Return the samples at given fractions of the cumulative mass, and their column values.
+    """Return the samples at sorted fractions of the cumulative mass, and their column values.
 
-    Random fractions draw each sample with probability proportional to its mass.
-
-    Parameters
-    ----------
-    rows : Rows
-    mass_of : callable
-        Masses of the samples from a block of the column: non-negative, not all zero.
-    column : column
-    block_masses : sequence of float
-        Total mass of each block of ``rows.columns_only``.
-    marks : ndarray
-        Fractions from 0 to 1, sorted.
+    Random fractions draw each sample with probability proportional to its mass. `mass_of` computes
+    the masses from a block of the column, and `block_masses` are their sums over the blocks of
+    ``rows.columns_only``.
     """
 
     def pick(X: Any, values: Array, given: tuple[Array, int | None]) -> Any:

@@ -13,8 +13,8 @@ from notsorandom.spaces.harmonic_sphere import HarmonicSphere
 from notsorandom.spaces.spherical import unit_rows
 from notsorandom.spaces.zonal_sphere import ZonalSphere
 
-# Most columns for which basis="auto" uses harmonics. In more dimensions there are too many of them,
-# and a zonal feature, whose pole is optimised, is more accurate.
+# Largest number of columns for which basis="auto" uses harmonics. In more dimensions there are too
+# many of them, and a zonal feature, whose pole is optimised, is more accurate.
 MAX_HARMONIC_FEATURES = 4
 
 
@@ -34,7 +34,7 @@ class Sphere(Space):
         The largest degree. ``"auto"`` is the largest that `max_harmonics` allows, and at least
         three in the zonal basis.
     max_harmonics : int, default=1000
-        Most harmonics of all degrees together. In the zonal basis it only determines ``"auto"``.
+        Maximum number of harmonics. In the zonal basis it only determines ``"auto"``.
     normalize : bool, default=False
         Scale samples to norm one. Otherwise they must have norm one, to within 1e-3.
     """

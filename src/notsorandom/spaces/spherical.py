@@ -20,17 +20,7 @@ ROUNDINGS = 8
 
 
 class Spherical(ResolvedSpace):
-    """A space on the sphere with one real feature per frequency.
-
-    Parameters
-    ----------
-    max_degree : int or "auto", default="auto"
-    max_harmonics : int, default=1000
-    normalize : bool, default=False
-        Scale samples to norm one.
-    scale : "median" or float, default="median"
-        The unit of length of the smoothing, by default the median distance between samples.
-    """
+    """A space on the sphere with one real feature per frequency."""
 
     def __init__(
         self,
@@ -105,7 +95,8 @@ def unit_rows(X: Any, normalize: bool) -> Any:
             )
         if distance.max() <= ROUNDINGS * np.finfo(rows.dtype).eps:
             return X
-    return X.prepared(directions) if hasattr(X, "prepared") else rows.map_on_device(directions)
+    is_lazy = hasattr(X, "prepared")
+    return X.prepared(directions) if is_lazy else rows.map(directions, on_device=True)
 
 
 def directions(vectors: Any) -> Any:

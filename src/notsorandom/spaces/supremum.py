@@ -27,22 +27,12 @@ def largest_in_ball(
 
     The ball is cut into cells. In a cell around `c` with half-widths `h` the function is at most
     its value at `c` plus :math:`\langle h, drift\rangle`. Cells that cannot exceed the largest
-    value seen are dropped, and the others are halved along every axis, until none is left.
+    value seen are dropped, and the others are halved along every axis, until none is left or
+    `max_evaluations` are used up.
 
-    Parameters
-    ----------
-    amplitude : callable
-        Values of the function, non-negative and even, at points of shape (n_points, n_features).
-    drift : ndarray of shape (n_features,)
-        Lipschitz constant along each coordinate.
-    radius : float
-        Of the ball around zero.
-    reached : float
-        The largest square known so far.
-    tol : float
-        The bound may exceed the largest square by this share of it.
-    max_evaluations : int
-        Evaluations after which the bound is returned as it is.
+    `amplitude` computes the function, non-negative and even, at points of shape (n_points,
+    n_features). `drift` has its Lipschitz constant along each coordinate. `reached` is the largest
+    square known so far, which the bound may exceed by a share of `tol`.
     """
     n_features = len(drift)
     best = float(np.sqrt(reached))

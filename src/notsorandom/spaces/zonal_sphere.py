@@ -18,7 +18,7 @@ from notsorandom.spaces.spherical import Spherical, directions
 # Smallest max_degree="auto", however many harmonics there are.
 MIN_AUTO_DEGREE = 3
 # Beyond these degrees the rounding of a cosine changes the feature visibly.
-MOST_DEGREE = {np.dtype(np.float32): 64, np.dtype(np.float64): 1000}
+MAX_DEGREE = {np.dtype(np.float32): 64, np.dtype(np.float64): 1000}
 # The rounding error of a variance over n samples is at most this times the square root of n.
 SUM_ROUNDINGS = 8
 
@@ -62,17 +62,12 @@ class ZonalSphere(Spherical, ContinuousSpace):
         return ZonalSphere(max_degree, self.max_harmonics, self.normalize, scale)
 
     def draw(
-        self,
-        n_frequencies: int,
-        n_features: int,
-        dtype: np.dtype[Any],
-        rng: np.random.Generator,
-        variance: float = 1.0,
+        self, n_frequencies: int, rows: Rows, rng: np.random.Generator, variance: float = 1.0
     ) -> Array:
         """Draw uniformly distributed poles, with all degrees in turn."""
-        poles = directions(rng.standard_normal((n_frequencies, n_features)))
-        turn = np.arange(n_frequencies) + rng.integers(self.max_degree)
-        return (poles * (1 + turn % self.max_degree)[:, None]).astype(dtype)
+        poles = directions(rng.standard_normal((n_frequencies, rows.n_features)))
+        numbers = np.arange(n_frequencies) + rng.integers(self.max_degree)
+        return (poles * (1 + numbers % self.max_degree)[:, None]).astype(rows.dtype)
 
     def move(self, frequencies: Array, shift: Array) -> Array:
         """Return the frequencies with their poles rotated, and the same degrees."""
@@ -100,18 +95,18 @@ class ZonalSphere(Spherical, ContinuousSpace):
             slopes = zonal_slopes(cosines, degrees, X.shape[1])
             if weights is not None:
                 slopes *= weights
-            pull = slopes.T @ X
+            slope_sums = slopes.T @ X
             slopes *= values
-            return *weighted_moments(values, weights), pull, slopes.T @ X
+            return *weighted_moments(values, weights), slope_sums, slopes.T @ X
 
         count = rows.total_weight
-        total, squares, pull, half = rows.sum_blocks(
+        total, squares, slope_sums, half = rows.sum_blocks(
             moments, *rows.weight_columns, width=4 * len(frequencies)
         )
         mean = total / rows.dtype.type(count)
         noise = (smoothing * self.scale) ** 2 * degrees * (degrees + rows.n_features - 2)
         variance = variance_of(total, squares, count) + noise.astype(rows.dtype)
-        slope = tangent(half - mean[:, None] * pull, poles)
+        slope = tangent(half - mean[:, None] * slope_sums, poles)
         slope *= (2 / (count * degrees) / variance).astype(rows.dtype)[:, None]
         return np.log(variance), slope
 
@@ -121,10 +116,9 @@ class ZonalSphere(Spherical, ContinuousSpace):
 
     def amplitudes(self, rows: Rows, measure: Column, frequencies: Array) -> Array:
         """Return the sums of the measure times the zonal harmonics, of one part."""
-        poles, degrees = poles_and_degrees(frequencies)
 
         def sums(X: Array, a: Array) -> tuple[Array, ...]:
-            return (a.T @ zonal(X @ cast_like(poles, X).T, degrees, X.shape[1]),)
+            return (a.T @ zonal_features(X, frequencies),)
 
         return np.stack(rows.sum_blocks(sums, measure, width=4 * len(frequencies)))
 
@@ -157,18 +151,16 @@ class ZonalSphere(Spherical, ContinuousSpace):
 
     def scales(self, rows: Rows, frequencies: Array) -> Array:
         """Return the inverse standard deviations of the features."""
-        poles, degrees = poles_and_degrees(frequencies)
 
         def moments(X: Array, weights: Any = None) -> tuple[Array, ...]:
-            return weighted_moments(zonal(X @ cast_like(poles, X).T, degrees, X.shape[1]), weights)
+            return weighted_moments(zonal_features(X, frequencies), weights)
 
         total, squares = rows.sum_blocks(moments, *rows.weight_columns, width=3 * len(frequencies))
         return 1 / np.sqrt(variance_of(total, squares, rows.total_weight))
 
     def features(self, X: Array, frequencies: Array, phases: Array, phase: str) -> Array:
         """Return the zonal harmonics, of mean square one over the sphere."""
-        poles, degrees = poles_and_degrees(frequencies)
-        return zonal(X @ cast_like(poles, X).T, degrees, X.shape[1])
+        return zonal_features(X, frequencies)
 
     def norms(self, frequencies: Array) -> Array:
         """Return the degrees."""
@@ -179,14 +171,7 @@ class ZonalSphere(Spherical, ContinuousSpace):
         return frequencies
 
     def supremum(
-        self,
-        rows: Rows,
-        measure: Array,
-        phase: str,
-        bandwidth: float,
-        reached: float,
-        tol: float,
-        max_evaluations: int,
+        self, rows: Rows, measure: Array, phase: str, bandwidth: float, reached: float, *_: Any
     ) -> Supremum:
         """Return the potential reached: there is no bound."""
         return Supremum(reached, math.inf)
@@ -217,16 +202,22 @@ def highest_degree(n_features: int, dtype: Any) -> int:
     """
     limit = float(np.finfo(dtype).max) ** (1 / 3)
     degree = 1
-    while degree < MOST_DEGREE[dtype] and n_harmonics(n_features, degree + 1) < limit:
+    while degree < MAX_DEGREE[dtype] and n_harmonics(n_features, degree + 1) < limit:
         degree += 1
     return degree
 
 
+def zonal_features(X: Array, frequencies: Array) -> Array:
+    """Return the zonal harmonics of a block of samples."""
+    poles, degrees = poles_and_degrees(frequencies)
+    return zonal(X @ cast_like(poles, X).T, degrees, X.shape[1])
+
+
 def weighted_moments(values: Array, weights: Any = None) -> tuple[Array, Array]:
     """Return the weighted sums of the columns and of their squares."""
-    if namespace(values) is not np:
+    xp = namespace(values)
+    if xp is not np:
         weighted = values if weights is None else weights * values
-        xp = namespace(values)
         return xp.sum(weighted, axis=0), xp.sum(weighted * values, axis=0)
     weight = np.ones(len(values), dtype=values.dtype) if weights is None else weights[:, 0]
     return weight @ values, np.einsum("i,ij,ij->j", weight, values, values)

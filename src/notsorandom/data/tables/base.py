@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,12 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from notsorandom.data.checks import format_names
-from notsorandom.data.rows import Array
+from notsorandom.data.rows import Array, stack_blocks
 
 # Bytes of a block: the overhead of a block doesn't show, and several of them fit into memory.
 BLOCK_BYTES = 2**24
 # Columns that a model needs: their names or their number; None for all.
 Features = Sequence[str] | int | None
+# Column names that pandas gives to an index without a name: none in CSV, its level in Parquet.
+PANDAS_INDEX = re.compile(r"|__index_level_[0-9]+__")
 
 
 class TableError(ValueError):
@@ -35,14 +38,11 @@ class Block:
         The target: integers, floats, booleans or strings, of the same kind in all blocks.
     kept : dict of column names to arrays
         Other columns, as stored in the file.
-    first_row : int
-        Number of rows of the table before this block.
     """
 
     X: Any
     y: Array | None = None
     kept: dict[str, Any] = field(default_factory=dict)
-    first_row: int = 0
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
@@ -51,27 +51,11 @@ class Block:
 class Request(NamedTuple):
     """Arguments of :meth:`Table.blocks`."""
 
-    features: Features
+    features: Any
     target: str | None
     keep: Sequence[str]
     max_rows: int | None
     target_type: np.dtype[Any] | None
-
-
-class Selection(NamedTuple):
-    """Existing columns to read, in blocks of `n_rows` rows."""
-
-    names: Sequence[str]
-    target: str | None
-    keep: Sequence[str]
-    n_rows: int
-    target_type: np.dtype[Any] | None
-
-    @property
-    def columns(self) -> list[str]:
-        """All columns that are read."""
-        target = [] if self.target is None else [self.target]
-        return list(dict.fromkeys([*self.names, *target, *self.keep]))
 
 
 class Table(ABC):
@@ -118,8 +102,6 @@ class Table(ABC):
             Type of the target, such as that of the classes of a model. By default that of the
             file; for text files, finding it takes an additional pass.
         """
-        if max_rows is not None and max_rows < 1:
-            raise ValueError(f"max_rows must be at least 1, got {max_rows}.")
         return self.read(Request(features, target, tuple(keep), max_rows, target_type))
 
     @abstractmethod
@@ -159,3 +141,41 @@ def check_width(path: Path, width: int, features: Features) -> None:
             f"{path} has {width} feature column{'s' * (width != 1)}, but the model was fitted with "
             f"{wanted}: give a file with the same columns, and name the target if it is among them."
         )
+
+
+def read_all(
+    table: Table,
+    features: Features = None,
+    target: str | None = None,
+    target_type: np.dtype[Any] | None = None,
+) -> tuple[Any, Array, list[str] | None]:
+    """Read samples, target, and the names of the features if the file has them.
+
+    The parameters are those of :meth:`Table.blocks`; the default target is that of the file.
+    """
+    target = table.resolve_target(target)
+    blocks = list(table.blocks(features, target, target_type=target_type))
+    names = None
+    if table.columns is not None:
+        by_name = features is not None and not isinstance(features, int)
+        names = list(features) if by_name else feature_names(table, target)  # type: ignore[arg-type]
+    return stack_blocks([block.X for block in blocks]), stack_blocks([b.y for b in blocks]), names
+
+
+def feature_names(table: Table, target: str) -> list[str]:
+    """Return all columns but the target.
+
+    Raises
+    ------
+    TableError
+        If one is an index written by pandas: to learn from row numbers is likely a mistake.
+    """
+    columns = table.columns or ()
+    for number, name in enumerate(columns, start=1):
+        if name != target and PANDAS_INDEX.fullmatch(name):
+            raise TableError(
+                f"{table.path}: column {number} has the name {name!r}, so it looks like an index "
+                "written by pandas. Write the file with index=False, rename the column, or say "
+                "which columns to learn from."
+            )
+    return [name for name in columns if name != target]

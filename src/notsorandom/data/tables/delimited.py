@@ -13,13 +13,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
 from notsorandom.data.checks import format_names, shorten
 from notsorandom.data.rows import Array
-from notsorandom.data.tables.base import Block, Selection, TableError
-from notsorandom.data.tables.named import NamedTable, assemble_blocks
+from notsorandom.data.tables.base import TableError
+from notsorandom.data.tables.named import NamedTable
 from notsorandom.data.tables.targets import KINDS, infer_kind, kind_of, parse_text, parse_texts
 
 # Bytes of text parsed at a time: the numbers stay in cache until they are copied.
@@ -31,17 +32,13 @@ LENGTH_FACTOR = 16
 class DelimitedTable(NamedTable):
     """A text file with a header, and one row per line.
 
-    Parameters
-    ----------
-    path : Path
-    delimiter : str
-    text_bytes : int
-        Bytes of text parsed at a time; more if the first records are long.
+    `text_bytes` are parsed at a time, more if the first records are long.
     """
 
     def __init__(self, path: Path, delimiter: str, text_bytes: int = TEXT_BYTES) -> None:
         self.path = path
         self.delimiter = delimiter
+        self.kinds: dict[str, str] = {}  # of targets, inferred by a pass over the file
         head = list(islice(self.records(), 2))
         self.columns = tuple(head[0]) if head else ()
         self.check_header()
@@ -92,41 +89,33 @@ class DelimitedTable(NamedTable):
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise TableError(f"{self.path} is damaged ({error}): copy it again.") from error
 
-    def read_blocks(self, selection: Selection) -> Iterator[Block]:
-        """See :meth:`NamedTable.read_blocks`."""
-        target, dtype = selection.target, selection.target_type
-        kind = ""
-        if target is not None:
-            kind = self.target_kind(target) if dtype is None else kind_of(dtype)
-
-        def read_target(column: Any, first_row: int) -> Array:
-            texts = to_texts(column)
-            y, valid = parse_texts(texts, kind)
-            if not valid.all():
-                bad = int(valid.argmin())
-                self.cell_error(str(target), first_row + bad, str(texts[bad]), KINDS[kind])
-            return y
-
-        texts = selection.keep if target is None else [target, *selection.keep]
-        batches = self.batches(selection.names, texts)
-        return assemble_blocks(batches, selection, read_target, self.cell_error)
+    def read_target(
+        self, name: str, target_type: np.dtype[Any] | None, column: Any, first_row: int
+    ) -> Array:
+        """See :meth:`NamedTable.read_target`."""
+        if target_type is None and name not in self.kinds:
+            batches = self.batches([], [name])
+            self.kinds[name] = infer_kind(to_texts(batch.column(name)) for batch in batches)
+        kind = self.kinds[name] if target_type is None else kind_of(target_type)
+        texts = to_texts(column)
+        y, valid = parse_texts(texts, kind)
+        if not valid.all():
+            bad = int(valid.argmin())
+            self.cell_error(name, first_row + bad, str(texts[bad]), KINDS[kind])
+        return y
 
     def cell_error(
         self, name: str, row: int, value: Any, allowed: str = "a finite number"
     ) -> NoReturn:
-        """Raise an error for a cell; rows are counted as pyarrow does."""
+        """See :meth:`NamedTable.cell_error`; rows are counted as pyarrow does."""
         raise TableError(
             f"{self.path}: In column {name!r}: Row #{row + 2}: {shorten(value)} is not {allowed}. "
             "Correct it, or remove the row. (Row #1 is the header; empty lines don't count.)"
         )
 
-    def target_kind(self, target: str) -> str:
-        """Infer the kind of the target, by a pass over its column."""
-        return infer_kind(to_texts(batch.column(target)) for batch in self.batches([], [target]))
-
-    def batches(self, numeric: Sequence[str], texts: Sequence[str]) -> Iterator[Any]:
-        """Iterate over some columns, as numbers and as texts, in small batches."""
-        types = dict.fromkeys(texts, pa.string()) | dict.fromkeys(numeric, pa.float64())
+    def batches(self, names: Sequence[str], others: Sequence[str]) -> Iterator[Any]:
+        """See :meth:`NamedTable.batches`; other columns than features are texts."""
+        types = dict.fromkeys(others, pa.string()) | dict.fromkeys(names, pa.float64())
         options = {
             # Only without threads do errors have row numbers.
             "read_options": pa.csv.ReadOptions(block_size=self.text_bytes, use_threads=False),
@@ -136,13 +125,20 @@ class DelimitedTable(NamedTable):
                 column_types=types, include_columns=list(types), null_values=[]
             ),
         }
+        n_quotes = 0
+
+        def count_quotes(data: Any) -> Any:
+            nonlocal n_quotes
+            n_quotes += data.to_pybytes().count(b'"')
+            return data
+
         with self.open_bytes() as file:
-            source = QuoteCounter(file)
+            source = pa.TransformInputStream(pa.PythonFile(file, "r"), count_quotes)
             try:
                 yield from pa.csv.open_csv(source, **options)
             except pa.ArrowInvalid as error:
                 raise self.parse_error(error) from error
-        if source.n_quotes % 2 == 1:  # pyarrow may have read the rest of the file as one cell
+        if n_quotes % 2 == 1:  # pyarrow may have read the rest of the file as one cell
             for _ in self.records():
                 pass
 
@@ -163,22 +159,3 @@ def to_texts(column: Any) -> Array:
     """Return a column of strings as a NumPy array."""
     texts: Array = column.to_numpy(zero_copy_only=False).astype(str)
     return texts
-
-
-class QuoteCounter:
-    """A file that counts the quotes read from it."""
-
-    closed = False
-
-    def __init__(self, file: BinaryIO) -> None:
-        self.file = file
-        self.n_quotes = 0
-
-    def read(self, size: int = -1) -> bytes:
-        """Read some bytes."""
-        data = self.file.read(size)
-        self.n_quotes += data.count(b'"')
-        return data
-
-    def close(self) -> None:
-        """Do nothing: the caller closes the file."""

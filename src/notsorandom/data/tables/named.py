@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
@@ -15,12 +15,14 @@ from notsorandom.data.rows import Array
 from notsorandom.data.tables.base import (
     Block,
     Request,
-    Selection,
     Table,
     TableError,
     check_width,
     rows_per_block,
 )
+
+# Bytes of numbers decoded at a time, which stay in cache until they are copied.
+BATCH_BYTES = 2**20
 
 
 class NamedTable(Table):
@@ -42,14 +44,41 @@ class NamedTable(Table):
             raise TableError(
                 f"{self.path}: column {target!r} is both target and feature: choose one."
             )
+        others = keep if target is None else [target, *keep]
+        self.check_columns([*names, *others])
+        batches = self.batches(names, others)
         n_rows = rows_per_block(max_rows, row_bytes=8 * len(names))
-        selection = Selection(names, target, keep, n_rows, target_type)
-        self.check_columns(selection.columns)
-        return self.read_blocks(selection)
+        return self.assemble_blocks(batches, Request(names, target, keep, n_rows, target_type))
 
     @abstractmethod
-    def read_blocks(self, selection: Selection) -> Iterator[Block]:
-        """Iterate over the blocks."""
+    def batches(self, names: Sequence[str], others: Sequence[str]) -> Iterator[Any]:
+        """Check the types of the columns, and iterate over record batches of any size."""
+
+    @abstractmethod
+    def read_target(
+        self, name: str, target_type: np.dtype[Any] | None, column: Any, first_row: int
+    ) -> Array:
+        """Return a part of the target column, in the given type."""
+
+    @abstractmethod
+    def cell_error(self, name: str, row: int, value: Any) -> NoReturn:
+        """Raise an error for a cell without a finite value."""
+
+    def assemble_blocks(self, batches: Iterable[Any], request: Request) -> Iterator[Block]:
+        """Assemble blocks of `max_rows` rows from record batches."""
+        names, target, keep, n_rows, target_type = request
+        done = 0
+        for rows in regroup(batches, n_rows or 1):
+            X = to_matrix(rows, names)
+            place = first_non_finite(X)
+            if place is not None:
+                self.cell_error(names[place[1]], done + place[0], float(X[place]))
+            y = None
+            if target is not None:
+                column = rows.column(target).combine_chunks()
+                y = self.read_target(target, target_type, column, done)
+            yield Block(X, y, {name: rows.column(name).combine_chunks() for name in keep})
+            done += len(X)
 
     def check_columns(self, names: Sequence[str]) -> None:
         """Raise unless the file has these columns."""
@@ -69,36 +98,6 @@ class NamedTable(Table):
             raise TableError(
                 f"{self.path} has more than one column {format_names(twice)}: rename them."
             )
-
-
-def assemble_blocks(
-    batches: Iterable[Any],
-    selection: Selection,
-    read_target: Callable[[Any, int], Array],
-    report: Callable[[str, int, float], NoReturn],
-) -> Iterator[Block]:
-    """Assemble blocks from record batches of any size.
-
-    Parameters
-    ----------
-    batches : iterable of RecordBatch
-    selection : Selection
-    read_target : callable
-        Returns the target from a pyarrow array and the number of rows before it.
-    report : callable
-        Raises an error for a value that is not finite, from its column, row and value.
-    """
-    names, target = selection.names, selection.target
-    done = 0
-    for rows in regroup(batches, selection.n_rows):
-        X = to_matrix(rows, names)
-        place = first_non_finite(X)
-        if place is not None:
-            report(names[place[1]], done + place[0], float(X[place]))
-        y = None if target is None else read_target(rows.column(target).combine_chunks(), done)
-        kept = {name: rows.column(name).combine_chunks() for name in selection.keep}
-        yield Block(X, y, kept, done)
-        done += len(X)
 
 
 def regroup(batches: Iterable[Any], n_rows: int) -> Iterator[Any]:
@@ -122,11 +121,16 @@ def to_matrix(rows: Any, names: Sequence[str]) -> Array:
     is_single = {rows.schema.field(name).type for name in names} == {pa.float32()}
     X = np.empty((rows.num_rows, len(names)), dtype=np.float32 if is_single else np.float64)
     start = 0
-    for batch in rows.to_batches():  # small ones, which are transposed in cache
+    for batch in rows.to_batches(rows_per_batch(len(names))):
         part = X[start : start + batch.num_rows]
         part[:] = np.array([to_floats(batch.column(name)) for name in names]).T
         start += batch.num_rows
     return X
+
+
+def rows_per_batch(n_columns: int) -> int:
+    """Return the number of rows that are transposed in cache."""
+    return max(1, BATCH_BYTES // (8 * n_columns))
 
 
 def to_floats(column: Any) -> Array:

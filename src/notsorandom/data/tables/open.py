@@ -24,17 +24,22 @@ def open_table(path: str | Path, zero_based: bool | None = None) -> Table:
     zero_based : bool, optional
         In a LIBSVM file, whether column numbers start from 0 rather than 1. By default they do if
         there is a column 0. Give the value of the training file when a model predicts.
-
-    Raises
-    ------
-    TableError
-        If the file doesn't exist, or is not of the format of its name.
-    ImportError
-        If it needs pyarrow, which isn't installed.
     """
     path = Path(path)
-    ending = file_ending(path)
-    check_file(path)
+    ending = next((ending for ending in ENDINGS if path.name.lower().endswith(ending)), None)
+    if ending is None:
+        raise TableError(
+            f"{path} is of an unknown format: give a file that ends in {', '.join(ENDINGS)}."
+        )
+    if not path.exists():
+        raise TableError(f"{path} doesn't exist: give the path of a file.")
+    if not path.is_file():
+        raise TableError(
+            f"{path} is a folder, a pipe or a device: give an ordinary file, as it may be read "
+            "more than once."
+        )
+    if path.stat().st_size == 0:
+        raise TableError(f"{path} is empty: give a file with rows.")
     if ending in DELIMITERS:
         require_pyarrow("Reading CSV")
         from notsorandom.data.tables.delimited import DelimitedTable
@@ -45,37 +50,9 @@ def open_table(path: str | Path, zero_based: bool | None = None) -> Table:
         from notsorandom.data.tables.arrow import ArrowTable
 
         return ArrowTable.open(path, ARROW[ending])
-    if ending in LIBSVM:
-        from notsorandom.data.tables.libsvm import LibsvmTable
+    from notsorandom.data.tables.unnamed import ArrayTable, LibsvmTable
 
-        return LibsvmTable(path, zero_based)
-    from notsorandom.data.tables.arrays import ArrayTable
-
-    return ArrayTable(path)
-
-
-def file_ending(path: Path) -> str:
-    """Return which of `ENDINGS` a file name has."""
-    name = path.name.lower()
-    for ending in ENDINGS:
-        if name.endswith(ending):
-            return ending
-    raise TableError(
-        f"{path} is of an unknown format: give a file that ends in {', '.join(ENDINGS)}."
-    )
-
-
-def check_file(path: Path) -> None:
-    """Raise unless there is a file that is not empty."""
-    if not path.exists():
-        raise TableError(f"{path} doesn't exist: give the path of a file.")
-    if not path.is_file():
-        raise TableError(
-            f"{path} is a folder, a pipe or a device: give an ordinary file, as it may be read "
-            "more than once."
-        )
-    if path.stat().st_size == 0:
-        raise TableError(f"{path} is empty: give a file with rows.")
+    return LibsvmTable(path, zero_based) if ending in LIBSVM else ArrayTable(path)
 
 
 def require_pyarrow(what: str) -> None:

@@ -61,38 +61,24 @@ def parse_texts(texts: Array, kind: str) -> tuple[Array, Array]:
 def infer_kind(columns: Iterable[Array]) -> str:
     """Return the narrowest of `KINDS` that holds for all texts but the missing ones.
 
-    Codes such as 007 are text, since they would change as numbers.
+    Codes are text: digits such as 007, which are not restored from the number that they read as.
     """
     possible = list(DTYPES)
     for texts in columns:
         present = {text.strip() for text in np.unique(texts).tolist()} - MISSING
-        if any(map(is_code, present)):
+        digits = {text for text in present if DIGITS.fullmatch(text)}
+        if any(ZERO_PADDED.fullmatch(text) or parse_text(text, "i") is None for text in digits):
             return TEXT
         if any("." in text for text in present):  # such as 1.0: a measured value, not a class
             possible = [kind for kind in possible if kind != "i"]
         possible = [
             kind for kind in possible if all(parse_text(text, kind) is not None for text in present)
         ]
-        if not possible:
-            return TEXT
-    return possible[0]
-
-
-def is_code(text: str) -> bool:
-    """Whether a text has only digits, but is not restored from the number that it reads as."""
-    if not DIGITS.fullmatch(text):
-        return False
-    return ZERO_PADDED.fullmatch(text) is not None or parse_text(text, "i") is None
+    return possible[0] if possible else TEXT
 
 
 def cast_target(y: Array, target_type: np.dtype[Any] | None, place: str) -> Array:
-    """Convert a target to the type of a model.
-
-    Raises
-    ------
-    TableError
-        If a value would change. The message starts with `place`.
-    """
+    """Convert a target to the type of a model; raise if a value would change."""
     if target_type is None or target_type.kind == y.dtype.kind:
         return y
     kind = kind_of(target_type)
