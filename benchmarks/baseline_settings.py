@@ -4,8 +4,8 @@
 
 The paper states neither the phases of its random features nor LKRF's divergence. Here three
 quarters of the training images of each task are used for training and one quarter for validation.
-The best setting is the closest to the paper's accuracies, so that ``python -m experiments table1``
-compares with baselines like the paper's, neither stronger nor weaker.
+The best setting is the closest to the paper's accuracies. ``python -m experiments table1`` uses
+others; docs/reproduction.md compares them.
 """
 
 from __future__ import annotations

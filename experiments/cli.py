@@ -118,7 +118,9 @@ def add_options(parser: argparse.ArgumentParser, experiment: Experiment) -> None
             "--features", type=even_ints, help="comma-separated even numbers, such as 100,500"
         )
     if "seeds" in experiment.options:
-        parser.add_argument("--seeds", type=positive_int, help="number of trials, with seeds 0, 1")
+        parser.add_argument(
+            "--seeds", type=positive_int, help="number of trials, with seeds 0, 1, ..."
+        )
     if "data" in experiment.options:
         parser.add_argument(
             "--data",

@@ -20,7 +20,7 @@ from notsorandom.display.game import draw_potential, frequency_limit
 from notsorandom.display.inspection import GameSnapshot, geometric_subset, take_snapshots
 from notsorandom.spaces.harmonics import harmonics
 
-# The paper draws its potential after so many rounds of one frequency.
+# The paper draws its potential after this many rounds of one frequency.
 N_ROUNDS = 300
 # Snapshots in a record; the figure of the evolution shows every third.
 N_SNAPSHOTS = 13

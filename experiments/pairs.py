@@ -16,8 +16,8 @@ from notsorandom import FourierFeatures, GradientSolver, Langevin
 from notsorandom.baselines import LKRF, RandomFourierFeatures
 
 # Divergences of LKRF: with the first its test accuracies are close to the paper's, a little above
-# those of random features; with the second they are higher. Chosen on training images, see
-# benchmarks/baseline_settings.py.
+# those of random features; with the second they are higher. Chosen with test accuracies in view
+# (docs/reproduction.md).
 PAPER_RHO, STRONG_RHO = 0.2, 1.0
 # The paper's 500 Langevin particles, or more features than this, would take hours.
 N_PARTICLES, MAX_FEATURES = 50, 500
@@ -47,7 +47,7 @@ class Method:
     max_features: int | None = None
 
 
-def paper_setting(n_features: int, seed: int) -> FourierFeatures:
+def langevin_setting(n_features: int, seed: int) -> FourierFeatures:
     """Langevin dynamics without smoothing, pairs of equal weight, ten peaks per round."""
     return FourierFeatures(
         n_features,
@@ -89,7 +89,7 @@ METHODS = {
     ),
     "paper": Method(
         "ours, as in the paper",
-        paper_setting,
+        langevin_setting,
         "ours",
         f"Langevin with {N_PARTICLES} particles (the paper has 500), pairs, no smoothing, up to "
         f"{MAX_FEATURES} features",

@@ -29,7 +29,7 @@ SMALLEST = "100 features"
 BEST = "best size"
 # Share of the training samples on which sizes are compared.
 VALIDATION_FRACTION = 0.2
-# Predictions are timed so many times; the fastest counts.
+# Number of timed predictions; the fastest counts.
 N_TIMINGS = 3
 
 

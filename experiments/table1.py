@@ -12,7 +12,7 @@ from experiments.records import Config, Record
 from experiments.tables import Table
 
 DEFAULT_METHODS = ("rbf", "lkrf", "ours", "paper")
-# A baseline counts as reproduced within so many points of the paper's accuracy.
+# A baseline counts as reproduced within this many points of the paper's accuracy.
 TOLERANCE = 2.0
 # Up to this size ours should exceed the paper in every cell.
 SMALL = 500

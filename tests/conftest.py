@@ -13,7 +13,8 @@ def pytest_addoption(parser):
 
 def pytest_sessionfinish(session, exitstatus):
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if session.config.getoption("--fail-on-skip") and reporter.stats.get("skipped"):
+    skipped = reporter is not None and reporter.stats.get("skipped")
+    if session.config.getoption("--fail-on-skip") and skipped:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

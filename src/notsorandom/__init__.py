@@ -1,6 +1,6 @@
 """Learn a kernel instead of guessing one.
 
-The rooms, in the order in which data passes through them:
+Subpackages and modules, in the order in which data passes through them:
 
 - :mod:`notsorandom.data`: where the samples are: in memory, on disk, on a device.
 - :mod:`notsorandom.spaces`: where frequencies live; the potential and its gradient.

@@ -17,7 +17,7 @@ from notsorandom.spaces.base import ResolvedSpace
 
 @dataclass(frozen=True, eq=False)
 class LearnedKernel:
-    r"""A kernel :math:`k(x, z) = \sum_t \lambda_t \phi_t(x) \phi_t(z)` with few known features.
+    r"""A kernel :math:`k(x, z) = \sum_t \lambda_t \phi_t(x) \phi_t(z)` of finitely many features.
 
     It holds none of the training data. It can be passed to any estimator that takes a kernel as a
     callable, such as ``SVC(kernel=model.kernel_)``.

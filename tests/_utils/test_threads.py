@@ -51,10 +51,10 @@ def test_number_of_jobs_does_not_change_the_model(name, dtype, data, quick_smoot
         smoothing = quick_smoothing if name == "chosen smoothing" else 0.06
         model = clone(MODELS[name]).set_params(n_jobs=n_jobs, random_state=0, smoothing=smoothing)
         fitted[n_jobs] = dict(vars(model.fit(X, y)))
-        ask = model.transform if hasattr(model, "transform") else model.predict
-        fitted[n_jobs]["answers"] = ask(X)
+        predict = model.transform if hasattr(model, "transform") else model.predict
+        fitted[n_jobs]["predictions"] = predict(X)
     for n_jobs in (3,):
-        for part in ("frequencies_", "phases_", "dual_", "coef_", "intercept_", "answers"):
+        for part in ("frequencies_", "phases_", "dual_", "coef_", "intercept_", "predictions"):
             if part in fitted[1]:
                 np.testing.assert_array_equal(fitted[n_jobs][part], fitted[1][part], err_msg=part)
 

@@ -208,8 +208,8 @@ class TestFit:
         arguments += ["--n-components", "12", "--smoothing", "0.1"]
         run(*arguments, "--C", "2", "--class-weight", "balanced", "--seed", "3")
         model = notsorandom.load(output)
-        asked = {"C": 2.0, "class_weight": "balanced", "random_state": 3, "n_components": 12}
-        assert model.get_params().items() >= asked.items()
+        expected = {"C": 2.0, "class_weight": "balanced", "random_state": 3, "n_components": 12}
+        assert model.get_params().items() >= expected.items()
         first = notsorandom.load(output).coef_
         run(*arguments, "--C", "2", "--class-weight", "balanced", "--seed", "4")
         assert not np.array_equal(notsorandom.load(output).coef_, first)  # other held-out rows

@@ -44,7 +44,7 @@ FAR = array_api_strict.Device("device1")  # from which NumPy can't read
 KINDS = {
     "torch": torch.asarray,
     "strict": array_api_strict.asarray,
-    "strict, far": lambda array: array_api_strict.asarray(array, device=FAR),
+    "strict, second device": lambda array: array_api_strict.asarray(array, device=FAR),
 }
 
 
@@ -55,9 +55,9 @@ def to(request):
 
 
 @pytest.fixture(autouse=True)
-def as_if_far(request, monkeypatch):
+def simulate_device(request, monkeypatch):
     """Fits compute there, even where NumPy could read the numbers as they are."""
-    if "near" not in request.keywords:
+    if "host_memory" not in request.keywords:
         monkeypatch.setattr("notsorandom.estimators.validation.in_host_memory", lambda X: False)
 
 
@@ -274,7 +274,7 @@ def test_score(model, to, data):
     assert model.score(to(X), to(y), to(weights)) == pytest.approx(expected)
 
 
-@pytest.mark.near
+@pytest.mark.host_memory
 @pytest.mark.parametrize("kind", ["torch", "strict"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_model_in_host_memory_is_exactly_that_of_numpy(kind, dtype, data):
@@ -385,13 +385,13 @@ def test_bad_samples(spoil, message, to, data):
 def test_bad_samples_once_fitted(to, data):
     X, y = data
     model = FourierClassifier(4, smoothing=0.06, random_state=0).fit(X, y)
-    for ask in (model.predict, model.decision_function, model.features_.transform):
+    for predict in (model.predict, model.decision_function, model.features_.transform):
         with pytest.raises(
             ValueError, match=r"X has 2 features, but Fourier\w+ is expecting 3 fea"
         ):
-            ask(to(X[:, :2]))
+            predict(to(X[:, :2]))
         with pytest.raises(ValueError, match="NaN"):
-            ask(to(X * np.nan))
+            predict(to(X * np.nan))
     with pytest.raises(ValueError, match="requires y to be passed"):
         FourierFeatures(4).fit(to(X), None)
     with pytest.raises(ValueError, match="has norm"):
@@ -429,14 +429,16 @@ def test_samples_are_not_transferred(data, monkeypatch):
 
     model = FourierFeatures(8, smoothing=0.06, random_state=0)
     monkeypatch.setattr(array_api_strict._array_object.Array, "to_device", watched)
-    made = model.fit(KINDS["strict, far"](X), y).transform(KINDS["strict, far"](X))
+    made = model.fit(KINDS["strict, second device"](X), y).transform(
+        KINDS["strict, second device"](X)
+    )
     assert made.device == FAR
     assert brought
     # pairs for the median distance, and features of a probe
     assert max(shape[0] for shape in brought if len(shape) == 2 and shape[1] == 3) <= 1024
 
 
-@pytest.mark.near
+@pytest.mark.host_memory
 def test_tensors_that_require_gradients(data):
     X, y = data
     tensor = torch.tensor(X, requires_grad=True)

@@ -423,7 +423,7 @@ def test_errors_of_a_csv_target_have_rows(write):
         target_type = None if dtype is None else np.dtype(dtype)
         assert says in error_of(path, ["a"], "y", target_type=target_type)
     path = write("table.csv", "a,y\n1,u\n2, \n3,v\n")
-    assert "In column 'y': Row #3: ' ' is not a text" in error_of(path, ["a"], "y")
+    assert "In column 'y': Row #3: ' ' is not text" in error_of(path, ["a"], "y")
 
 
 @pytest.mark.parametrize(

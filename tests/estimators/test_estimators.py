@@ -129,7 +129,7 @@ class RandomSearch(Search):
         return landscape.evaluate(landscape.draw(min(n_peaks, 4), rng))
 
 
-def test_own_search(windmill):
+def test_custom_search(windmill):
     model = FourierClassifier(20, search=RandomSearch(), smoothing=0.06, random_state=0)
     model.fit(*windmill[:2])
     assert model.frequencies_.shape == (20, 2)
@@ -213,7 +213,7 @@ class TestUnusualData:
         assert model.status_ == "flat"
         np.testing.assert_array_equal(model.predict(np.ones((2, 3))), 1)
 
-    def test_one_in_a_hundred(self, rng):
+    def test_one_positive_in_a_hundred(self, rng):
         X = rng.standard_normal((2000, 2))
         y = np.zeros(2000, dtype=int)
         y[:20], X[:20] = 1, X[:20] * 0.3 + 4
@@ -255,7 +255,7 @@ class TestUnusualData:
         ({"C": 0}, "C=0 .*> 0"),
         ({"C": -1.0}, "C=-1.0"),
         ({"C": np.inf}, "C=inf"),
-        ({"smoothing": -0.1}, "smoothing=-0.1 .*'auto' or a finite number >= 0"),
+        ({"smoothing": -0.1}, "smoothing=-0.1 .*a finite number >= 0.* or an AutoSmoothing"),
         ({"smoothing": "much"}, "smoothing='much'"),
         ({"solver": GradientSolver(0)}, "learning_rate=0 .*'auto' or 'theory' or"),
         ({"solver": GradientSolver("slow")}, "learning_rate='slow'"),

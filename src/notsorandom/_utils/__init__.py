@@ -1,1 +1,1 @@
-"""Tools that every room uses: parameter checks, threads, progress bars, atomic files."""
+"""Tools that all subpackages use: parameter checks, threads, progress bars, atomic files."""

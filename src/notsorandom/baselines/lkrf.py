@@ -37,7 +37,7 @@ class LKRF(RandomFeatures):
     Parameters
     ----------
     n_components : int or "all", default=100
-        Number of features drawn from `q`, with replacement. If at most so many features have a
+        Number of features drawn from `q`, with replacement. If no more than `n_components` have a
         positive probability, each of them is taken once. ``"all"`` always takes these.
     n_pool : int, default=20000
         `N` above.

@@ -67,7 +67,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         text = f"{text} (default: %(default)s)"
         name = f"--{flag.replace('_', '-')}"
         add(name, type=parse_number, default=value, metavar="NUMBER", help=text)
-    add("--solver", choices=list(SOLVERS), default="gradient", help="default: gradient")
+    add(
+        "--solver",
+        choices=list(SOLVERS),
+        default="gradient",
+        help="how the game is solved (default: gradient)",
+    )
     text = "space of the samples; for the sphere they are scaled to norm one"
     add("--space", choices=["euclidean", "sphere"], default="euclidean", help=text)
     add("--class-weight", choices=["balanced"], help="give all classes the same total weight")

@@ -15,7 +15,7 @@ from notsorandom.cli.loading import read_fit_record
 from notsorandom.io.models import ModelFile, read_model_file
 
 SUMMARY = "print the metadata of a model file or a checkpoint"
-EXAMPLES = "example: notsorandom inspect model.safetensors\n\nNothing in the file is run."
+EXAMPLES = "example: notsorandom inspect model.safetensors\n\nNothing in the file is executed."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

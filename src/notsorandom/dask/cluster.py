@@ -25,7 +25,7 @@ from notsorandom.data.rows import Array
 # overrides them.
 NO_WORKERS_TIMEOUT = 30.0
 TIMEOUT_KEY = "notsorandom.no-workers-timeout"
-# Seconds between two looks at a cluster.
+# Seconds between two checks of the workers.
 POLL_SECONDS = 0.1
 
 

@@ -174,7 +174,7 @@ class DaskEstimator(FourierEstimator):
         if not is_dask_collection(X):
             return getattr(self._local, method)(self, X)
         model = self.to_local()
-        dtype = check_samples(self, X, first=False)
+        dtype = check_samples(self, X, reset=False)
         model.__dict__.pop("feature_names_in_", None)  # blocks have no names
         call = getattr(model, method)
         # One arbitrary sample shows the shape and type of the results.

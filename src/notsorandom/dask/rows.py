@@ -66,9 +66,9 @@ class DaskRows(Rows):
 
     def take(self, indices: Array) -> Rows:
         """Return the rows at `indices`, in memory."""
-        return self.local_copy(*self._take(indices, self.array, *self.weight_columns))
+        return self.with_samples(*self._take(indices, self.array, *self.weight_columns))
 
-    def local_copy(self, array: Any, weights: Array | None = None) -> Rows:
+    def with_samples(self, array: Any, weights: Array | None = None) -> Rows:
         """Return rows of some of the samples, in memory."""
         return Rows(array, weights, self.pool)
 

@@ -47,7 +47,7 @@ def read_collections(
     """Validate samples, targets and weights on the cluster, and return the training problem."""
     loss = loss_of(estimator)
     check_collection("X", X)
-    dtype = check_samples(estimator, X, first=True)
+    dtype = check_samples(estimator, X, reset=True)
     check_collection("y", y)
     if sample_weight is not None:
         check_collection("sample_weight", sample_weight)
@@ -125,7 +125,7 @@ def check_collection(name: str, value: Any) -> None:
         )
 
 
-def check_samples(estimator: Any, X: Any, first: bool) -> np.dtype[Any]:
+def check_samples(estimator: Any, X: Any, reset: bool) -> np.dtype[Any]:
     """Check what is known of samples before any work; return the type to compute in."""
     if X.ndim != 2:
         raise ValueError(
@@ -146,7 +146,7 @@ def check_samples(estimator: Any, X: Any, first: bool) -> np.dtype[Any]:
         )
     if like.shape[1] == 0:
         raise ValueError("X has no columns (n_features = 0): at least one is needed.")
-    validate_data(estimator, like, reset=first, skip_check_array=True)
+    validate_data(estimator, like, reset=reset, skip_check_array=True)
     numpy_dtypes = {np.dtype(getattr(dtype, "numpy_dtype", dtype)) for dtype in dtypes.values()}
     return np.dtype(np.float32 if numpy_dtypes == {np.dtype(np.float32)} else np.float64)
 

@@ -236,7 +236,7 @@ class Rows:
         """Return the rows at `indices`, in memory or on the samples' device."""
         weights = None if self.weights is None else self.weights[indices]
         if not self.on_device:
-            return self.local_copy(self._take_samples(indices), weights)
+            return self.with_samples(self._take_samples(indices), weights)
         chosen = asarray_like(np.asarray(indices, dtype=np.int64), self.array)
         taken = namespace(self.array).take(self.array, chosen, axis=0)
         return replace(self, array=taken, weights=weights)
@@ -255,13 +255,13 @@ class Rows:
         self._share(fill, cut_rows(len(indices), SHARED_ROWS))
         return result
 
-    def local_copy(self, array: Any, weights: Array | None = None) -> Rows:
-        """Return rows of some of the samples, in memory."""
+    def with_samples(self, array: Any, weights: Array | None = None) -> Rows:
+        """Return rows in memory that hold these samples instead."""
         return replace(self, array=array, weights=weights, n_total=None)
 
     def subset(self, indices: Array) -> Rows:
         """Return the rows at `indices`; samples that are not in memory stay where they are."""
-        if not hasattr(self.array, "chosen"):
+        if not hasattr(self.array, "chosen"):  # not a LazyArray
             return self.take(indices)
         weights = None if self.weights is None else self.weights[indices]
         return replace(self, array=self.array.chosen(indices), weights=weights)
@@ -378,7 +378,7 @@ def stack_blocks(parts: list[Any]) -> Any:
 
 def dense(block: Any) -> Array:
     """Return rows as a dense NumPy array in host memory."""
-    if hasattr(block, "chosen"):
+    if hasattr(block, "chosen"):  # a LazyArray
         block = block[:]
     return block.toarray() if sparse.issparse(block) else to_host(block)
 

@@ -19,7 +19,7 @@ from notsorandom.game.dual import codes_from_scores
 
 # Titles of the three panels of a round.
 PANELS = ("samples by dual weight", "potential and frequencies", "decision function")
-# Samples that are drawn at most; more can't be told apart.
+# Maximum number of samples drawn; more would overlap.
 MAX_SAMPLES = 3000
 # Side of the drawn square, relative to the samples' and the frequencies' extent.
 SAMPLE_MARGIN, FREQUENCY_MARGIN = 1.04, 1.15

@@ -153,7 +153,8 @@ def scores_by_size(
 
     All features get the same linear model, with the estimator's loss and `C`. Scores are
     accuracies, or R^2 for real targets; NaN where a baseline can't have the size. The estimator's
-    are named ``"learned"``. For the parameters see :meth:`ScoreCurveDisplay.from_estimator`.
+    are named ``"learned"``. For the parameters see
+    :meth:`notsorandom.display.ScoreCurveDisplay.from_estimator`.
     """
     problem = estimator._training_data(X, y).problem
     rows, kernel = problem.rows, estimator.kernel_

@@ -28,7 +28,7 @@ from notsorandom.estimators.training import (
     choose_smoothing,
     fit_linear_models,
     hold_out,
-    kernel_of_play,
+    kernel_before_reweighting,
     learn_kernel,
     play_game,
     progress_bar,
@@ -220,7 +220,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         file: CheckpointFile | None,
         seed: int,
     ) -> Callable[[GameLoop], bool]:
-        """Return the function that is called after each round; the game stops if it is true."""
+        """Return the function that is called after each round; True stops the game."""
 
         def after_round(loop: GameLoop) -> bool:
             stop = tasks is not None and tasks.report_features(
@@ -274,7 +274,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
     ) -> dict[str, Any]:
         """Return the attributes that the estimator would have with `n_components` features."""
         other, result = copy.copy(self), loop.result()
-        kernel = kernel_of_play(config, result)
+        kernel = kernel_before_reweighting(config, result)
         sizes = kernel.possible_sizes()
         smaller = kernel.head(int(sizes[sizes >= n_components].min()))
         other._store_result(result, smaller, training)
@@ -320,7 +320,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
                 "This model was fitted with sample weights, which model files don't keep: use the "
                 "model as it was before it was saved."
             )
-        return read_training_data(self, self.kernel_.space, X, y, first=False)
+        return read_training_data(self, self.kernel_.space, X, y, reset=False)
 
     def _game_problem(self, X: Any, y: Any) -> DualProblem:
         """Return the problem that the game was played on, from the training data."""

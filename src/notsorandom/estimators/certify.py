@@ -31,7 +31,7 @@ SVM_GAP = 1e-4
 def certify(
     estimator: Any, X: Any, y: Any, bandwidth: float | None, max_evaluations: int
 ) -> Certificate:
-    """Compute the certificate of a fitted estimator; see :meth:`FourierEstimator.certificate`."""
+    """Compute the certificate of a fitted estimator, as its method `certificate` documents."""
     data, kernel = estimator._training_data(X, y), estimator.kernel_
     problem, rows = data.problem, data.problem.rows
     bandwidth = check_bandwidth(kernel, bandwidth)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from notsorandom._utils.parameters import check_choice, check_flag, check_number, resolve_named
@@ -112,9 +114,10 @@ class AutoSmoothing(BaseEstimator):
     def check(self) -> None:
         """Raise ValueError if a parameter is out of its range."""
         candidates: Any = self.candidates
-        if isinstance(candidates, str) or len(candidates) == 0:
+        if isinstance(candidates, str) or np.ndim(candidates) != 1 or len(candidates) == 0:
             raise ValueError(
-                f"candidates={candidates!r} is not allowed: it must be a sequence of numbers."
+                f"candidates={candidates!r} is not allowed: it must be a non-empty sequence of "
+                "numbers."
             )
         for candidate in candidates:
             check_number("candidates", candidate, least=0)
@@ -222,16 +225,22 @@ def configure_smoothing(smoothing: Any) -> float | AutoSmoothing:
     if isinstance(smoothing, AutoSmoothing):
         smoothing.check()
         return clone(smoothing)
-    check_number("smoothing", smoothing, least=0, or_else=["auto"])
-    return AutoSmoothing() if isinstance(smoothing, str) else float(smoothing)
+    if smoothing == "auto":
+        return AutoSmoothing()
+    try:
+        check_number("smoothing", smoothing, least=0)
+    except ValueError as error:
+        raise ValueError(f"{str(error)[:-1]}, 'auto', or an AutoSmoothing.") from None
+    return float(smoothing)
 
 
 def check_n_jobs(n_jobs: Any) -> None:
     """Raise ValueError unless it is None or an int other than 0."""
-    if n_jobs is not None:
-        check_number("n_jobs", n_jobs, least=-(2**15), integer=True)
-        if n_jobs == 0:
-            raise ValueError("n_jobs=0 is not allowed: it must be None, an int > 0, or -1 for all.")
+    is_int = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and (not is_int or n_jobs == 0):
+        raise ValueError(
+            f"n_jobs={n_jobs!r} is not allowed: it must be None, an int > 0, or -1 for all cores."
+        )
 
 
 def configure_checkpoint(checkpoint: Any) -> Checkpoint | None:

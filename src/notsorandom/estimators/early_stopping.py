@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from notsorandom.estimators.config import FitConfig
-from notsorandom.estimators.training import fit_linear_models, kernel_of_play
+from notsorandom.estimators.training import fit_linear_models, kernel_before_reweighting
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.loop import GameLoop
 from notsorandom.game.result import GameResult
 from notsorandom.spaces.base import ResolvedSpace
 
-# Features at the first evaluation. The next is after as many more, or GROWTH more if that is more:
-# models of nearly the same size differ little.
+# Features at the first evaluation. The next follows after FIRST_SIZE more, or after a share of
+# GROWTH more if that is larger: models of nearly the same size differ little.
 FIRST_SIZE = 10
 GROWTH = 0.1
 # Relative duality gap of the models that are evaluated.
@@ -57,7 +57,7 @@ class EarlyStopping:
 
     def best_result(self, result: GameResult) -> GameResult:
         """Return the game's result at the last improvement; `result` is the final one."""
-        n_components = kernel_of_play(self.config, result).n_components
+        n_components = kernel_before_reweighting(self.config, result).n_components
         if not self.sizes or self.sizes[-1] != n_components:
             self._evaluate(result)
         assert self._best is not None
@@ -80,7 +80,7 @@ class EarlyStopping:
         self._best_loss, self._n_without_improvement, self._last_progress = state["counters"]
 
     def _evaluate(self, result: GameResult) -> None:
-        kernel = kernel_of_play(self.config, result)
+        kernel = kernel_before_reweighting(self.config, result)
         coef, intercept, _ = fit_linear_models(kernel, self.training, GAP)
         scores = kernel.scores(self.validation.rows, coef, intercept)
         self.sizes.append(kernel.n_components)

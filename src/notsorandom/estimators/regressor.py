@@ -17,7 +17,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
 
     A kernel is a measure over frequencies, which a game finds: one player searches for the wave
     that correlates most with the residuals, the other updates the residuals. The features are
-    those of :class:`FourierFeatures`, which says more about the method.
+    those of :class:`notsorandom.FourierFeatures`, which says more about the method.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
     phase : {"aligned", "paired"}, default="aligned"
         ``"aligned"`` gives one cosine per frequency, at the best phase for the targets.
         ``"paired"`` gives cosine and sine, so that the kernel is translation-invariant; on the
-        sphere's harmonics it takes those of :math:`\pm l_1` together.
+        sphere's harmonics, those of indices :math:`l_1` and :math:`-l_1` form one kernel.
     loss : {"squared", "epsilon_insensitive"}, default="squared"
         ``C * residual ** 2``, as in kernel ridge regression, or
         ``C * max(0, abs(residual) - epsilon)``, as in support vector regression.
@@ -49,8 +49,8 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         Higher is smoother. Noise standard deviation, in units of the median distance between
         samples. ``"auto"`` compares a few values by short games on the training data: 4-fold
         cross-validation up to 1024 samples, above that one split of at most 2048.
-    solver : {"gradient", "reweight", "equilibrium"} or solver, default="gradient"
-        How the game is solved. ``"gradient"`` is the paper's online gradient ascent.
+    solver : {"gradient", "reweight", "equilibrium"} or object, default="gradient"
+        How the game is solved; or a GradientSolver or EquilibriumSolver. ``"gradient"`` is the paper's online gradient ascent.
         ``"reweight"`` then weights the frequencies found so that the objective of the final model
         is smallest, and drops those without weight. ``"equilibrium"``, for the sphere's harmonics,
         computes the equilibrium directly. See :class:`notsorandom.GradientSolver` for step size,
@@ -73,7 +73,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
     random_state : int, RandomState instance or None, default=None
         Seed of the search's starting points, and of random splits.
     verbose : int, default=0
-        If 1, show progress bars.
+        If positive, show progress bars.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         The learned kernel, also as a callable for ``SVC(kernel=...)``.
     frequencies_ : ndarray of shape (n_frequencies, n_features_in_)
         In the order they were found. On the sphere's harmonics their indices, with one column
-        less; for zonal features the poles times the degrees.
+        fewer; for zonal features the poles times the degrees.
     phases_ : ndarray of shape (n_frequencies,)
         Zero on the sphere.
     average_kernel_ : LearnedKernel
@@ -103,6 +103,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
     smoothing_ : float
         The smoothing that was given or chosen.
     dual_, average_dual_ : ndarrays of shape (n_samples, n_tasks)
+        One column per output.
         The last dual point and the average over the game; zero for samples that were held out.
     validation_sizes_, validation_losses_, validation_scores_ : ndarrays
         With ``n_components="auto"``: numbers of features that were evaluated, with the validation

@@ -127,7 +127,7 @@ class WarmStart:
         )
 
     def resume(self, estimator: Any, problem: DualProblem) -> GameState:
-        """Return the state to continue from; raise ValueError if the game is another one."""
+        """Return the state to continue from; raise ValueError if data or parameters differ."""
         now = describe_fit(estimator, problem, FREE_IN_WARM_START)
         differences = describe_differences(self.fit, now)
         if differences:

@@ -30,8 +30,8 @@ FEATURE_BYTES = 2**26
 # Up to this many samples the smoothing is chosen by cross-validation with N_FOLDS folds, and the
 # best candidate is taken as it is: small data are often noisy. Above, one split is used.
 CROSS_VALIDATED_ROWS, N_FOLDS = 1024, 4
-# Above, for classes, another candidate must beat the best so far by this many standard errors:
-# smaller differences are less than those between random starts of a short game.
+# Above that many samples, in classification, another candidate must beat the best so far by this
+# many standard errors: smaller differences are less than those between random starts.
 MIN_STANDARD_ERRORS = 2.0
 # With fewer samples of the smallest class, the first candidate is taken.
 MIN_CLASS_SAMPLES = 8
@@ -107,7 +107,7 @@ def play_game(
     return replace(result, status="stopped") if stopped else result
 
 
-def kernel_of_play(config: FitConfig, result: GameResult) -> LearnedKernel:
+def kernel_before_reweighting(config: FitConfig, result: GameResult) -> LearnedKernel:
     """Return the kernel of a game's result, before any reweighting."""
     if isinstance(config.solver, EquilibriumSolver):
         return result.kernel()
@@ -116,7 +116,7 @@ def kernel_of_play(config: FitConfig, result: GameResult) -> LearnedKernel:
 
 def learn_kernel(config: FitConfig, problem: DualProblem, result: GameResult) -> LearnedKernel:
     """Return the kernel of a game's result, reweighted if configured."""
-    kernel = kernel_of_play(config, result)
+    kernel = kernel_before_reweighting(config, result)
     if isinstance(config.solver, EquilibriumSolver) or not config.solver.reweight:
         return kernel
     from notsorandom.game.reweighting import reweight

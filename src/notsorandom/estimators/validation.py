@@ -71,7 +71,10 @@ class TrainingData:
         return result
 
     def deduplicated(self) -> TrainingData:
-        """Return the data with few samples sorted and duplicates merged into weights."""
+        """Sort up to `DEDUPLICATED_ROWS` samples and merge duplicates into weights.
+
+        Larger data are returned unchanged.
+        """
         problem, rows = self.problem, self.problem.rows
         if len(rows) > DEDUPLICATED_ROWS:
             return self
@@ -89,12 +92,12 @@ def read_training_data(
     X: Any,
     y: Any,
     sample_weight: Any = None,
-    first: bool = True,
+    reset: bool = True,
     pool: ThreadPool | None = None,
 ) -> TrainingData:
     """Validate samples, targets and weights, and return the training problem.
 
-    With ``first=True``, the estimator stores the classes or the number of outputs, the number of
+    With ``reset=True``, the estimator stores the classes or the number of outputs, the number of
     columns and the sample weights. Otherwise, the data must agree with what it stored.
     """
     loss = loss_of(estimator)
@@ -102,10 +105,10 @@ def read_training_data(
     X, y, sample_weight, names = coerce(X, to_host(y), to_host(sample_weight))
     if not is_classification:
         check_is_numeric(y, estimator.loss)
-    X, y = validate_samples_and_targets(estimator, X, y, names, first, is_classification)
+    X, y = validate_samples_and_targets(estimator, X, y, names, reset, is_classification)
     if is_classification:
         check_labels(y, name)
-    if first:
+    if reset:
         estimator.n_samples_fit_ = X.shape[0]
         estimator._weights = check_sample_weight(sample_weight, X.shape[0], Rows(X).dtype)
         estimator._weighted = sample_weight is not None
@@ -120,7 +123,7 @@ def read_training_data(
     rows = Rows(X, pool=pool)
     if is_classification:
         classes = np.unique(y)
-        if first:
+        if reset:
             estimator.classes_ = classes
         check_classes(name, classes, estimator.classes_)
         codes = np.searchsorted(classes, y)
@@ -132,7 +135,7 @@ def read_training_data(
             weights = factors if weights is None else weights * factors
     else:
         targets = real_targets(y, rows.dtype)
-        if first:
+        if reset:
             estimator.n_outputs_, estimator._flat = targets.shape[1], y.ndim == 1
         n_outputs, known = targets.shape[1], estimator.n_outputs_
         if n_outputs != known:
@@ -146,7 +149,7 @@ def read_training_data(
 
 
 def coerce(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, list[str] | None]:
-    """Make samples that are not an array in memory readable by slices.
+    """Wrap samples that are not in memory so that they can be read by slices.
 
     Returns samples, targets, weights, and the column names of a dataset.
     """
@@ -159,18 +162,18 @@ def coerce(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, list[str]
 
 
 def is_lazy(X: Any) -> bool:
-    """Whether samples are read by slices."""
+    """Whether samples are read by slices: a LazyArray, whose module a dense fit doesn't load."""
     return hasattr(X, "prepared")
 
 
 def validate_samples_and_targets(
-    estimator: Any, X: Any, y: Any, names: list[str] | None, first: bool, is_classification: bool
+    estimator: Any, X: Any, y: Any, names: list[str] | None, reset: bool, is_classification: bool
 ) -> tuple[Any, Array]:
     """Validate `X` and `y` as scikit-learn does, wherever the samples are."""
     target_checks = {"multi_output": not is_classification, "y_numeric": not is_classification}
     if is_lazy(X) or is_device_array(X):
-        y = validate_data(estimator, y=y, reset=first, **target_checks)
-        X = validate_samples(estimator, X, first, names)
+        y = validate_data(estimator, y=y, reset=reset, **target_checks)
+        X = validate_samples(estimator, X, reset, names)
         if is_device_array(X) and in_host_memory(X):
             X = to_host(X)  # without a copy; NumPy gives the same model as for NumPy input
         check_consistent_length(X, y)
@@ -181,8 +184,8 @@ def validate_samples_and_targets(
             y,
             accept_sparse="csr",
             dtype=FLOATS,
-            ensure_min_samples=2 if first else 1,
-            reset=first,
+            ensure_min_samples=2 if reset else 1,
+            reset=reset,
             **target_checks,
         )
     return sparse.csr_array(X) if sparse.issparse(X) else X, np.asarray(y)
@@ -277,7 +280,8 @@ def check_labels(y: Array, name: str) -> None:
     except ValueError as error:
         raise ValueError(
             f"y doesn't hold class labels, which {name} needs with this loss ({error}): for "
-            "numbers use FourierRegressor, or loss='squared' or 'epsilon_insensitive'."
+            "numbers use FourierRegressor, or FourierFeatures with loss='squared' or "
+            "'epsilon_insensitive'."
         ) from error
 
 
@@ -289,7 +293,7 @@ def check_is_numeric(y: Any, loss: str) -> None:
         what = f"text, such as {texts[0]!r}," if texts else "dates"
         raise ValueError(
             f"y has {what} but loss={loss!r} needs numbers: for classes use FourierClassifier, or "
-            "loss='hinge' or 'squared_hinge'."
+            "FourierFeatures with loss='hinge' or 'squared_hinge'."
         )
 
 

@@ -46,7 +46,7 @@ class DualStats:
     def best_scaled_objective(self, potential: float) -> float:
         r"""Largest dual objective over the multiples of the point that stay in the box.
 
-        With `v` the largest `potential` of any frequency,
+        With `g` the linear part and `v` the largest `potential` of any frequency,
         :math:`s g - \tfrac{s^2}{2} (v + c |a|^2)` is maximised over the factor `s`.
         """
         square = potential + self.quadratic

@@ -142,9 +142,9 @@ def step(
     new_intercept = intercept + primal_step * measure.sum(axis=0)
     scores = features @ (2 * new_coef - coef) + (2 * new_intercept - intercept)
     # Proximal step of the dual.
-    pull = dual / dual_step + problem.targets - scores
-    answer = problem.loss.best_dual(pull, *problem.box, 1 / dual_step + problem.loss.curvature)
-    return new_coef, new_intercept, answer
+    shifted = dual / dual_step + problem.targets - scores
+    new_dual = problem.loss.best_dual(shifted, *problem.box, 1 / dual_step + problem.loss.curvature)
+    return new_coef, new_intercept, new_dual
 
 
 def shrink(game: FiniteGame, coef: Array, amount: float) -> Array:

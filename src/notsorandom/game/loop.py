@@ -19,11 +19,11 @@ from notsorandom.spaces.base import ResolvedSpace, Space
 from notsorandom.spaces.landscape import Landscape, PeakFinder, average_groups, feature_potentials
 
 # Share of a feature's correlation with the measure that one play removes, like the shrinkage of
-# boosting. Larger values empty the dual before thousands of features are found; smaller ones make
-# the first twenty features too similar.
+# boosting. Larger values bring the dual variables to zero before thousands of features are found;
+# smaller ones make the first twenty features too similar.
 SHRINKAGE = 0.25
-# A potential below this many squared roundings of its largest value counts as zero. Features have
-# mean square one, but on the sphere their squares can be this large at single points.
+# A potential counts as zero below this many times the squared machine epsilon times its upper
+# bound. Features have mean square one, but on the sphere their squares can be this large at single points.
 ROUNDING = 1000
 
 
@@ -269,8 +269,8 @@ def play(
 def shrinkage(n_tasks: int) -> float:
     """Share of a feature's correlations that a round removes.
 
-    With many tasks each feature explains little of any one of them, and there are few features per
-    task, so finding one again is more costly.
+    It grows with the number of tasks: each feature explains little of any one task, and a near
+    duplicate wastes one of the few features per task.
     """
     return min(1.0, SHRINKAGE * math.sqrt(n_tasks))
 

@@ -150,7 +150,7 @@ class GameState:
     flat: bool
 
     def map_columns(self, function: Callable[[Any], Any]) -> GameState:
-        """Return the state with other columns, such as with those in memory."""
+        """Return the state with a function applied to its columns."""
         return replace(self, dual=function(self.dual), dual_total=function(self.dual_total))
 
 

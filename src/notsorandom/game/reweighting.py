@@ -83,8 +83,8 @@ def solve_equilibrium(
     rows = problem.rows
     if not isinstance(space, FiniteSpace):
         raise ValueError(
-            "solver='equilibrium' needs a finite space, but the frequencies of "
-            f"{type(space).__name__} are {space.kind}: use solver='gradient', or "
+            "solver='equilibrium' needs a finite space, but "
+            f"{type(space).__name__} is {space.kind}: use solver='gradient', or "
             "Sphere(basis='harmonic')."
         )
     frequencies = space.all_frequencies(rows.n_features)

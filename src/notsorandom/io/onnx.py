@@ -287,7 +287,7 @@ def add_polynomials(
     r"""Add orthonormal Gegenbauer polynomials of degree 0, 1, ..., with one column per order.
 
     With a squared radius they are homogeneous in :math:`(x, r)`, :math:`r^j p_j(x / r)`, as in
-    :func:`notsorandom.spaces.gegenbauer.climb_degrees`. Each column keeps its value after the
+    :func:`notsorandom.spaces.gegenbauer.coordinate_factors`. Each column keeps its value after the
     degree given for it in `degrees`.
     """
     values = [graph.ones_like(height, len(orders))]

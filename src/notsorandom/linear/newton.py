@@ -150,7 +150,7 @@ def solve_hessian(
     gradient: Array,
     sqrt_weights: Array | None = None,
 ) -> Array:
-    r"""Solve with the Hessian of the smoothed objective.
+    r"""Solve a linear system with the Hessian of the smoothed objective.
 
     With :math:`\Phi` the features of the active rows and `D` the ridge, it is
     :math:`D + \Phi^T \Phi / c`, or, by Woodbury's identity, a system with
@@ -208,7 +208,7 @@ def solve_hessian_of_sums(
     gradient: Array,
     precision: Any,
 ) -> Array:
-    """Solve with the Hessian given by :func:`active_sums`, computed in `precision`."""
+    """Solve a linear system with the Hessian of :func:`active_sums`, in `precision`."""
     hessian = np.block([[gram, totals[:, None]], [totals, weight]])
     hessian /= curvature
     hessian[np.diag_indices(len(totals))] += 1
@@ -217,7 +217,7 @@ def solve_hessian_of_sums(
 
 
 def solve_positive(matrix: Array, right: Array, precision: Any) -> Array:
-    """Solve with a matrix that is positive definite up to the rounding of its Gram part.
+    """Solve with a matrix that is positive definite up to rounding of its Gram part.
 
     With little smoothing the identity is below that rounding. The diagonal is then increased until
     the matrix is positive definite. This changes Newton's direction, not the optimum.

@@ -114,7 +114,8 @@ def iterate_newton(bracket: DualityBracket, total_weight: float, precision: Any)
             level, iterate, previous = 0, zero_iterate(len(iterate.coef), loss), None
             warm_started = False
         else:
-            # The next smoothing is first tried one more step ahead.
+            # Start the next smoothing level one Newton step ahead; the primal objective decides
+            # whether to keep it.
             level, iterate, previous = level + 1, result.iterate.advance(step), result
 
 

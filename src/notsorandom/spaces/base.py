@@ -4,7 +4,7 @@ To add a space, write one class that derives from :class:`ContinuousSpace` or :c
 and name it in ``notsorandom.spaces.SPACES``. All sums over samples go through ``Rows.sum_blocks``.
 
 A frequency :math:`\omega` stands for one or two real features :math:`\phi_\omega`. The *measure* is
-a column of shape (n_samples, n_tasks), the dual variables times labels and weights. Its
+a column of shape (n_samples, n_tasks), the signed dual variables times the sample weights. Its
 *amplitudes* are the sums :math:`\sum_i a_{ik} \phi_\omega(x_i)`, and its *potential* is the sum of
 their squares. The *phase* is ``"aligned"``, one real feature per frequency, or ``"paired"``, all of
 them.

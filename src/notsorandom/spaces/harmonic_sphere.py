@@ -202,7 +202,7 @@ class HarmonicSphere(Spherical, FiniteSpace):
 
 @lru_cache(maxsize=1)
 def all_sums(n_features: int, max_degree: int) -> HarmonicSums:
-    """Return the sums of all harmonics; cached, since a change of basis takes time to compute."""
+    """Return a cached HarmonicSums: its changes of basis take time to compute."""
     return HarmonicSums(n_features, max_degree)
 
 

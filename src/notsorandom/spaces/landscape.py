@@ -163,7 +163,7 @@ class Landscape:
     # Heights.
 
     def evaluate(self, frequencies: Array) -> Points:
-        """Compute heights and amplitudes; the slopes are without that of the potential."""
+        """Compute heights and amplitudes; `slope` has only the part of the penalty."""
         amplitudes = self.space.amplitudes(self.rows, self.measure, frequencies)
         return self._points(frequencies, amplitudes)
 
@@ -218,9 +218,8 @@ class Landscape:
         """Raise ValueError unless the space is of the kind that the search needs."""
         if self.space.kind != kind:
             raise ValueError(
-                f"{type(search).__name__} needs a {kind} space, but the frequencies of "
-                f"{type(self.space).__name__} are {self.space.kind}: use {instead}, or "
-                "search='auto'."
+                f"{type(search).__name__} needs a {kind} space, but {type(self.space).__name__} is "
+                f"{self.space.kind}: use {instead}, or search='auto'."
             )
 
     def draw(self, n_points: int, rng: np.random.Generator, variance: float = 1.0) -> Array:
@@ -332,7 +331,7 @@ def pick_by_mass(
     searched = rows.columns_only if rows.is_local else rows
     picks = [one for one in searched.map_blocks(pick, column, given=given) if one is not None]
     X, values = (stack_blocks(list(each)) for each in zip(*picks, strict=True))
-    return replace(rows.take(X), weights=None) if rows.is_local else rows.local_copy(X), values
+    return replace(rows.take(X), weights=None) if rows.is_local else rows.with_samples(X), values
 
 
 class PeakFinder(Protocol):

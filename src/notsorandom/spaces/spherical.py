@@ -15,7 +15,7 @@ from notsorandom.spaces.base import ResolvedSpace
 
 # Largest deviation of a norm from 1. That of numbers stored in half precision is smaller.
 NORM_TOLERANCE = 1e-3
-# Samples whose norms deviate by fewer roundings than this are not rescaled.
+# Samples whose norms deviate by fewer machine epsilons than this are not rescaled.
 ROUNDINGS = 8
 
 

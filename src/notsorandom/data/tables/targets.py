@@ -19,11 +19,11 @@ INTEGER = re.compile(r"([+-]?[0-9]{1,19})(\.0*)?")
 DIGITS = re.compile(r"[+-]?[0-9]+")
 ZERO_PADDED = re.compile(r"[+-]?0[0-9]+")
 BOOLEANS = {"true": True, "false": False}
-# What pandas and pyarrow read as a missing number. In a target of text each is a text like others.
+# What pandas and pyarrow read as a missing number. In a text target they are ordinary strings.
 MISSING = {"", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null"}
 TEXT = "U"
 # By NumPy's kind of type, the narrowest first.
-KINDS = {"i": "an integer", "b": "true or false", "f": "a number", TEXT: "a text"}
+KINDS = {"i": "an integer", "b": "true or false", "f": "a number", TEXT: "text"}
 DTYPES = {"i": "int64", "b": "bool", "f": "float64"}
 
 
