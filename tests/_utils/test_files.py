@@ -75,3 +75,7 @@ def test_output_paths(tmp_path):
         check_output_path(None, ".html")
     with pytest.raises(FileNotFoundError, match="create it first"):
         check_output_path(tmp_path / "missing" / "a.html", ".html")
+
+
+def test_case_of_the_suffix_does_not_matter(tmp_path):
+    assert check_output_path(tmp_path / "OUT.CSV", ".csv") == tmp_path / "OUT.CSV"

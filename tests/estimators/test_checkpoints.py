@@ -224,7 +224,7 @@ def test_every_parameter_is_compared(data, crash, tmp_path):
     X, y = data[0] / np.linalg.norm(data[0], axis=1, keepdims=True), data[1]
     for name, value in OTHER_VALUES.items():
         other = clone(model).set_params(**{name: value})
-        with pytest.raises(ValueError, match=f"is of another fit: .*{name} was"):
+        with pytest.raises(ValueError, match=f"is of another fit: .*{name}(__learning_rate)? was"):
             other.fit(X if name == "space" else data[0], y)
     with pytest.raises(ValueError, match="class was FourierClassifier"):
         FourierFeatures(**model.get_params(deep=False)).fit(*data)
@@ -324,6 +324,33 @@ def test_another_version_is_rejected(data, crash, tmp_path):
     write_checkpoint(path, arrays)
     with pytest.raises(ValueError, match=r"notsorandom was 9\.9 and is"):
         model.fit(*data)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header: header.pop("state"),
+        lambda header: header["state"].pop("history"),
+        lambda header: header["state"].update(dual=5),
+        lambda header: header["state"].update(n_plays="a"),
+        lambda header: header["state"].update(random_state={"x": 1}),
+        lambda header: header["state"].update(active_set={}),
+        lambda header: header.update(smoothing=None),
+        lambda header: header.update(seed="a"),
+    ],
+)
+def test_a_checkpoint_with_other_contents_is_rejected(change, data, crash, tmp_path):
+    path = tmp_path / "game"
+    model = FourierFeatures(12, smoothing=0.06, random_state=0)
+    interrupted(model, data, crash, tmp_path)
+    arrays = read_checkpoint(path)
+    header = json.loads(bytes(arrays["header"]))
+    change(header)
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    write_checkpoint(path, arrays)
+    with pytest.raises(FileFormatError, match="is not a checkpoint"):
+        model.fit(*data)
+    assert not hasattr(model, "kernel_")
 
 
 def test_damaged_and_foreign_files_are_rejected(data, crash, tmp_path):

@@ -154,3 +154,13 @@ def test_data_are_hashed_only_where_a_later_fit_can_use_it(windmill, monkeypatch
     for parameters in ({"warm_start": True}, {"checkpoint": tmp_path / "game"}):
         with pytest.raises(AssertionError, match="hashed"):
             FourierClassifier(4, smoothing=0.06, **parameters).fit(X, y)
+
+
+def test_rounds_may_grow_from_the_named_solver():
+    X, y = make_checkerboard(120, random_state=0)
+    space = Sphere(basis="harmonic", max_degree=3)
+    settings = {"space": space, "smoothing": 0.06, "random_state": 0, "warm_start": True}
+    model = FourierFeatures(8, **settings).fit(X, y)
+    model.set_params(solver=GradientSolver(n_rounds=30)).fit(X, y)
+    at_once = FourierFeatures(8, solver=GradientSolver(n_rounds=30), **settings).fit(X, y)
+    assert_same_fit(model, at_once)

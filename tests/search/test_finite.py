@@ -131,7 +131,7 @@ class TestChain:
 @pytest.mark.parametrize("search", [Ascent(), Langevin()])
 def test_searches_with_gradient_reject_harmonics(search):
     X, y = make_checkerboard(50, random_state=0)
-    with pytest.raises(ValueError, match=r"needs a continuous space.*HarmonicSphere are finite"):
+    with pytest.raises(ValueError, match=r"needs a continuous space.*HarmonicSphere is finite"):
         FourierFeatures(5, space="sphere", search=search).fit(X, y)
 
 

@@ -21,7 +21,7 @@ def check_output_path(path: Any, *suffixes: str) -> Path:
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path={path!r} is not allowed: it must be a str or a Path.")
     path = Path(path)
-    if path.suffix not in suffixes or path.is_dir():
+    if path.suffix.lower() not in suffixes or path.is_dir():
         raise ValueError(
             f"path={str(path)!r} is not allowed: give the name of a file that ends in "
             f"{' or '.join(suffixes)}."

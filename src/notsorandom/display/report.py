@@ -34,6 +34,7 @@ from notsorandom.display.page import (
 )
 from notsorandom.display.score_curve import ScoreCurveDisplay
 from notsorandom.display.spectrum import SpectrumDisplay
+from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.training import fit_linear_models
 from notsorandom.estimators.validation import read_samples
 from notsorandom.game.dual import codes_from_scores
@@ -86,6 +87,11 @@ def report(
         raise TypeError(f"title={title!r} is not allowed: it must be a str.")
     if (X_test is None) != (y_test is None):
         raise ValueError("Only one of X_test and y_test was given: give both or neither.")
+    if not isinstance(model, FourierEstimator):
+        raise TypeError(
+            f"model is a {type(model).__name__}, but it must be a fitted FourierFeatures, "
+            "FourierClassifier or FourierRegressor, such as the last step of a pipeline."
+        )
     problem = model._game_problem(X, y)
     data_name = "training" if X_test is None else "test"
     X_scored, y_scored = (X, to_host(y)) if X_test is None else (X_test, to_host(y_test))

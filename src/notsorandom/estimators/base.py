@@ -201,10 +201,8 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         """Return the state that the game continues from: a checkpoint's, a warm start's or none."""
         if file is not None and saved is not None:
             space = config.space.resolve(training.problem.rows, rng)
-            if stopping is not None:
-                stopping.set_state(saved["stopping"], space)
-            self.smoothing_ = saved["smoothing"]
-            return file.restore(saved["state"], space, training.problem)
+            self.smoothing_, state = file.restore(saved, space, training.problem, stopping)
+            return state
         if self.warm_start and hasattr(last_fit, "_warm_start"):
             self.smoothing_ = last_fit.smoothing_
             return last_fit._warm_start.resume(self, data.problem)

@@ -52,10 +52,10 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         samples. ``"auto"`` compares a few values by short games on the training data: 4-fold
         cross-validation up to 1024 samples, above that one split of at most 2048.
     solver : {"gradient", "reweight", "equilibrium"} or object, default="gradient"
-        How the game is solved; or a GradientSolver or EquilibriumSolver. ``"gradient"`` is the paper's online gradient ascent.
+        How the game is solved. ``"gradient"`` is the paper's online gradient ascent.
         ``"reweight"`` then weights the frequencies found so that the margin is largest, and drops
         those without weight. ``"equilibrium"``, for the sphere's harmonics, computes the
-        equilibrium directly. See :class:`notsorandom.GradientSolver` for step size, weights,
+        equilibrium directly. A :class:`notsorandom.GradientSolver` sets step size, weights,
         projection and number of rounds.
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class. ``"balanced"`` gives all classes the same total

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import time
@@ -19,7 +20,7 @@ from scipy import sparse
 from notsorandom._utils.files import FileFormatError, open_atomic, remove_partial_files
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array
-from notsorandom.estimators.config import Checkpoint
+from notsorandom.estimators.config import SOLVERS, Checkpoint
 from notsorandom.estimators.early_stopping import EarlyStopping
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.loop import GameLoop
@@ -76,6 +77,9 @@ def digest(*arrays: Any) -> str:
 
 def describe_fit(estimator: Any, problem: DualProblem, free: Collection[str]) -> dict[str, str]:
     """Return an estimator's parameters, except the free ones, and its data, as text."""
+    if isinstance(estimator.solver, str):  # the same as the object of that name
+        estimator = copy.copy(estimator)
+        estimator.solver = SOLVERS[estimator.solver]()
     parameters = {
         name: parameter_text(value)
         for name, value in estimator.get_params().items()
@@ -181,6 +185,9 @@ class CheckpointFile:
                     object_hook=lambda part: archive[part["array"]] if "array" in part else part,
                 )
             differences = describe_differences(contents["fit"], self.fit)
+            np.random.default_rng(contents["seed"])
+        except (PermissionError, MemoryError):
+            raise
         except Exception as error:  # an incomplete or foreign file can raise nearly anything
             raise self._format_error() from error
         if differences:
@@ -194,18 +201,40 @@ class CheckpointFile:
         return FileFormatError(f"{self.path} is not a checkpoint: delete it, or give another path.")
 
     def restore(
-        self, state: dict[str, Any], space: ResolvedSpace, problem: DualProblem
-    ) -> GameState:
-        """Return the game's state to continue from, with its columns where the rows are."""
-        active_set = ActiveSet.from_arrays(space.kind == "finite", state["active_set"])
-        restored = GameState(**(state | {"space": space, "active_set": active_set}))
-        valid = all(
-            column.shape == tuple(problem.targets.shape) and column.dtype == problem.dtype
-            for column in (restored.dual, restored.dual_total)
-        ) and all(len(array) == len(active_set) for array in state["active_set"].values())
+        self,
+        saved: dict[str, Any],
+        space: ResolvedSpace,
+        problem: DualProblem,
+        stopping: EarlyStopping | None,
+    ) -> tuple[float, GameState]:
+        """Return smoothing and state of the game, with its columns where the rows are.
+
+        The state of early stopping is restored too.
+        """
+        try:
+            parts, arrays = saved["state"], saved["state"]["active_set"]
+            active_set = ActiveSet.from_arrays(space.kind == "finite", arrays)
+            state = GameState(**(parts | {"space": space, "active_set": active_set}))
+            np.random.default_rng(0).bit_generator.state = state.random_state
+            if stopping is not None:
+                stopping.set_state(saved["stopping"], space)
+            valid = (
+                all(
+                    column.shape == tuple(problem.targets.shape) and column.dtype == problem.dtype
+                    for column in (state.dual, state.dual_total)
+                )
+                and len(active_set) > 0
+                and all(len(array) == len(active_set) for array in arrays.values())
+                and space.n_features(arrays["frequencies"]) == problem.rows.n_features
+                and isinstance(saved["smoothing"], float)
+                and isinstance(state.n_plays, int)
+                and isinstance(state.flat, bool)
+            )
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
+            raise self._format_error() from error
         if not valid:
             raise self._format_error()
-        return restored.map_columns(problem.rows.from_host)
+        return saved["smoothing"], state.map_columns(problem.rows.from_host)
 
     def write_if_due(
         self, seed: int, smoothing: float, loop: GameLoop, stopping: EarlyStopping | None

@@ -23,7 +23,8 @@ from notsorandom.spaces.landscape import Landscape, PeakFinder, average_groups, 
 # smaller ones make the first twenty features too similar.
 SHRINKAGE = 0.25
 # A potential counts as zero below this many times the squared machine epsilon times its upper
-# bound. Features have mean square one, but on the sphere their squares can be this large at single points.
+# bound. Features have mean square one, but on the sphere their squares can be this large at
+# single points.
 ROUNDING = 1000
 
 

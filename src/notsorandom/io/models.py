@@ -111,7 +111,7 @@ def save(
         "library": notsorandom.__version__,
         "class": name,
         "metrics": check_metrics(metrics),
-        "description": dict(description or {}),
+        "description": check_description(description),
         "parameters": {key: encode(value, key, arrays) for key, value in parameters.items()},
         "space": encode(kernel.space, "resolved_space", arrays),
         "phase": kernel.phase,
@@ -135,6 +135,21 @@ def check_metrics(metrics: Any) -> dict[str, float]:
                 "finite numbers."
             )
     return {key: float(value) for key, value in metrics.items()}
+
+
+def check_description(description: Any) -> dict[str, Any]:
+    """Return the description as a dict; raise ValueError if it can't be written as JSON."""
+    description = {} if description is None else description
+    try:
+        if isinstance(description, Mapping):
+            json.dumps(dict(description))
+            return dict(description)
+    except (TypeError, ValueError):
+        pass
+    raise ValueError(
+        f"description={description!r} is not allowed: it must be a dict of values that can be "
+        "written as JSON."
+    )
 
 
 def check_loadable(model: Any, parameters: dict[str, Any]) -> None:
@@ -240,6 +255,9 @@ def read_model_file(path: Any) -> ModelFile:
     try:
         metadata = json.loads(texts[METADATA_KEY])
         version = metadata["format"]
+        parts = ("description", "metrics", "learned", "parameters")
+        if not all(isinstance(metadata[part], dict) for part in parts):
+            raise ValueError(f"{', '.join(parts)} must be objects")
     except CONTENT_ERRORS as error:
         raise format_error(path, f"its metadata are not those of a model ({error})") from error
     if version != FORMAT:

@@ -11,6 +11,7 @@ from notsorandom.estimators.config import configure, loss_of
 from notsorandom.estimators.features import FourierFeatures
 from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces import Euclidean, HarmonicSphere, ZonalSphere
+from notsorandom.spaces.zonal_sphere import MAX_DEGREE
 
 # Tolerance for rounding, of the sum of the weights and of the length of zonal frequencies.
 TOLERANCE = 1e-3
@@ -28,7 +29,9 @@ def validate_model(model: Any) -> None:
     require(is_integer(n_features), "n_features_in_")
     require(n_features == kernel.space.n_features(kernel.frequencies), "n_features_in_")
     names = getattr(model, "feature_names_in_", None)
-    require(names is None or is_array(names, "O", (n_features,)), "feature_names_in_")
+    if names is not None:
+        require(is_array(names, "O", (n_features,)), "feature_names_in_")
+        require(len(set(names.tolist())) == n_features, "feature_names_in_")
     require(is_integer(n_samples, 1), "n_samples_fit_")
     bits = model._held_out_bits
     require(bits is None or is_array(bits, "u", ((n_samples + 7) // 8,)), "_held_out_bits")
@@ -72,6 +75,8 @@ def validate_kernel(kernel: LearnedKernel) -> None:
         degrees = np.rint(norms)
         require((degrees >= 1).all() and (abs(norms - degrees) < TOLERANCE).all(), "frequencies")
         require(frequencies.shape[1] > 1, "frequencies")
+        # A higher degree would take for ever; no fit allows it.
+        require(space.max_degree <= MAX_DEGREE[np.dtype(np.float64)], "max_degree")
     require((degrees <= space.max_degree).all(), "frequencies")
 
 

@@ -38,9 +38,9 @@ def open_writer(path: str | Path | None) -> Iterator[Write]:
         sys.stdout.flush()
         return
     path = check_output_path(path, *FORMATS)
-    if path.suffix == ".parquet":
+    if path.suffix.lower() == ".parquet":
         require_pyarrow("Writing Parquet")
-    with open_atomic(path) as file, FORMATS[path.suffix](file) as write:
+    with open_atomic(path) as file, FORMATS[path.suffix.lower()](file) as write:
         yield write
 
 
