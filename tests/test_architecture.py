@@ -14,7 +14,7 @@ from notsorandom.search.base import Search
 from notsorandom.spaces import SPACES
 from notsorandom.spaces.base import Space
 
-# A room may import itself and the rooms of earlier rows. Rooms of one row are independent.
+# A subpackage may import itself and those of earlier rows. Those of one row are independent.
 ORDER = [
     ["_utils"],
     ["data"],
@@ -53,7 +53,7 @@ def imported_modules(nodes):
             yield from (a.name for a in node.names if a.name.split(".")[0] == "notsorandom")
 
 
-def room(module):
+def subpackage(module):
     """The first part of the name; the package itself re-exports the estimators."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else "estimators"
@@ -72,12 +72,12 @@ def executed_at_import(tree):
 
 def test_imports_follow_the_order():
     """Also inside functions and for type checking."""
-    level = {name: row for row, rooms in enumerate(ORDER) for name in rooms}
+    level = {name: row for row, subpackages in enumerate(ORDER) for name in subpackages}
     pairs = {
-        (room(module), room(other), module)
+        (subpackage(module), subpackage(other), module)
         for module, path in MODULES.items()
         for other in imported_modules(ast.walk(ast.parse(path.read_text())))
-        if module != "notsorandom" and room(module) != room(other)
+        if module != "notsorandom" and subpackage(module) != subpackage(other)
     }
     assert len(pairs) > 50
     for here, there, module in sorted(pairs):
@@ -85,9 +85,9 @@ def test_imports_follow_the_order():
         assert (here, there) not in NEVER, f"{module} imports {there}"
 
 
-def test_every_room_is_in_the_order():
-    rooms = {room(module) for module in MODULES}
-    assert rooms == {name for row in ORDER for name in row}
+def test_every_subpackage_is_in_the_order():
+    subpackages = {subpackage(module) for module in MODULES}
+    assert subpackages == {name for row in ORDER for name in row}
 
 
 def test_number_of_entries_at_the_top():

@@ -163,18 +163,18 @@ def choose_smoothing(
     config: FitConfig, problem: DualProblem, rng: np.random.Generator, verbose: int = 0
 ) -> float:
     """Compare candidates of the smoothing by short games on a part of the training data."""
-    trials = config.smoothing
-    if not isinstance(trials, AutoSmoothing):
-        return trials
+    settings = config.smoothing
+    if not isinstance(settings, AutoSmoothing):
+        return settings
     seed = int(rng.integers(2**63))
-    if len(problem.rows) <= trials.max_rows:
+    if len(problem.rows) <= settings.max_rows:
         indices = rng.permutation(len(problem.rows))
     else:
-        indices = rng.choice(len(problem.rows), size=trials.max_rows, replace=False)
+        indices = rng.choice(len(problem.rows), size=settings.max_rows, replace=False)
     subsample = problem.take(indices)
-    config = configure_trial(config, trials, subsample, seed)
+    config = configure_trial(config, settings, subsample, seed)
     splits = split_for_trials(problem, subsample, rng)
-    candidates = [float(candidate) for candidate in trials.candidates]
+    candidates = [float(candidate) for candidate in settings.candidates]
     if not splits or len(candidates) == 1:
         return candidates[0]
     counts = np.concatenate([subsample.counts[test] for _, test in splits]).astype(np.float64)
@@ -210,17 +210,17 @@ def choose_smoothing(
 
 
 def configure_trial(
-    config: FitConfig, trials: AutoSmoothing, problem: DualProblem, seed: int
+    config: FitConfig, settings: AutoSmoothing, problem: DualProblem, seed: int
 ) -> FitConfig:
     """Return the configuration of the short games that compare candidates."""
     solver = config.solver
     if isinstance(solver, EquilibriumSolver):
         return config
-    n_components = trials.n_components * config.space.n_columns(config.phase)
+    n_components = settings.n_components * config.space.n_columns(config.phase)
     space = config.space.resolve(problem.rows, np.random.default_rng(seed))
     if space.kind == "finite":
         n_components = sys.maxsize  # a frequency can be found again, so rounds are limited instead
-    parameters = solver.get_params() | {"n_rounds": trials.n_components}
+    parameters = solver.get_params() | {"n_rounds": settings.n_components}
     return replace(config, solver=type(solver)(**parameters), n_components=n_components)
 
 
