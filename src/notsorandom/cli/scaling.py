@@ -33,7 +33,8 @@ def scale_model(model: Any, scaler: StandardScaler, *, inverse: bool = False) ->
     varies = scaler.var_ > 0  # frequencies along constant columns carry no information
 
     def transform_kernel(kernel: LearnedKernel) -> LearnedKernel:
-        space: Any = kernel.space
+        space = kernel.space
+        assert isinstance(space, Euclidean)
         center = (shift + factor * space.center).astype(space.center.dtype)
         frequencies = np.where(varies, kernel.frequencies / factor, 0)
         return replace(

@@ -63,7 +63,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
     _losses: tuple[str, ...] = tuple(LOSSES)
     _warm_start: WarmStart
 
-    space: Any
+    space: str | Space
     phase: str
     warm_start: bool
     n_jobs: int | None

@@ -11,6 +11,8 @@ from notsorandom.data.array_api import asarray_like, to_host
 from notsorandom.estimators.base import FourierPredictor
 from notsorandom.game.dual import codes_from_scores
 from notsorandom.game.losses import CLASSIFICATION_LOSSES
+from notsorandom.search.base import Search
+from notsorandom.spaces.base import Space
 
 
 class FourierClassifier(ClassifierMixin, FourierPredictor):
@@ -132,8 +134,8 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         n_components: Any = 100,
         *,
         max_components: int = 2000,
-        space: Any = "euclidean",
-        search: Any = "auto",
+        space: str | Space = "euclidean",
+        search: str | Search = "auto",
         phase: str = "aligned",
         loss: str = "hinge",
         C: float = 1.0,

@@ -10,6 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.transformer import KernelTransformer
+from notsorandom.search.base import Search
+from notsorandom.spaces.base import Space
 
 
 class FourierFeatures(KernelTransformer, FourierEstimator):
@@ -155,8 +157,8 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         n_components: Any = 100,
         *,
         max_components: int = 2000,
-        space: Any = "euclidean",
-        search: Any = "auto",
+        space: str | Space = "euclidean",
+        search: str | Search = "auto",
         phase: str = "aligned",
         loss: str = "hinge",
         C: float = 1.0,

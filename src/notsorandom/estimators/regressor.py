@@ -10,6 +10,8 @@ from sklearn.metrics import r2_score
 from notsorandom.data.array_api import asarray_like, to_host
 from notsorandom.estimators.base import FourierPredictor
 from notsorandom.game.losses import REGRESSION_LOSSES
+from notsorandom.search.base import Search
+from notsorandom.spaces.base import Space
 
 
 class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
@@ -130,8 +132,8 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         n_components: Any = 100,
         *,
         max_components: int = 2000,
-        space: Any = "euclidean",
-        search: Any = "auto",
+        space: str | Space = "euclidean",
+        search: str | Search = "auto",
         phase: str = "aligned",
         loss: str = "squared",
         C: float = 1.0,

@@ -202,8 +202,8 @@ def add_features(graph: Graph, kernel: LearnedKernel) -> str:
 def add_waves(graph: Graph, X: str, kernel: LearnedKernel) -> tuple[str, Any]:
     """Add cosines, or cosines and sines, and return them with the factors to multiply them by."""
     frequencies = kernel.frequencies.astype(np.float64)
-    space: Any = kernel.space
-    center = np.asarray(space.center, dtype=np.float64)
+    assert isinstance(kernel.space, Euclidean)
+    center = np.asarray(kernel.space.center, dtype=np.float64)
     # Subtracting the rounded centre from samples near it is exact; what rounding changes in the
     # centre is a constant part of the angles.
     rounded = graph.round(center).astype(np.float64)

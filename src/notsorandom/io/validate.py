@@ -49,7 +49,7 @@ def validate_model(model: Any) -> None:
 def validate_kernel(kernel: LearnedKernel) -> None:
     """Raise an error unless a kernel has frequencies of its space, and weights."""
     frequencies, n_frequencies = kernel.frequencies, len(kernel.weights)
-    space: Any = kernel.space
+    space = kernel.space
     require(kernel.phase in ("aligned", "paired"), "phase")
     space.n_columns(kernel.phase)  # not all spaces have all phases
     space.check()
@@ -63,6 +63,8 @@ def validate_kernel(kernel: LearnedKernel) -> None:
         require(is_array(frequencies, "f"), "frequencies")
         require(is_array(space.center, "f", frequencies.shape[1:]), "center")
         return
+    if not isinstance(space, (HarmonicSphere, ZonalSphere)):
+        raise ValueError("space is not valid")
     require(is_integer(space.max_degree, 1), "max_degree")
     if type(space) is HarmonicSphere:
         # Indices don't decrease along a row, except that the first may be negative.
@@ -70,7 +72,7 @@ def validate_kernel(kernel: LearnedKernel) -> None:
         degrees = np.column_stack([np.abs(frequencies[:, 0]), frequencies[:, 1:]])
         require((np.diff(degrees, axis=1) >= 0).all() and (degrees >= 0).all(), "frequencies")
     else:  # poles times degrees
-        require(type(space) is ZonalSphere and is_array(frequencies, "f"), "frequencies")
+        require(is_array(frequencies, "f"), "frequencies")
         norms = row_norms(frequencies.astype(np.float64))
         degrees = np.rint(norms)
         require((degrees >= 1).all() and (abs(norms - degrees) < TOLERANCE).all(), "frequencies")
