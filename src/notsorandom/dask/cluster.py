@@ -104,7 +104,8 @@ def gather(client: Any, futures: list[Any]) -> list[Any]:
     timeout = WorkerTimeout(client)
     while True:
         try:
-            distributed.wait(futures, timeout=1)
+            with client.as_current():  # `wait` would take the default client, which may be absent
+                distributed.wait(futures, timeout=1)
             results: list[Any] = client.gather(futures)
             return results
         except TimeoutError:
