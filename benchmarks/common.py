@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from math import inf
+from typing import Any, TypeVar
+
+Name = TypeVar("Name")
 
 
 def timed(function: Callable[..., Any], *args: Any) -> tuple[Any, float]:
@@ -15,6 +18,24 @@ def timed(function: Callable[..., Any], *args: Any) -> tuple[Any, float]:
     return result, time.perf_counter() - start
 
 
+def least_seconds(
+    calls: Mapping[Name, Callable[[], Any]], repeats: int, timeout: float = inf
+) -> dict[Name, float]:
+    """Return the shortest of several times of each call.
+
+    The calls alternate, so that disturbances affect all of them. No repetition starts after
+    `timeout` seconds.
+    """
+    seconds = dict.fromkeys(calls, inf)
+    start = time.perf_counter()
+    for repetition in range(repeats):
+        if repetition and time.perf_counter() - start > timeout:
+            break
+        for name, call in calls.items():
+            seconds[name] = min(seconds[name], timed(call)[1])
+    return seconds
+
+
 def make_parser(doc: str | None) -> argparse.ArgumentParser:
     """Return a parser whose description is the module's docstring."""
     return argparse.ArgumentParser(
@@ -22,14 +43,20 @@ def make_parser(doc: str | None) -> argparse.ArgumentParser:
     )
 
 
-def run_parts(doc: str | None, parts: Mapping[str, Callable[[str | None], None]]) -> None:
-    """Run the parts named on the command line, by default all; each gets the data folder."""
+def run_parts(doc: str | None, parts: Mapping[str, Callable[..., None]], **settings: int) -> None:
+    """Run the parts named on the command line, by default all.
+
+    Each gets the data folder and the settings, whose defaults are given here and which are options
+    on the command line.
+    """
     parser = make_parser(doc)
     parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(parts))
     parser.add_argument("--data", help="folder of MNIST and CIFAR-10")
+    for name, default in settings.items():
+        parser.add_argument(f"--{name}", type=int, default=default, help="default: %(default)s")
     options = parser.parse_args()
     for part in options.parts:
         if part not in parts:
             parser.error(f"unknown part {part!r}: choose from {', '.join(parts)}")
     for part in options.parts or parts:
-        parts[part](options.data)
+        parts[part](options.data, **{name: getattr(options, name) for name in settings})
