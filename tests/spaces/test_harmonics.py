@@ -188,3 +188,21 @@ def test_zonal_harmonics(rng, n_features, degree):
     mixed = np.array([degree, 0, 1, 4])
     columns = [zonal(cosines[:, [i]], mixed[[i]], n_features) for i in range(4)]
     np.testing.assert_allclose(zonal(cosines, mixed, n_features), np.column_stack(columns))
+
+
+@pytest.mark.parametrize("n_features", [2, 3, 4])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_zonal_harmonics_of_high_degree(rng, n_features, dtype):
+    # Those in 2 and 4 dimensions have a closed form. Rounding makes cosines larger than 1.
+    epsilon = np.finfo(dtype).eps
+    edges = [-1 - epsilon, -1, epsilon - 1, 0, 1 - epsilon, 1, 1 + epsilon]
+    cosines = np.concatenate([edges, rng.uniform(-1, 1, size=20)]).astype(dtype)
+    degrees = np.array([40, 0, 17, 16, 41, 1, 63])
+    exact = np.clip(cosines.astype(np.float64), -1, 1)
+    roots = [math.sqrt(n_harmonics(n_features, degree)) for degree in degrees]
+    values = zonal(np.tile(cosines[:, None], len(degrees)), degrees, n_features)
+    assert values.dtype == dtype
+    for column, degree, root in zip(values.T, degrees.tolist(), roots, strict=True):
+        expected = root * reference.legendre(n_features, degree, exact)
+        tolerance = 1e-11 if dtype == np.float64 else 1e-3
+        np.testing.assert_allclose(column, expected, atol=tolerance * root)

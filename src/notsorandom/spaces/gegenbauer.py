@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 
 from notsorandom.data.array_api import asarray_like, cast_like, namespace, numpy_dtype
 from notsorandom.data.rows import Array
+
+# Above this degree, cosines and sines take less time than the recurrence.
+WAVE_DEGREE = 16
 
 
 def recurrence(degree: int, order: Array | float) -> Array:
@@ -27,6 +31,19 @@ def recurrence(degree: int, order: Array | float) -> Array:
         return np.sqrt(0.5 / (1 + order))
     numerator = degree * (degree + 2 * order - 1)
     return 0.5 * np.sqrt(numerator / ((degree + order) * (degree + order - 1)))
+
+
+@lru_cache(maxsize=2048)
+def polynomial_constants(order: float, max_degree: int) -> tuple[list[float], Array]:
+    r"""Return the factors of a recurrence with fewer operations, and those to mean square one.
+
+    With :math:`p_j = q_j / \prod_{i \le j} 2 b_i` and `b` the coefficients of :func:`recurrence`,
+    :math:`q_j = 2 t \, q_{j-1} - (2 b_{j-1})^2 q_{j-2}`. The first are these squares for
+    j = 1, ..., `max_degree`, the second are the quotients :math:`p_j / q_j` from j = 0 on.
+    """
+    twice = [2 * float(recurrence(j, order)) for j in range(1, max_degree + 1)]
+    drops = [0.0, *np.square(twice[:-1]).tolist()] if twice else []
+    return drops, 1 / np.cumprod([1.0, *twice])
 
 
 def n_harmonics(n_features: int, degree: int) -> int:
@@ -47,19 +64,50 @@ def zonal(cosines: Array, degrees: Array, n_features: int) -> Array:
     of Schoenberg's theorem. `cosines` has shape (n_rows, n_poles).
     """
     xp = namespace(cosines)
-    values, current, before = xp.ones_like(cosines), xp.ones_like(cosines), xp.zeros_like(cosines)
-    last = 0.0
-    for j in range(1, int(degrees.max(initial=0)) + 1):
-        b = float(recurrence(j, n_features / 2 - 1))
-        before *= -last / b
-        before += current * cosines * (1 / b)
-        current, before, last = before, current, b
-        at_degree = degrees == j
-        if xp is np:
-            values[:, at_degree] = current[:, at_degree]
-        else:
-            values = xp.where(asarray_like(at_degree, cosines), current, values)
-    return values
+    max_degree = int(degrees.max(initial=0))
+    if n_features in (2, 4) and max_degree > WAVE_DEGREE:
+        return zonal_waves(cosines, degrees, n_features)
+    drops, norms = polynomial_constants(n_features / 2 - 1, max_degree)
+    # In the order of the degree, the poles whose degree is not yet reached are a slice.
+    order = np.argsort(degrees, kind="stable")
+    ranked = degrees[order]
+    starts = np.searchsorted(ranked, np.arange(1, max_degree + 1)).tolist()
+    twice = xp.take(cosines.T, asarray_like(order, cosines), axis=0)  # (n_poles, n_rows)
+    twice += twice
+    values, before = xp.ones_like(twice), xp.zeros_like(twice)
+    for start, drop in zip(starts, drops, strict=True):
+        before[start:, ...] *= -drop
+        before[start:, ...] += twice[start:, ...] * values[start:, ...]
+        values, before = before, values
+    # A pole's value is in the array that its last step wrote to.
+    is_last = asarray_like((max_degree - ranked) % 2 == 0, cosines)
+    values = xp.where(is_last[:, None], values, before)
+    values *= cast_like(norms[ranked].astype(numpy_dtype(cosines)), cosines)[:, None]
+    values = xp.take(values, asarray_like(np.argsort(order), cosines), axis=0)
+    return values.T
+
+
+def zonal_waves(cosines: Array, degrees: Array, n_features: int) -> Array:
+    r"""Return the zonal harmonics in 2 or 4 dimensions, in the same time for any degree.
+
+    They are the Chebyshev polynomials :math:`\sqrt 2 \cos l \theta` and
+    :math:`\sin((l + 1) \theta) / \sin \theta`, with :math:`t = \cos \theta`.
+    """
+    xp = namespace(cosines)
+    dtype, ones = numpy_dtype(cosines), xp.ones_like(cosines)
+    flips = cast_like((1 - 2 * (degrees % 2)).astype(dtype), cosines)
+    signs = xp.where(cosines < 0, flips, ones)
+    # Small angles are the precise ones, so those near the other pole are found by symmetry.
+    sizes = xp.abs(cosines)
+    sizes = xp.where(sizes > 1, ones, sizes)
+    angles = np.arccos(sizes) if xp is np else xp.acos(sizes)  # np.acos is new in NumPy 2
+    if n_features == 2:
+        constants = cast_like(np.where(degrees > 0, 2**0.5, 1).astype(dtype), cosines)
+        return xp.cos(angles * cast_like(degrees.astype(dtype), cosines)) * (signs * constants)
+    # At the pole the quotient has a limit, which it reaches before the angle is zero.
+    angles = xp.where(angles > 0, angles, ones * float(np.finfo(dtype).eps))
+    sines = xp.sin(angles * cast_like((degrees + 1).astype(dtype), cosines))
+    return sines / xp.sin(angles) * signs
 
 
 def zonal_slopes(cosines: Array, degrees: Array, n_features: int) -> Array:

@@ -21,7 +21,12 @@ import numpy as np
 from scipy.special import roots_gegenbauer
 
 from notsorandom.data.rows import Array
-from notsorandom.spaces.gegenbauer import coordinate_factors, n_harmonics, norm_factors, recurrence
+from notsorandom.spaces.gegenbauer import (
+    coordinate_factors,
+    n_harmonics,
+    norm_factors,
+    polynomial_constants,
+)
 
 # Above this degree powers of small coordinates underflow in float32, though the harmonics don't.
 SINGLE_DEGREE = 64
@@ -159,15 +164,14 @@ class HarmonicSums:
         level = self.n_features - 1
         scalar = height.dtype.type
         values = np.empty((self.max_degree + 1 - m, len(height)), dtype=height.dtype)
+        drops, norms = polynomial_constants(m + (level - 1) / 2, len(values) - 1)
         values[:1] = radius**m * scalar(norm_factors(level, m)[m])
-        last = 0.0
-        for j in range(1, len(values)):
-            b = float(recurrence(j, m + (level - 1) / 2))
-            np.multiply(values[j - 1], height, out=values[j])
-            values[j] *= scalar(1 / b)
+        twice = 2 * height
+        for j, drop in enumerate(drops, start=1):
+            np.multiply(values[j - 1], twice, out=values[j])
             if j > 1:
-                values[j] -= values[j - 2] * scalar(last / b)
-            last = b
+                values[j] -= values[j - 2] * scalar(drop)
+        values *= norms[:, None].astype(height.dtype)
         return values
 
     def width(self, n_tasks: int) -> int:
