@@ -1,0 +1,131 @@
+"""Many linear models at once, against the same models one by one."""
+
+import numpy as np
+import pytest
+
+from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, DualProblem
+from notsorandom.linear import batched
+from notsorandom.linear.batched import find_roots, solve_batch
+from notsorandom.linear.newton import solve_task
+
+N_GAMES, N_ROWS, N_FEATURES = 4, 160, 9
+
+
+def make_games(rng, loss, n_tasks=3, noise=0.3):
+    features = rng.standard_normal((N_GAMES, N_ROWS, N_FEATURES)) / np.sqrt(N_FEATURES)
+    scores = features[0] @ rng.standard_normal((N_FEATURES, n_tasks))
+    features += 0.2 * rng.standard_normal(features.shape)
+    scores += noise * rng.standard_normal(scores.shape) + 0.2
+    targets = np.where(scores > 0, 1.0, -1.0) if loss in CLASSIFICATION_LOSSES else scores
+    masks = rng.uniform(size=(N_GAMES, N_ROWS)) < 0.75
+    return features.astype(np.float32), targets.astype(np.float32), masks
+
+
+def excesses(features, targets, masks, loss, weights, coef, intercept):
+    """Relative distances from the optima, by models that are solved one by one."""
+    result = np.empty(intercept.shape)
+    for game, mask in enumerate(masks):
+        rows, labels = features[game][mask].astype(float), targets[mask].astype(float)
+        columns = None if weights is None else weights[mask][:, None]
+        problem = DualProblem.from_arrays(loss, labels, columns)
+        for task in range(targets.shape[1]):
+            best = solve_task(rows, problem.task(task), 1e-6)
+            scores = rows @ coef[game, task] + intercept[game, task]
+            value = 0.5 * np.square(coef[game, task], dtype=float).sum()
+            value += problem.task(task).total_loss(scores[:, None])
+            result[game, task] = value / best.dual_value - 1
+    return result
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_models_agree_with_those_solved_alone(rng, loss, C, weighted):
+    features, targets, masks = make_games(rng, loss)
+    weights = rng.uniform(0.2, 3, size=N_ROWS) if weighted else None
+    loss = LOSSES[loss](C)
+    coef, intercept = solve_batch(features, targets, masks, loss, weights)
+    assert coef.shape == (N_GAMES, 3, N_FEATURES)
+    assert intercept.shape == (N_GAMES, 3)
+    distance = excesses(features, targets, masks, loss, weights, coef, intercept)
+    assert -1e-4 < distance.min() <= distance.max() <= 0.01
+
+
+@pytest.mark.parametrize("loss", CLASSIFICATION_LOSSES)
+@pytest.mark.parametrize("n_positive", [1, 3])
+def test_class_with_few_rows(rng, loss, n_positive):
+    features, targets, masks = make_games(rng, loss)
+    targets[:, 0] = -1
+    targets[:n_positive, 0] = 1
+    masks[:, :n_positive] = True
+    features[:, :n_positive, 0] += 1
+    loss = LOSSES[loss](1.0)
+    coef, intercept = solve_batch(features, targets, masks, loss)
+    assert excesses(features, targets, masks, loss, None, coef, intercept).max() <= 0.01
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_smaller_tolerance_is_reached(rng, loss):
+    features, targets, masks = make_games(rng, loss)
+    loss = LOSSES[loss](1.0)
+    coef, intercept = solve_batch(features, targets, masks, loss, tol=1e-4)
+    assert excesses(features, targets, masks, loss, None, coef, intercept).max() <= 2e-4
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_rows_held_out_have_no_influence(rng, loss):
+    features, targets, masks = make_games(rng, loss)
+    masks[:, -20:] = False
+    changed, others = features.copy(), targets.copy()
+    changed[~masks] += 5
+    others[-20:] *= -3
+    loss = LOSSES[loss](1.0)
+    expected = solve_batch(features, targets, masks, loss)
+    result = solve_batch(changed, others, masks, loss)
+    np.testing.assert_array_equal(result[0], expected[0])
+    np.testing.assert_array_equal(result[1], expected[1])
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_weight_two_counts_as_two_rows(rng, loss):
+    features, targets, masks = make_games(rng, loss)
+    weights = rng.integers(1, 3, size=N_ROWS)
+    twice = np.repeat(np.arange(N_ROWS), weights)
+    loss = LOSSES[loss](1.0)
+    coef, intercept = solve_batch(features, targets, masks, loss, weights.astype(float), tol=1e-5)
+    repeated = solve_batch(features[:, twice], targets[twice], masks[:, twice], loss, tol=1e-5)
+    np.testing.assert_allclose(coef, repeated[0], atol=0.02)
+    np.testing.assert_allclose(intercept, repeated[1], atol=0.02)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_scale_of_the_loss_multiplies_c(rng, loss):
+    features, targets, masks = make_games(rng, loss)
+    scales = np.geomspace(0.1, 10, N_GAMES * 3).reshape(N_GAMES, 3)
+    coef, intercept = solve_batch(features, targets, masks, LOSSES[loss](1.0), loss_scales=scales)
+    for game in range(N_GAMES):
+        for task in range(3):
+            one = (features[[game]], targets[:, [task]], masks[[game]])
+            model = coef[[game]][:, [task]], intercept[[game]][:, [task]]
+            scaled = LOSSES[loss](scales[game, task])
+            assert excesses(*one, scaled, None, *model).max() <= 0.01
+
+
+def test_chunks_of_tasks_do_not_change_the_models(rng, monkeypatch):
+    features, targets, masks = make_games(rng, "hinge", n_tasks=5)
+    loss = LOSSES["hinge"](1.0)
+    coef, intercept = solve_batch(features, targets, masks, loss, tol=1e-4)
+    monkeypatch.setattr(batched, "CHUNK_BYTES", 1)
+    chunked = solve_batch(features, targets, masks, loss, tol=1e-4)
+    np.testing.assert_allclose(chunked[0], coef, atol=0.03)
+    np.testing.assert_allclose(chunked[1], intercept, atol=0.03)
+
+
+def test_roots_of_increasing_functions():
+    centers = np.array([1e-4, 0.03, 0.5, 0.99])
+
+    def function(x):
+        return np.cbrt(x - centers)
+
+    roots = find_roots(function, function(np.zeros(4)), function(np.ones(4)), np.full(4, 0.2))
+    assert np.abs(function(roots)).max() <= 0.2
