@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import StandardScaler
 
 from notsorandom import Checkpoint, FourierClassifier, FourierRegressor, Sphere
 from notsorandom.cli.arguments import check_output, check_seed
@@ -105,14 +106,16 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[st
     test_data = read_test_table(table, data, options.test) if options.test else None
     holdout = 0.0 if options.test else options.holdout
     train, test = split_rows(data, holdout, options.seed)
-    model, is_scaled = fit_scaled(model, data, train, options)
+    X, y = (data.X, data.y) if len(train) == len(data.y) else (data.X[train], data.y[train])
+    scaler = fit_scaler(X)
+    is_scaled = scales_columns(data, options)
+    model = fit_scaled(model, X, y, scaler) if is_scaled else model.fit(X, y)
     score = "accuracy" if data.is_classification else "R^2"
-    metrics = {f"training {score}": float(model.score(data.X[train], data.y[train]))}
+    metrics = {f"training {score}": float(model.score(X, y))}
     if test_data is not None:
         metrics[f"test {score}"] = float(model.score(*test_data))
     elif len(test) > 1:
         metrics[f"held-out {score}"] = float(model.score(data.X[test], data.y[test]))
-    column_std = np.sqrt(fit_scaler(data.X[train]).var_)
     record = {
         "target": data.target,
         "rows": int(data.X.shape[0]),
@@ -121,7 +124,7 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[st
         "scaled": is_scaled,
         "zero_based": getattr(table, "zero_based", None),
         "digest": digest_table(data),
-        "spectrum": summarize_spectrum(model.kernel_, column_std, data.names),
+        "spectrum": summarize_spectrum(model.kernel_, np.sqrt(scaler.var_), data.names),
     }
     if data.names is not None:
         model.feature_names_in_ = np.array(data.names, dtype=object)
@@ -181,16 +184,16 @@ def make_estimator(options: argparse.Namespace, is_classification: bool) -> Any:
     return FourierRegressor(**parameters)
 
 
-def fit_scaled(
-    model: Any, data: TrainingTable, train: Array, options: argparse.Namespace
-) -> tuple[Any, bool]:
-    """Return the fitted model of unscaled columns, and whether it was fitted to scaled ones."""
-    X, y = data.X[train], data.y[train]
-    is_scaled = options.scale == "standard" or (options.scale == "auto" and data.names is not None)
-    if not is_scaled or options.space == "sphere":
-        return model.fit(X, y), False
-    scaler = fit_scaler(X)
-    return scale_model(model.fit(scaler.transform(X), y), scaler, inverse=True), True
+def scales_columns(data: TrainingTable, options: argparse.Namespace) -> bool:
+    """Return whether the columns are scaled to unit variance for the fit."""
+    if options.space == "sphere" or options.scale == "none":
+        return False
+    return options.scale == "standard" or data.names is not None
+
+
+def fit_scaled(model: Any, X: Any, y: Array, scaler: StandardScaler) -> Any:
+    """Fit a model to scaled columns and return the model of the columns themselves."""
+    return scale_model(model.fit(scaler.transform(X), y), scaler, inverse=True)
 
 
 def save_or_fall_back(
