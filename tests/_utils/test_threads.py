@@ -1,6 +1,9 @@
 """Threads that share the samples: the results are the same for any number of them."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,11 +11,14 @@ from joblib import Parallel, cpu_count, delayed
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
-from notsorandom._utils.threads import n_threads, thread_pool
+from notsorandom._utils import threads
+from notsorandom._utils.threads import BLAS_LIMIT, BlasLimit, ThreadPool, n_threads, thread_pool
+from notsorandom.data import rows
 from notsorandom.data.rows import Rows
+from notsorandom.kernel import LearnedKernel
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +26,22 @@ def data():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2500, 3))  # several blocks
     return X, np.where(np.cos(3 * X[:, 0] + X[:, 1]) > 0, "yes", "no")
+
+
+@pytest.fixture
+def shares_all(monkeypatch):
+    """Threads share even the smallest work, so that small data test them."""
+    monkeypatch.setattr(rows, "SHARED_WORK", 0)
+
+
+@pytest.fixture
+def two_blas_threads():
+    with threadpool_limits(2, user_api="blas"):
+        yield
+
+
+def blas_threads():
+    return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
 
 
 MODELS = {
@@ -38,7 +60,7 @@ MODELS = {
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", MODELS)
-def test_number_of_jobs_does_not_change_the_model(name, dtype, data, quick_smoothing):
+def test_number_of_jobs_does_not_change_the_model(name, dtype, data, quick_smoothing, shares_all):
     X, y = data[0].astype(dtype), data[1]
     if name == "three classes":
         y = np.arange(len(y)) % 3
@@ -59,14 +81,56 @@ def test_number_of_jobs_does_not_change_the_model(name, dtype, data, quick_smoot
                 np.testing.assert_array_equal(fitted[n_jobs][part], fitted[1][part], err_msg=part)
 
 
-def test_n_jobs_none_gives_the_same_up_to_rounding(data):
+def test_n_jobs_none_gives_the_same_model(data, shares_all, two_blas_threads):
     X, y = data
-    plain = FourierClassifier(12, smoothing=0.06, random_state=0).fit(X, y)
-    shared = FourierClassifier(12, smoothing=0.06, random_state=0, n_jobs=2).fit(X, y)
-    np.testing.assert_allclose(plain.frequencies_, shared.frequencies_, rtol=1e-3, atol=1e-3)
+    given = FourierClassifier(12, smoothing=0.06, random_state=0, n_jobs=1).fit(X, y)
+    default = FourierClassifier(12, smoothing=0.06, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(default.frequencies_, given.frequencies_)
+    np.testing.assert_array_equal(default.coef_, given.coef_)
 
 
-def test_blocks_are_processed_at_the_same_time():
+@pytest.fixture(scope="module")
+def fitted(data):
+    settings = {"smoothing": 0.06, "random_state": 0}
+    X, y = data
+    return {
+        "transform": FourierFeatures(20, **settings).fit(X, y),
+        "predict": FourierRegressor(20, **settings).fit(X, X[:, 0]),
+        "decision_function": FourierClassifier(20, **settings).fit(X, y),
+    }
+
+
+@pytest.mark.parametrize("make", [np.asarray, np.float32, sparse.csr_array])
+@pytest.mark.parametrize("method", ["transform", "predict", "decision_function"])
+def test_number_of_jobs_does_not_change_predictions(method, make, fitted, data, shares_all):
+    model, X = fitted[method], make(data[0])
+    results = [getattr(model.set_params(n_jobs=n_jobs), method)(X) for n_jobs in (None, 1, 2)]
+    np.testing.assert_array_equal(results[1], results[0])
+    np.testing.assert_array_equal(results[2], results[0])
+
+
+@pytest.mark.parametrize("method", ["transform", "predict", "decision_function"])
+def test_predictions_use_the_threads(method, fitted, data, monkeypatch, shares_all):
+    """Two of three blocks wait for each other, which works with two threads only."""
+    both = threading.Barrier(2, timeout=60)
+    met = threading.Event()
+    plain = LearnedKernel.feature_map
+
+    def feature_map(self, dtype):
+        def meet(block):
+            if not met.is_set():
+                both.wait()
+                met.set()
+            return plain(self, dtype)(block)
+
+        return meet
+
+    monkeypatch.setattr(LearnedKernel, "feature_map", feature_map)
+    getattr(fitted[method].set_params(n_jobs=2), method)(data[0])
+    assert met.is_set()
+
+
+def test_blocks_are_processed_at_the_same_time(shares_all):
     """Each of two blocks waits for the other, which works with two threads only."""
     both = threading.Barrier(2, timeout=60)
 
@@ -109,18 +173,189 @@ def test_errors_are_raised_in_the_calling_thread(n_jobs):
     assert len(collected) <= 5
 
 
-def test_blas_uses_one_thread_in_a_pool():
-    def threads():
-        return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+def test_nested_sharing_ends():
+    """Threads that all share work of their own don't wait for each other."""
+    collected = []
+    with thread_pool(3) as pool:
 
-    before = threads()
-    for n_jobs in (1, 2):
-        with thread_pool(n_jobs):
-            assert threads() == {1}
-    with thread_pool(None) as pool:
-        assert pool is None
-        assert threads() == before
-    assert threads() == before
+        def inner(number):
+            found = []
+            pool.map_ordered(lambda other: number * other, range(10), found.append)
+            return sum(found)
+
+        pool.map_ordered(inner, range(20), collected.append)
+    assert collected == [45 * number for number in range(20)]
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_little_work_starts_no_threads(n_jobs, data, monkeypatch, two_blas_threads):
+    monkeypatch.setattr(threads, "ThreadPoolExecutor", None)
+    X, y = data[0][:300], data[1][:300]
+    model = FourierClassifier(8, smoothing=0.06, random_state=0, n_jobs=n_jobs).fit(X, y)
+    model.predict(X)
+    with pytest.raises(TypeError):
+        Rows(np.ones((10_000, 30)), pool=ThreadPool(2)).sum_blocks(lambda X: (X.sum(),))
+
+
+def test_sharing_stops_while_it_is_slow(monkeypatch):
+    clock, n_shared = [0.0], 0
+
+    def slow_wait(futures):
+        nonlocal n_shared
+        n_shared += 1
+        clock[0] += 100
+        return wait(futures)
+
+    def work(item):
+        clock[0] += 1
+        return item
+
+    wait = threads.wait
+    monkeypatch.setattr(threads, "wait", slow_wait)
+    monkeypatch.setattr(threads, "perf_counter", lambda: clock[0])
+    with thread_pool(2) as pool:
+        for _ in range(320):
+            collected = []
+            pool.map_ordered(work, range(4), collected.append)
+            assert collected == [0, 1, 2, 3]
+    assert 20 <= n_shared <= 40  # at first, and then one in 16
+
+
+# The number of threads of BLAS.
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1, 2])
+def test_blas_uses_one_thread_in_a_pool(n_jobs, two_blas_threads):
+    with thread_pool(n_jobs):
+        assert blas_threads() == {1}
+    assert blas_threads() == {2}
+
+
+def test_the_last_of_overlapping_users_restores_blas(two_blas_threads):
+    with ExitStack() as first, ExitStack() as second:
+        first.enter_context(thread_pool(2))
+        second.enter_context(thread_pool(1))
+        first.close()
+        assert blas_threads() == {1}
+        second.close()
+        assert blas_threads() == {2}
+
+
+def test_blas_is_restored_after_an_error(two_blas_threads):
+    with pytest.raises(RuntimeError, match="inside"), thread_pool(2):
+        raise RuntimeError("inside")
+    assert blas_threads() == {2}
+
+
+def test_overlapping_fits_and_predictions_restore_blas(data, shares_all, two_blas_threads):
+    X, y = data[0][:1500], data[1][:1500]
+    model = FourierClassifier(8, smoothing=0.06, random_state=0, n_jobs=2).fit(X, y)
+    expected = model.predict(X)
+    at_once = threading.Barrier(4, timeout=60)
+
+    def fit_and_predict(number):
+        at_once.wait()
+        other = clone(model).fit(X, y)
+        if number == 3:
+            other.fit(X, y[:10])
+        return [model.predict(X) for _ in range(number + 1)] + [other.predict(X)]
+
+    with ThreadPoolExecutor(4) as users:
+        calls = [users.submit(fit_and_predict, number) for number in range(4)]
+    assert blas_threads() == {2}
+    with pytest.raises(ValueError, match="inconsistent"):
+        calls[3].result()
+    for call in calls[:3]:
+        for predicted in call.result():
+            np.testing.assert_array_equal(predicted, expected)
+
+
+class FakeBlas(SimpleNamespace):
+    """A BLAS library with a setting of the process, or of each thread."""
+
+    def __init__(self, filepath, internal_api="openblas"):
+        super().__init__(filepath=filepath, internal_api=internal_api)
+        per_thread = internal_api == "mkl"
+        self.setting = threading.local() if per_thread else SimpleNamespace()
+
+    def get_num_threads(self):
+        return getattr(self.setting, "number", 4)
+
+    def set_num_threads(self, number):
+        self.setting.number = number
+
+
+def make_limit(libraries, monkeypatch):
+    limit = BlasLimit()
+    monkeypatch.setattr(limit, "_loaded", lambda: libraries)
+    return limit
+
+
+def test_libraries_that_are_loaded_later_are_limited(monkeypatch):
+    libraries = [FakeBlas("early")]
+    limit = make_limit(libraries, monkeypatch)
+    with limit.hold() as before:
+        assert before == 4
+        libraries.append(FakeBlas("late"))
+        with limit.hold() as before:
+            assert before == 4  # not the limit
+            assert [library.get_num_threads() for library in libraries] == [1, 1]
+        assert [library.get_num_threads() for library in libraries] == [1, 1]
+    assert [library.get_num_threads() for library in libraries] == [4, 4]
+
+
+def test_libraries_are_looked_for_after_imports(monkeypatch):
+    limit = BlasLimit()
+    found = [limit._loaded()]
+    assert limit._loaded() is found[0]
+    monkeypatch.setitem(threads.sys.modules, "module_of_a_test", None)
+    assert limit._loaded() is not found[0]
+
+
+def test_libraries_with_a_setting_per_thread(monkeypatch):
+    """Every user limits its own thread and the threads that it starts."""
+    library = FakeBlas("mkl", "mkl")
+    limit = make_limit([library], monkeypatch)
+    monkeypatch.setattr(threads, "BLAS_LIMIT", limit)
+
+    def inside():
+        numbers = []
+        with thread_pool(2) as pool:
+            both = threading.Barrier(2, timeout=60)
+            pool.map_ordered(
+                lambda _: (both.wait(), library.get_num_threads())[1], range(2), numbers.append
+            )
+        return [*numbers, library.get_num_threads()]
+
+    with limit.hold(), ThreadPoolExecutor(1) as users:
+        assert users.submit(inside).result() == [1, 1, 4]
+        assert library.get_num_threads() == 1
+    assert library.get_num_threads() == 4
+
+
+def test_small_predictions_leave_blas_alone(fitted, data, monkeypatch):
+    monkeypatch.setattr(BLAS_LIMIT, "hold", None)
+    for method, model in fitted.items():
+        getattr(model, method)(data[0][:1])
+        with pytest.raises(TypeError):
+            getattr(model, method)(data[0])
+
+
+# The number of threads.
+
+
+def test_default_is_as_many_threads_as_blas_would_use(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(threads, "effective_n_jobs", lambda n_jobs: 8 if n_jobs == -1 else n_jobs)
+    for number in (1, 2):
+        with threadpool_limits(number, user_api="blas"), thread_pool(None) as pool:
+            assert pool.n_threads == number
+            with thread_pool(None) as nested:
+                assert nested.n_threads == number
+    assert ThreadPool(None, 16).n_threads == 8
+    monkeypatch.setenv("OMP_NUM_THREADS", "3,1")
+    assert ThreadPool(None, 16).n_threads == 3
+    assert ThreadPool(5, 16).n_threads == 5
 
 
 @pytest.mark.slow

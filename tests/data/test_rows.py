@@ -1,10 +1,13 @@
 """Blocks of rows: the same results however the rows are cut."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from notsorandom._utils.threads import thread_pool
+from notsorandom.data import rows
 from notsorandom.data.rows import Rows
 from notsorandom.game import LOSSES, DualProblem, play
 from notsorandom.game.projection import alternating, nearest
@@ -145,8 +148,8 @@ def test_functions_of_blocks_hold_no_samples(loss, rng):
 
     X = rng.standard_normal((5000, 4))
     targets = np.where(np.cos(X[:, [0]] * 2) > 0, 1.0, -1.0)
-    rows = SentRows(X, rng.uniform(0.5, 2, size=(5000, 1)))
-    problem = DualProblem(LOSSES[loss](1.0, 0.1), targets, rows)
+    sent = SentRows(X, rng.uniform(0.5, 2, size=(5000, 1)))
+    problem = DualProblem(LOSSES[loss](1.0, 0.1), targets, sent)
     search = Ascent(n_steps=2, max_rows=1024)
     play(problem, space=Euclidean(), search=search, n_frequencies=8, rng=rng)
     assert 0 < max(sizes) < 20_000 < targets.nbytes
@@ -160,11 +163,41 @@ def test_mass_of_a_landscape(data, rng):
     )
 
 
-def test_threads_fill_columns():
-    X = np.arange(2000.0).reshape(1000, 2)
-    with thread_pool(2) as pool:
-        result = Rows(X, pool=pool, block_rows=8).map(lambda block: 2 * block)
-    np.testing.assert_array_equal(result, 2 * X)
+@pytest.fixture
+def shares_all(monkeypatch):
+    monkeypatch.setattr(rows, "SHARED_WORK", 0)
+
+
+@pytest.mark.parametrize("block_rows", [8, 300, 1000])
+def test_number_of_threads_does_not_change_results(block_rows, shares_all, rng):
+    X = rng.standard_normal((1000, 3)).astype(np.float32)
+    column = rng.standard_normal((1000, 2)).astype(np.float32)
+    plain = Rows(X, block_rows=block_rows)
+
+    def results(data):
+        return [
+            *data.sum_blocks(lambda X, a: (X.T @ a, a.sum()), column),
+            data.map(lambda X, a: X[:, :1] * a, column),
+            np.array(list(data.map_blocks(lambda X, a: float(X[0] @ X[0]) + a[0, 0], column))),
+            data.map(lambda X: sparse.csr_array(X)).toarray(),
+            data.take(np.arange(999, -1, -2)).array,
+            data.take(X[:, 0] > 0).array,
+        ]
+
+    expected = results(plain)
+    np.testing.assert_allclose(expected[0], X.T @ column, atol=1e-4)
+    np.testing.assert_array_equal(expected[2], X[:, :1] * column)
+    for n_jobs in (None, 1, 2, 3):
+        with thread_pool(n_jobs) as pool:
+            for found, one in zip(results(replace(plain, pool=pool)), expected, strict=True):
+                np.testing.assert_array_equal(found, one)
+
+
+def test_sums_of_one_block_are_copies():
+    data = Rows(np.ones((5, 2)))
+    (total,) = data.sum_blocks(lambda X: (X,))
+    total += 1
+    np.testing.assert_array_equal(data.array, np.ones((5, 2)))
 
 
 def test_overflow_of_the_measure_is_an_error(rng):

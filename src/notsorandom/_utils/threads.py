@@ -3,28 +3,132 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from threading import Lock
+from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
 from joblib.parallel import get_active_backend
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+# Multiplications below which BLAS is left alone and all is done by the calling thread. OpenBLAS
+# itself uses one thread for products of a matrix and a vector below 4 * 2304 numbers, and for all
+# other operations below more than that, so a limit would change neither time nor rounding.
+LITTLE_WORK = 2**13
+# The time of sharing relative to one thread is a mean with weight MEMORY of the last, which counts
+# at most MAX_RATIO: one interruption by another process doesn't end the sharing, two in a row do.
+# After that it is tried once in RETRY calls.
+MEMORY, MAX_RATIO, RETRY = 1 / 8, 4.0, 16
 
-@dataclass(frozen=True, eq=False)
+
+class BlasLimit:
+    """A limit of one BLAS thread per call, for the whole process and for overlapping users.
+
+    Most BLAS libraries have one setting per process. Of users that overlap in time, in several
+    threads, the first lowers it and the last restores what the first found. MKL and libraries on
+    OpenMP have one setting per thread: there each user restores its own.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._n_users = 0
+        self._found: dict[str, tuple[Any, int]] = {}  # by file: library, its number of threads
+        self._libraries: list[Any] = []
+        self._n_modules = 0
+
+    @contextmanager
+    def hold(self) -> Iterator[int]:
+        """Limit BLAS to one thread per call; yield the largest number of threads it had before."""
+        own: list[tuple[Any, int]] = []  # libraries with one setting per thread
+        with self._lock:
+            for library in self._loaded():
+                if library.filepath in self._found:
+                    continue
+                number = library.get_num_threads()
+                if is_per_thread(library):
+                    own.append((library, number))
+                else:  # of the process, perhaps loaded while there were users already
+                    self._found[library.filepath] = library, number
+                library.set_num_threads(1)
+            self._n_users += 1
+            numbers = [number for _, number in (*self._found.values(), *own)]
+        try:
+            yield max(numbers, default=sys.maxsize)
+        finally:
+            with self._lock:
+                self._n_users -= 1
+                if not self._n_users:
+                    own += self._found.values()
+                    self._found = {}
+                for library, number in own:
+                    library.set_num_threads(number)
+
+    def limit_thread(self) -> None:
+        """Limit a new thread of a user, which ends before the user does."""
+        with self._lock:
+            for library in self._loaded():
+                if is_per_thread(library):
+                    library.set_num_threads(1)
+
+    def _loaded(self) -> list[Any]:
+        """Return the BLAS libraries of the process.
+
+        To find them takes 0.6 to 2 ms, the rest of a limit some 10 us. So they are looked for again
+        only if modules were imported since, which is how libraries are loaded.
+        """
+        if self._n_modules != len(sys.modules):
+            self._n_modules = len(sys.modules)
+            self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+        return self._libraries
+
+
+def is_per_thread(library: Any) -> bool:
+    """Whether the number of threads of a BLAS library is a setting of the calling thread."""
+    return (
+        library.internal_api == "mkl" or getattr(library, "threading_layer", "pthreads") == "openmp"
+    )
+
+
+BLAS_LIMIT = BlasLimit()
+
+
 class ThreadPool:
-    """Threads that share work."""
+    """Threads that share work; they are started when the first work is shared.
 
-    n_jobs: int
-    executor: ThreadPoolExecutor | None  # None for one thread
+    Parameters
+    ----------
+    n_jobs : int or None
+        Number of threads, the calling one included; negative numbers as in joblib. None is one per
+        core, but at most `max_threads`.
+    max_threads : int
+        As many as BLAS would use: what ``OMP_NUM_THREADS``, similar variables or
+        ``threadpool_limits`` have set, or one per core.
+    """
+
+    def __init__(self, n_jobs: int | None, max_threads: int = sys.maxsize) -> None:
+        self._n_jobs = n_jobs
+        self._max_threads = max_threads
+        self._executor: ThreadPoolExecutor | None = None
+        self._shared_time = 0.5  # of sharing in the mean, in units of the time of one thread
+        self._n_alone = 0  # calls since sharing was last tried
+
+    @cached_property
+    def n_threads(self) -> int:
+        """Number of threads. It is computed when it is needed, since that takes some 100 us."""
+        if self._n_jobs == 1 or (self._n_jobs is None and self._max_threads == 1):
+            return 1
+        if self._n_jobs is not None:
+            return n_threads(self._n_jobs)
+        return max(1, min(n_threads(-1), self._max_threads, omp_threads(sys.maxsize)))
 
     def map_ordered(
         self,
@@ -35,9 +139,11 @@ class ThreadPool:
         """Call ``collect(function(item))`` for each item, in the order of the items.
 
         The calling thread also processes items. Only about as many results as there are threads
-        wait for their turn.
+        wait for their turn. While other processes need the cores, so that sharing takes longer
+        than one thread, the calling thread does all the work most of the time.
         """
-        if self.executor is None:
+        n_others = min(self.n_threads, len(items)) - 1
+        if n_others <= 0 or not self._pays_now():
             for item in items:
                 collect(function(item))
             return
@@ -50,8 +156,9 @@ class ThreadPool:
             with queue_lock:
                 return next(queue, None)
 
-        def work() -> None:
+        def work() -> int:
             nonlocal next_index
+            n_done = 0
             try:
                 with np.errstate(**settings):
                     while (entry := pop()) is not None:
@@ -62,18 +169,47 @@ class ThreadPool:
                             while next_index in waiting:
                                 collect(waiting.pop(next_index))
                                 next_index += 1
+                        n_done += 1
             finally:
                 while pop() is not None:  # after an error the other threads stop too
                     pass
+            return n_done
 
-        n_others = min(self.n_jobs, len(items)) - 1
-        others = [self.executor.submit(work) for _ in range(n_others)]
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(
+                self.n_threads - 1, initializer=BLAS_LIMIT.limit_thread
+            )
+        begin = perf_counter()
+        others = [self._executor.submit(work) for _ in range(n_others)]
         try:
-            work()
+            n_own = work()
+            own_end = perf_counter()
         finally:
-            wait(others)
-        for other in others:
+            # Nothing is left to do, so threads that have not begun yet need not.
+            begun = [other for other in others if not other.cancel()]
+            wait(begun)
+        for other in begun:
             other.result()
+        if n_own:
+            alone = (own_end - begin) / n_own * len(items)  # time of all items in one thread
+            ratio = min((perf_counter() - begin) / alone, MAX_RATIO)
+            self._shared_time += MEMORY * (ratio - self._shared_time)
+
+    def _pays_now(self) -> bool:
+        """Whether sharing has been faster than one thread, or is tried again."""
+        if self._shared_time < 1:
+            return True
+        self._n_alone = (self._n_alone + 1) % RETRY
+        return not self._n_alone
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._executor is not None:
+            self._executor.shutdown()
+
+
+# For work that is not shared.
+ONE_THREAD = ThreadPool(1)
 
 
 def n_threads(n_jobs: int) -> int:
@@ -82,23 +218,50 @@ def n_threads(n_jobs: int) -> int:
     backend, _ = get_active_backend()
     if not backend.nesting_level:
         return number
-    return min(number, int(os.environ.get("OMP_NUM_THREADS", 1)))  # joblib sets it in its workers
+    return min(number, omp_threads(1))  # joblib sets the variable in its workers
+
+
+def omp_threads(default: int) -> int:
+    """Return the number of ``OMP_NUM_THREADS``, which may be a list with one for each level."""
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return int(first) if first.isdecimal() and int(first) else default
 
 
 @contextmanager
-def thread_pool(n_jobs: int | None) -> Iterator[ThreadPool | None]:
-    """Yield a pool of `n_jobs` threads, or None for ``n_jobs=None``.
+def thread_pool(n_jobs: int | None, work: float = np.inf) -> Iterator[ThreadPool]:
+    """Yield a pool of `n_jobs` threads, by default one per core that BLAS may use.
 
     Inside, BLAS uses one thread per call: the pool's threads share the cores, and results are the
-    same for any number of them.
+    same for any number of them. `work` is how many multiplications there will be: if they are few,
+    one thread does them and BLAS is left as it is.
     """
-    if n_jobs is None:
-        yield None
+    if work < LITTLE_WORK:
+        yield ONE_THREAD
         return
-    number = n_threads(n_jobs)
-    with threadpool_limits(1, user_api="blas"):
-        if number == 1:
-            yield ThreadPool(1, None)
-            return
-        with ThreadPoolExecutor(number) as executor:
-            yield ThreadPool(number, executor)
+    with BLAS_LIMIT.hold() as max_threads:
+        pool = ThreadPool(n_jobs, max_threads)
+        try:
+            yield pool
+        finally:
+            pool.close()
+
+
+@lru_cache(maxsize=64)
+def cut_slices(length: int, step: int) -> list[slice]:
+    """Return slices of `step` items each; the last may be shorter."""
+    return [slice(start, min(start + step, length)) for start in range(0, length, step)]
+
+
+class RunningSum:
+    """Sums of tuples of arrays, in float64."""
+
+    def __init__(self) -> None:
+        self.parts: list[Any] = []
+
+    def add(self, parts: Sequence[Any]) -> None:
+        """Add one tuple."""
+        if self.parts:
+            for running, part in zip(self.parts, parts, strict=True):
+                running += part
+        else:
+            self.parts = [np.array(part, dtype=np.float64) for part in parts]

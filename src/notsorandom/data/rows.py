@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from itertools import pairwise
+from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from notsorandom._utils.threads import ThreadPool
+from notsorandom._utils.threads import ONE_THREAD, RunningSum, ThreadPool, cut_slices
 from notsorandom.data.array_api import (
     Array,
     asarray_like,
@@ -22,7 +22,7 @@ from notsorandom.data.array_api import (
     to_host,
 )
 
-__all__ = ["FLOATS", "Array", "Column", "Rows", "dense", "row_norms", "stack_blocks"]
+__all__ = ["FLOATS", "Array", "Column", "Rows", "RunningSum", "dense", "row_norms", "stack_blocks"]
 
 # One value, or one row of values, per sample: an array in memory, or what a subclass of Rows uses.
 Column = Any
@@ -40,6 +40,12 @@ MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 2**8, 2**13
 SHARED_ROWS, MIN_BLOCKS = 2**10, 4
 # Blocks are shared in at most this many runs. Each run has its own sums.
 MAX_RUNS = 16
+# Multiplications of a pass from which threads share it: they take one thread 0.2 to 0.3 ms. To hand
+# a part of them to another thread takes 15 to 40 us (benchmarks/threads.py).
+SHARED_WORK = 2**20
+# Numbers computed per row if a caller doesn't say, and the time that each takes besides products
+# with the row's own numbers, such as that of a cosine, in multiplications.
+MIN_WIDTH, OTHER_WORK = 8, 8
 # Largest number of rows of a block that has columns only, no samples.
 COLUMN_ROWS = 2**16
 
@@ -112,18 +118,26 @@ class Rows:
 
         `width` is how many numbers are computed from each row, if more than it has itself.
         """
-        if self.block_rows is not None:
-            return cut_rows(len(self), self.block_rows)
-        n_stored = self.n_features
-        if sparse.issparse(self.array):
-            n_stored = self.array.nnz // max(1, len(self))
-        row_bytes = max(1, n_stored, width) * self.dtype.itemsize
+        n_rows, step = len(self), self.block_rows
+        if step is None:
+            step = MIN_BLOCK_ROWS if n_rows <= MIN_BLOCK_ROWS else self._rows_per_block(width)
+        return cut_slices(n_rows, step)
+
+    def _rows_per_block(self, width: int) -> int:
         largest = COLUMN_ROWS
         if self.n_features:
             n_rows = self.n_total or len(self)
             largest = min(MAX_BLOCK_ROWS, max(SHARED_ROWS, n_rows // MIN_BLOCKS))
+        row_bytes = max(1, self._n_stored, width) * self.dtype.itemsize
         room = max(MIN_BLOCK_ROWS, min(largest, BLOCK_BYTES // row_bytes))
-        return cut_rows(len(self), 1 << (room.bit_length() - 1))
+        return int(1 << (room.bit_length() - 1))
+
+    @cached_property
+    def _n_stored(self) -> int:
+        """Numbers that are stored for each row, in the mean."""
+        if sparse.issparse(self.array):
+            return int(self.array.nnz // max(1, len(self)))
+        return self.n_features
 
     # Methods that subclasses override to store the rows elsewhere.
 
@@ -149,12 +163,14 @@ class Rows:
         """
         blocks = self.blocks(width)
         extras = [()] * len(blocks) if given is None else [(one,) for one in given]
+        if len(blocks) == 1:
+            return iter([self._apply(function, blocks[0], columns, extras[0])])
 
         def apply(run: Sequence[tuple[slice, tuple[Any, ...]]]) -> list[Any]:
             return [self._apply(function, block, columns, extra) for block, extra in run]
 
         results: list[Any] = []
-        self._share(apply, list(zip(blocks, extras, strict=True)), results.extend)
+        self._share(apply, list(zip(blocks, extras, strict=True)), width, results.extend)
         return iter(results)
 
     def _apply(
@@ -182,14 +198,16 @@ class Rows:
         self,
         function: Callable[[Sequence[Any]], Any],
         items: Sequence[Any],
+        width: int,
         collect: Callable[[Any], Any] = lambda _: None,
     ) -> None:
         """Collect ``function(run)`` of runs of items in order, in threads where that pays."""
-        n_runs = min(len(items), MAX_RUNS)
-        ends = [len(items) * number // n_runs for number in range(n_runs + 1)] if items else []
-        runs = [items[start:end] for start, end in pairwise(ends)]
-        pool = self.pool if len(runs) >= (2 if self.n_features else MIN_BLOCKS) else None
-        (pool or ThreadPool(1, None)).map_ordered(function, runs, collect)
+        # Neither the runs nor the sums over them depend on the threads.
+        n, n_runs = len(items), min(len(items), MAX_RUNS)
+        runs = [items[n * run // n_runs : n * (run + 1) // n_runs] for run in range(n_runs)]
+        work = len(self) * (self._n_stored + OTHER_WORK) * max(width, MIN_WIDTH)
+        pays = work >= SHARED_WORK and not self.on_device  # a device's library has own threads
+        ((pays and self.pool) or ONE_THREAD).map_ordered(function, runs, collect)
 
     def map(
         self,
@@ -202,35 +220,35 @@ class Rows:
 
         With `on_device` the result stays on the samples' device.
         """
+        blocks = self.blocks(width)
         on_device = on_device and self.on_device
+        if len(blocks) == 1:
+            return self._apply(function, blocks[0], columns, (), on_device)
+        out: Any = None
+        lock = Lock()
 
-        def apply(block: slice) -> Any:
-            return self._apply(function, block, columns, on_device=on_device)
-
-        def apply_all(blocks: Sequence[slice]) -> list[Any]:
-            parts: list[Any] = []
-            self._share(lambda run: [apply(block) for block in run], blocks, parts.extend)
+        def fill(run: Sequence[slice]) -> list[Any]:
+            """Write blocks to the result; return those that can't be written."""
+            nonlocal out
+            parts = []
+            for block in run:
+                part = self._apply(function, block, columns, (), on_device)
+                if sparse.issparse(part):
+                    parts.append(part)
+                    continue
+                with lock:  # the first block that is done shows the shape
+                    if out is None:
+                        shape = (len(self), *part.shape[1:])
+                        out = empty_like(part, shape) if on_device else np.empty(shape, part.dtype)
+                try:
+                    out[block, ...] = part
+                except TypeError:  # immutable arrays
+                    parts.append(part)
             return parts
 
-        first, *others = self.blocks(width)
-        head = apply(first)
-        if not others:
-            return head
-        if sparse.issparse(head):
-            return stack_blocks([head, *apply_all(others)])
-        shape = (len(self), *head.shape[1:])
-        result = empty_like(head, shape) if on_device else np.empty(shape, dtype=head.dtype)
-        try:
-            result[first, ...] = head
-        except TypeError:  # immutable arrays
-            return namespace(head).concat([head, *apply_all(others)], axis=0)
-
-        def fill(run: Sequence[slice]) -> None:
-            for block in run:
-                result[block, ...] = apply(block)
-
-        self._share(fill, others)
-        return result
+        parts: list[Any] = []
+        self._share(fill, blocks, width, parts.extend)
+        return stack_blocks(parts) if parts else out
 
     def take(self, indices: Array) -> Rows:
         """Return the rows at `indices`, in memory or on the samples' device."""
@@ -243,16 +261,17 @@ class Rows:
 
     def _take_samples(self, indices: Array) -> Any:
         """Copy the samples at `indices`, in threads if there are many."""
-        in_memory = isinstance(self.array, np.ndarray)
-        if self.pool is None or not in_memory or len(indices) < MIN_BLOCKS * SHARED_ROWS:
+        if indices.dtype == bool:
+            indices = np.flatnonzero(indices)
+        pays = isinstance(self.array, np.ndarray) and indices.size * self.n_features >= SHARED_WORK
+        if self.pool is None or not pays:
             return self.array[indices]
         result = np.empty((len(indices), self.n_features), dtype=self.dtype)
 
-        def fill(run: Sequence[slice]) -> None:
-            for part in run:
-                np.take(self.array, indices[part], axis=0, out=result[part], mode="clip")
+        def fill(part: slice) -> None:
+            np.take(self.array, indices[part], axis=0, out=result[part], mode="clip")
 
-        self._share(fill, cut_rows(len(indices), SHARED_ROWS))
+        self.pool.map_ordered(fill, cut_slices(len(indices), SHARED_ROWS), lambda _: None)
         return result
 
     def with_samples(self, array: Any, weights: Array | None = None) -> Rows:
@@ -286,6 +305,11 @@ class Rows:
         The function returns a tuple of arrays. Sums are accumulated in float64, and returned in
         `dtype`, by default that of the rows.
         """
+        blocks = self.blocks(width)
+        dtype = self.dtype if dtype is None else dtype
+        if len(blocks) == 1:
+            parts = self._apply(function, blocks[0], columns)
+            return tuple([np.array(part, dtype=dtype) for part in parts])
 
         def sum_run(run: Sequence[slice]) -> list[Array]:
             part = RunningSum()
@@ -294,8 +318,8 @@ class Rows:
             return part.parts
 
         total = RunningSum()
-        self._share(sum_run, self.blocks(width), total.add)
-        return tuple(part.astype(self.dtype if dtype is None else dtype) for part in total.parts)
+        self._share(sum_run, blocks, width, total.add)
+        return tuple([part.astype(dtype) for part in total.parts])
 
     # Methods that are built on these.
 
@@ -348,31 +372,12 @@ class Rows:
         return np.sort(rng.choice(len(self), size=n_rows, replace=False, shuffle=False))
 
 
-@lru_cache(maxsize=64)
-def cut_rows(n_rows: int, step: int) -> list[slice]:
-    """Return slices of `step` rows each; the last may be shorter."""
-    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
-
-
-class RunningSum:
-    """Sums of tuples of arrays, in float64."""
-
-    def __init__(self) -> None:
-        self.parts: list[Array] = []
-
-    def add(self, parts: Sequence[Any]) -> None:
-        """Add one tuple."""
-        if self.parts:
-            for running, part in zip(self.parts, parts, strict=True):
-                running += part
-        else:
-            self.parts = [np.array(part, dtype=np.float64) for part in parts]
-
-
 def stack_blocks(parts: list[Any]) -> Any:
     """Stack blocks of rows."""
     if sparse.issparse(parts[0]):
         return sparse.vstack(parts, format="csr")
+    if is_device_array(parts[0]):
+        return namespace(parts[0]).concat(parts, axis=0)
     return np.concatenate(parts)
 
 

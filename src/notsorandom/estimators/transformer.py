@@ -7,6 +7,8 @@ from typing import Any
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from notsorandom._utils.threads import thread_pool
+from notsorandom.data.rows import Rows
 from notsorandom.estimators.validation import read_samples
 from notsorandom.kernel import LearnedKernel
 
@@ -15,6 +17,7 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     """Mixin that makes an estimator with a `kernel_` a transformer."""
 
     kernel_: LearnedKernel
+    n_jobs: int | None = None  # for classes without this parameter
 
     def transform(self, X: Any) -> Any:
         """Map samples to the features.
@@ -30,7 +33,10 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             For an array API array `X`, of its kind and on its device.
         """
         check_is_fitted(self)
-        return self.kernel_.features(read_samples(self, X))
+        X, kernel = read_samples(self, X), self.kernel_
+        with thread_pool(self.n_jobs, work=X.shape[0] * kernel.frequencies.size) as pool:
+            rows = Rows(kernel.space.prepare(X), pool=pool)
+            return rows.map(kernel.feature_map(rows.dtype), width=kernel.width, on_device=True)
 
     @property
     def _n_features_out(self) -> int:
