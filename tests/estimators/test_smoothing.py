@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from notsorandom import Ascent, AutoSmoothing, FourierClassifier, FourierFeatures, FourierRegressor
-from notsorandom.estimators.training import assign_folds, hold_out
+from notsorandom.estimators.trials import TrialGames
+from notsorandom.estimators.tuning import assign_folds, hold_out, select_candidate
 
 RECORDS = []
 
@@ -94,25 +95,43 @@ def test_given_smoothing_is_used_as_it_is(windmill, records):
 @pytest.mark.parametrize(
     ("n_samples", "max_rows", "expected"),
     [
-        (200, 2048, [150, 200]),  # 4-fold cross-validation, then the game on all samples
-        (1500, 2048, [750, 1500]),  # one split into halves
-        (1500, 100, [50, 1500]),  # halves of a subsample
+        (200, 2048, [150] * 4),  # 4-fold cross-validation
+        (1500, 2048, [750]),  # one split into halves
+        (1500, 100, [50]),  # halves of a subsample
     ],
 )
-def test_rows_that_the_candidates_are_compared_on(rng, records, n_samples, max_rows, expected):
+def test_rows_that_the_candidates_are_compared_on(rng, monkeypatch, n_samples, max_rows, expected):
+    games = []
+    plain = TrialGames.play
+
+    def record(self, rng):
+        games.append(self)
+        return plain(self, rng)
+
+    monkeypatch.setattr(TrialGames, "play", record)
     X = rng.standard_normal((n_samples, 2))
     y = np.arange(n_samples) % 2
     smoothing = AutoSmoothing((0.06, 0.2), n_components=1, max_rows=max_rows)
-    FourierFeatures(1, smoothing=smoothing, search=RecordingSearch(), random_state=0).fit(X, y)
-    sizes = sorted({n_rows for n_rows, _ in records})
-    np.testing.assert_allclose(sizes, expected, atol=2)
+    FourierFeatures(1, smoothing=smoothing, random_state=0).fit(X, y)
+    (played,) = games
+    np.testing.assert_allclose(played.masks.sum(axis=1), np.repeat(expected, 2), atol=2)
+    np.testing.assert_array_equal(played.smoothing, np.tile([0.06, 0.2], len(expected)))
 
 
-def test_more_smoothing_is_not_tried_after_a_clearly_worse_candidate(windmill, records):
-    smoothing = AutoSmoothing((0.06, 3.0, 6.0), n_components=8)
-    model = FourierFeatures(1, smoothing=smoothing, search=RecordingSearch(), random_state=0)
-    assert model.fit(*windmill[:2]).smoothing_ == 0.06
-    assert {smoothing for _, smoothing in records} == {0.06, 3.0}
+def test_more_smoothing_is_not_chosen_after_a_clearly_worse_candidate():
+    errors = np.array([[0.1] * 100, [0.9] * 100, [0.0] * 100])
+    candidates, counts = np.array([0.06, 3.0, 6.0]), np.ones(100)
+    assert select_candidate(candidates, errors, counts, 0.0) == 0.06
+    assert select_candidate(candidates[[0, 2]], errors[[0, 2]], counts, 0.0) == 6.0
+
+
+def test_a_candidate_must_win_by_the_threshold(rng):
+    errors = rng.uniform(size=(2, 400))
+    errors[1] = errors[0] + 0.01 * rng.standard_normal(400) - 0.0007  # 1.4 standard errors
+    candidates, counts = np.array([0.06, 0.2]), np.ones(400)
+    gain = (errors[0] - errors[1]).mean() / ((errors[0] - errors[1]).std() / 20)
+    assert select_candidate(candidates, errors, counts, 0.9 * gain) == 0.2
+    assert select_candidate(candidates, errors, counts, 1.1 * gain) == 0.06
 
 
 def test_small_classes_get_the_first_candidate(rng, records):

@@ -25,12 +25,11 @@ from notsorandom.dask.validation import (
     unequal_lengths,
     unknown_sizes,
 )
-from notsorandom.estimators.base import FourierEstimator, FourierPredictor
+from notsorandom.estimators.base import FitData, FourierEstimator, FourierPredictor
 from notsorandom.estimators.config import FitConfig, GradientSolver
 from notsorandom.estimators.validation import TrainingData
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.result import GameResult
-from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces.base import Space
 
 # Differences from the estimators in memory, and the parameter that they don't have.
@@ -161,11 +160,8 @@ class DaskEstimator(FourierEstimator):
             )
         return super()._open_checkpoint(config, problem)
 
-    def _store_result(
-        self, result: GameResult, kernel: LearnedKernel, training: TrainingData
-    ) -> None:
-        super()._store_result(result, kernel, training)
-        del self.dual_, self.average_dual_  # stay on the cluster
+    def _store_duals(self, result: GameResult, fit: FitData) -> None:
+        """Store nothing: the dual variables stay on the cluster."""
 
     # After a fit.
 

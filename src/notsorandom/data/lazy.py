@@ -10,6 +10,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import check_array
 
 from notsorandom.data.checks import first_non_finite
@@ -163,15 +164,19 @@ def read_part(
 class PreparedArray(LazyArray):
     """Rows of a LazyArray or memory map, transformed by a function on demand.
 
-    The function returns a transformed block of rows, of the same shape and type. Each row depends
-    on one row, such as a row scaled to norm one. It must not write to its argument.
+    The function returns a transformed block of rows, with the columns and the type of `like`, by
+    default those of the array. Each row depends on one row, such as a row scaled to norm one. It
+    must not write to its argument.
     """
 
-    def __init__(self, array: Any, function: Callable[[Array], Array]) -> None:
+    def __init__(
+        self, array: Any, function: Callable[[Array], Array], like: Array | None = None
+    ) -> None:
         self.array = array
         self.function = function
-        self.shape = array.shape[0], array.shape[1]
-        self.dtype = array.dtype
+        like = array if like is None else like
+        self.shape = array.shape[0], like.shape[1]
+        self.dtype = like.dtype
 
     def read_slice(self, start: int, stop: int) -> Array:
         """See :meth:`LazyArray.read_slice`."""
@@ -182,7 +187,8 @@ class PreparedArray(LazyArray):
         return self._transform(self.array[indices])
 
     def _transform(self, rows: Array) -> Array:
-        return np.asarray(self.function(np.asarray(rows)), dtype=self.dtype)
+        rows = rows if sparse.issparse(rows) else np.asarray(rows)
+        return np.asarray(self.function(rows), dtype=self.dtype)
 
 
 class RowSubset(LazyArray):

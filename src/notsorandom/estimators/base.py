@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,14 +25,14 @@ from notsorandom.estimators.callbacks import (
 from notsorandom.estimators.config import FitConfig, configure
 from notsorandom.estimators.training import (
     DUALITY_GAP,
-    choose_smoothing,
+    Preparation,
     fit_linear_models,
-    hold_out,
     kernel_before_reweighting,
     learn_kernel,
     play_game,
     progress_bar,
 )
+from notsorandom.estimators.tuning import choose_smoothing, hold_out
 from notsorandom.estimators.validation import TrainingData, read_samples, read_training_data
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.loop import GameLoop
@@ -54,6 +54,16 @@ LEARNED = (
     "average_dual_ average_kernel_ validation_sizes_ validation_losses_ validation_scores_ "
     "n_samples_fit_ n_features_in_ feature_names_in_ _flat _weights _weighted _held_out_bits"
 ).split()
+
+
+@dataclass(frozen=True)
+class FitData:
+    """The data of a fit."""
+
+    dtype: np.dtype[Any]  # of the samples as they were given
+    preparation: Preparation
+    data: TrainingData  # as the game uses it
+    training: TrainingData  # the part of it that is not held out
 
 
 class FourierEstimator(CallbackSupportMixin, BaseEstimator):
@@ -116,25 +126,42 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         tasks: CallbackTasks | None,
     ) -> None:
         last_fit = self._forget_last_fit()
-        data = self._read(config.space, X, y, sample_weight, pool)
+        given = self._read(config.space, X, y, sample_weight, pool)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
-        file, saved = self._open_checkpoint(config, data.problem)
+        file, saved = self._open_checkpoint(config, given.problem)
         if saved is not None:
             seed = saved["seed"]
         # Separate streams: the game is the same whether its smoothing was chosen or given.
-        rng, smoothing_rng, split_rng = np.random.default_rng(seed).spawn(3)
-        training, stopping = self._split(config, data, split_rng)
+        rng, smoothing_rng, split_rng, view_rng = np.random.default_rng(seed).spawn(4)
+        held_out = self._hold_out(config, given, split_rng)
+        warm_start = last_fit._find_warm_start(self, given.problem)
+        if warm_start is not None:
+            preparation = warm_start.preparation
+        else:
+            known = given if held_out is None else given.take(~held_out)
+            preparation = Preparation.of(config.space, known.problem, view_rng)
+        # From here on, everything is computed in the coordinates of the view.
+        config = replace(config, space=preparation.view.space)
+        data = training = replace(given, problem=preparation.apply(given.problem))
+        stopping = None
+        if held_out is not None:
+            training = data.take(~held_out)
+            stopping = self._stop_early(config, training, data.take(held_out))
         problem = training.problem
-        state = self._resume(config, data, training, last_fit, file, saved, stopping, rng)
-        if state is None:
+        state = None
+        if file is not None and saved is not None:
+            self.smoothing_, state = file.restore(saved, preparation.view.space, problem, stopping)
+        elif warm_start is not None:
+            self.smoothing_, state = last_fit.smoothing_, warm_start.state
+        else:
             self.smoothing_ = choose_smoothing(config, problem, smoothing_rng, self.verbose)
-        after_round = self._after_round(config, data, training, tasks, stopping, file, seed)
+        fit = FitData(given.problem.dtype, preparation, data, training)
+        after_round = self._after_round(config, fit, tasks, stopping, file, seed)
         result = play_game(config, problem, self.smoothing_, rng, after_round, state, self.verbose)
         if stopping is not None:
             result = self._choose_size(stopping, result)
-        self._store_result(result, learn_kernel(config, problem, result), training)
-        self._fit_linear_models(data.problem)
-        self._keep_warm_start(data.problem, result.state)
+        self._store_model(result, learn_kernel(config, problem, result), fit)
+        self._keep_warm_start(given.problem, preparation, result.state)
         if tasks is not None:
             tasks.end(lambda: dict(vars(self)))
         if file is not None:
@@ -166,15 +193,13 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         file = CheckpointFile(config.checkpoint, self, problem)
         return file, file.read()
 
-    def _split(
+    def _hold_out(
         self, config: FitConfig, data: TrainingData, rng: np.random.Generator
-    ) -> tuple[TrainingData, EarlyStopping | None]:
-        """Hold out validation samples if the game stops early."""
+    ) -> Array | None:
+        """Return the mask of the samples to validate on if the game stops early, or None."""
         self._held_out_bits: Array | None = None
         if not config.stops_early:
-            return data, None
-        from notsorandom.estimators.early_stopping import EarlyStopping
-
+            return None
         problem, share = data.problem, float(self.validation_fraction)
         mask = hold_out(problem.strata(), problem.counts, share, rng)
         if not mask.any():
@@ -184,35 +209,26 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
                 "n_components."
             )
         self._held_out_bits = np.packbits(data.to_given(mask))
-        training = data.take(~mask)
-        return training, EarlyStopping(config, training.problem, data.take(mask).problem)
+        return mask
 
-    def _resume(
-        self,
-        config: FitConfig,
-        data: TrainingData,
-        training: TrainingData,
-        last_fit: FourierEstimator,
-        file: CheckpointFile | None,
-        saved: dict[str, Any] | None,
-        stopping: EarlyStopping | None,
-        rng: np.random.Generator,
-    ) -> GameState | None:
-        """Return the state that the game continues from: a checkpoint's, a warm start's or none."""
-        if file is not None and saved is not None:
-            space = config.space.resolve(training.problem.rows, rng)
-            self.smoothing_, state = file.restore(saved, space, training.problem, stopping)
-            return state
-        if self.warm_start and hasattr(last_fit, "_warm_start"):
-            self.smoothing_ = last_fit.smoothing_
-            return last_fit._warm_start.resume(self, data.problem)
-        return None
+    def _stop_early(
+        self, config: FitConfig, training: TrainingData, validation: TrainingData
+    ) -> EarlyStopping:
+        """Return the rule that ends the game."""
+        from notsorandom.estimators.early_stopping import EarlyStopping
+
+        return EarlyStopping(config, training.problem, validation.problem)
+
+    def _find_warm_start(self, estimator: FourierEstimator, problem: DualProblem) -> Any:
+        """Return the warm start that this fit left for the next one, after a check, or None."""
+        if not (estimator.warm_start and hasattr(self, "_warm_start")):
+            return None
+        return self._warm_start.check(estimator, problem)
 
     def _after_round(
         self,
         config: FitConfig,
-        data: TrainingData,
-        training: TrainingData,
+        fit: FitData,
         tasks: CallbackTasks | None,
         stopping: EarlyStopping | None,
         file: CheckpointFile | None,
@@ -222,7 +238,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
 
         def after_round(loop: GameLoop) -> bool:
             stop = tasks is not None and tasks.report_features(
-                loop.n_features, lambda n: self._attributes_at(config, loop, n, data, training)
+                loop.n_features, lambda n: self._attributes_at(config, loop, n, fit)
             )
             stop = (stopping is not None and stopping.should_stop(loop)) or stop
             # A truncated round, or the last one, is played again after a crash.
@@ -240,43 +256,43 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         self.validation_scores_ = np.array(stopping.scores)
         return result
 
-    def _store_result(
-        self, result: GameResult, kernel: LearnedKernel, training: TrainingData
-    ) -> None:
-        """Store what the game found."""
-        self.kernel_ = kernel
-        self.frequencies_, self.phases_ = kernel.frequencies, kernel.phases
-        self.dual_ = training.to_given(result.dual)
-        self.average_dual_ = training.to_given(result.average_dual)
-        self.average_kernel_ = result.kernel()
+    def _store_model(self, result: GameResult, kernel: LearnedKernel, fit: FitData) -> None:
+        """Store what the game found: its kernel is that of the view, or a part of it."""
+        self.kernel_ = fit.preparation.restore(kernel, fit.dtype)
+        self.frequencies_, self.phases_ = self.kernel_.frequencies, self.kernel_.phases
+        self._store_duals(result, fit)
+        self.average_kernel_ = fit.preparation.restore(result.kernel(), fit.dtype)
         self.history_ = result.history
         self.status_ = result.status
+        self._fit_linear_models(kernel, fit)
 
-    def _fit_linear_models(self, problem: DualProblem) -> None:
+    def _store_duals(self, result: GameResult, fit: FitData) -> None:
+        """Store the dual variables of the samples as they were given."""
+        self.dual_, self.average_dual_ = (
+            fit.training.to_given(dual).astype(fit.dtype, copy=False)
+            for dual in (result.dual, result.average_dual)
+        )
+
+    def _fit_linear_models(self, kernel: LearnedKernel, fit: FitData) -> None:
         """Fit the final models of a predictor; a transformer has none."""
 
-    def _keep_warm_start(self, problem: DualProblem, state: GameState | None) -> None:
+    def _keep_warm_start(
+        self, problem: DualProblem, preparation: Preparation, state: GameState | None
+    ) -> None:
         """Keep the state of the game if a later fit may continue it."""
         if self.warm_start and state is not None:
             from notsorandom.estimators.resume import WarmStart
 
-            self._warm_start = WarmStart.after(self, problem, state)
+            self._warm_start = WarmStart.after(self, problem, preparation, state)
 
     def _attributes_at(
-        self,
-        config: FitConfig,
-        loop: GameLoop,
-        n_components: int,
-        data: TrainingData,
-        training: TrainingData,
+        self, config: FitConfig, loop: GameLoop, n_components: int, fit: FitData
     ) -> dict[str, Any]:
         """Return the attributes that the estimator would have with `n_components` features."""
         other, result = copy.copy(self), loop.result()
         kernel = kernel_before_reweighting(config, result)
         sizes = kernel.possible_sizes()
-        smaller = kernel.head(int(sizes[sizes >= n_components].min()))
-        other._store_result(result, smaller, training)
-        other._fit_linear_models(data.problem)
+        other._store_model(result, kernel.head(int(sizes[sizes >= n_components].min())), fit)
         return dict(vars(other))
 
     # After a fit.
@@ -354,17 +370,19 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
 class FourierPredictor(FourierEstimator):
     """Base class of classifier and regressor: linear models on the learned features."""
 
-    def _fit_linear_models(self, problem: DualProblem) -> None:
+    def _fit_linear_models(self, kernel: LearnedKernel, fit: FitData) -> None:
+        problem = fit.data.problem
         with progress_bar(problem.n_tasks, "linear models", self.verbose) as update:
-            self.coef_, self.intercept_, self.duality_gap_ = fit_linear_models(
-                self.kernel_, problem, callback=update
+            self.coef_, intercept, self.duality_gap_ = fit_linear_models(
+                kernel, problem, callback=update
             )
+        self.intercept_ = intercept + fit.preparation.offset
         if not self.duality_gap_ <= DUALITY_GAP:
             warnings.warn(
                 f"The final model was solved to a relative duality gap of {self.duality_gap_:.1e}, "
                 f"not to {DUALITY_GAP:.0e}: try a smaller C.",
                 ConvergenceWarning,
-                stacklevel=4 + CALLBACK_FRAMES,
+                stacklevel=5 + CALLBACK_FRAMES,
             )
 
     @property
@@ -382,6 +400,6 @@ class FourierPredictor(FourierEstimator):
         """Return the values of the linear models, of shape (n_samples, n_tasks)."""
         check_is_fitted(self)
         X = read_samples(self, X)
-        with thread_pool(self.n_jobs) as pool:
+        with thread_pool(self.n_jobs, work=X.shape[0] * self.kernel_.frequencies.size) as pool:
             rows = Rows(self.kernel_.space.prepare(X), pool=pool)
             return self.kernel_.scores(rows, self.coef_, self.intercept_)

@@ -22,6 +22,7 @@ from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array
 from notsorandom.estimators.config import SOLVERS, Checkpoint
 from notsorandom.estimators.early_stopping import EarlyStopping
+from notsorandom.estimators.training import Preparation
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.loop import GameLoop
 from notsorandom.game.result import ActiveSet, GameState
@@ -37,14 +38,15 @@ FREE_IN_WARM_START = (
     "validation_fraction",
     "warm_start",
     "checkpoint",
+    "n_jobs",
     "random_state",
     "verbose",
 )
 # Parameters in which a fit may differ from the one whose checkpoint it continues. An integer
 # random_state is compared; for a generator, the checkpoint has the seed that was drawn from it. A
 # Dask client may be of another cluster.
-FREE_IN_CHECKPOINT = ("warm_start", "checkpoint", "random_state", "verbose", "client")
-CHECKPOINT_FORMAT = 3
+FREE_IN_CHECKPOINT = ("warm_start", "checkpoint", "n_jobs", "random_state", "verbose", "client")
+CHECKPOINT_FORMAT = 4
 
 
 def fingerprint(problem: DualProblem) -> dict[str, str]:
@@ -85,8 +87,6 @@ def describe_fit(estimator: Any, problem: DualProblem, free: Collection[str]) ->
         for name, value in estimator.get_params().items()
         if name not in free
     }
-    # Results are the same for any number of threads, but not without them.
-    parameters["n_jobs"] = "None" if estimator.n_jobs is None else "a number"
     return {"class": type(estimator).__name__} | parameters | fingerprint(problem)
 
 
@@ -116,22 +116,26 @@ class WarmStart:
     """The state of a fit's game, for a longer game to continue from."""
 
     state: GameState
+    preparation: Preparation
     fit: dict[str, str]  # parameters and data that must be the same; see `describe_fit`
     n_components: int
     n_rounds: int
 
     @classmethod
-    def after(cls, estimator: Any, problem: DualProblem, state: GameState) -> WarmStart:
-        """Return the warm start after a fit."""
+    def after(
+        cls, estimator: Any, problem: DualProblem, preparation: Preparation, state: GameState
+    ) -> WarmStart:
+        """Return the warm start after a fit to a problem as it was given."""
         return cls(
             state,
+            preparation,
             describe_fit(estimator, problem, FREE_IN_WARM_START),
             n_components=estimator.average_kernel_.n_components,
             n_rounds=len(estimator.history_["seconds"]),
         )
 
-    def resume(self, estimator: Any, problem: DualProblem) -> GameState:
-        """Return the state to continue from; raise ValueError if data or parameters differ."""
+    def check(self, estimator: Any, problem: DualProblem) -> WarmStart:
+        """Return this warm start; raise ValueError if data or parameters differ."""
         now = describe_fit(estimator, problem, FREE_IN_WARM_START)
         differences = describe_differences(self.fit, now)
         if differences:
@@ -150,7 +154,7 @@ class WarmStart:
                     "warm_start=True continues: give at least as many, use features_.head(), or "
                     "set warm_start=False."
                 )
-        return self.state
+        return self
 
 
 class CheckpointFile:

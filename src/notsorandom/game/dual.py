@@ -141,6 +141,27 @@ class DualProblem:
         weights = None if self.weights is None else self.weights.astype(dtype)
         return DualProblem.from_arrays(self.loss, self.targets.astype(dtype), weights)
 
+    def mean_target(self) -> Array:
+        """Weighted mean of real targets per task, in float64; zero for classes."""
+        if self.loss.one_sided:
+            return np.zeros(self.n_tasks)
+        (total,) = self._sum(lambda t, w: ((w * t.astype(np.float64)).sum(axis=0),))
+        return total / self.total_weight
+
+    def fits_float32(self, limit: float, offset: Array) -> bool:
+        """Whether the numbers of the problem are between ``1 / limit`` and `limit`."""
+
+        def extremes(t: Array, w: Any) -> tuple[float, float, float]:
+            return float(np.abs(t - offset).max()), float(np.min(w)), float(np.max(w))
+
+        blocks = self._columns.map_blocks(
+            with_weights(extremes, self.weights), self.targets, *self.rows.weight_columns
+        )
+        targets, least, most = zip(*blocks, strict=True)
+        loss = self.loss
+        numbers = [max(targets), min(least), max(most), loss.upper, loss.curvature]
+        return all(1 / limit < abs(x) < limit for x in numbers if x and math.isfinite(x))
+
     # Dual variables.
 
     def measure(self, dual: Any) -> Any:

@@ -287,5 +287,6 @@ def kernel_response(
     """Multiply the Gram matrix of the frequencies' kernel with the measure, through features."""
     coefficients = alignment.reshape(-1, alignment.shape[-1])  # (n_columns, n_tasks)
     return rows.map(
-        lambda X: space.features(X, frequencies, phases, phase) @ cast_like(coefficients, X)
+        lambda X: space.features(X, frequencies, phases, phase) @ cast_like(coefficients, X),
+        width=len(coefficients),
     )

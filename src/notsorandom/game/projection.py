@@ -35,7 +35,10 @@ def nearest(rows: Rows, point: Any, limits: Limits, *columns: Any) -> Any:
     *columns : columns
         Arguments of `limits`.
     """
-    rows, n_columns = rows.columns_only, len(columns)
+    rows = rows.columns_only
+    if rows.is_local:  # computed once
+        columns, limits = limits(*columns), lambda *both: both
+    n_columns = len(columns)
 
     def block_sums(p: Array, parts: tuple[Array, ...], multiplier: Array) -> tuple[Array, ...]:
         low, high = limits(*parts[:n_columns])

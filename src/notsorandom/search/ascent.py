@@ -24,7 +24,9 @@ class Ascent(Search):
     n_particles : int, default=16
         Starts per round.
     n_steps : int, default=12
-        Steps of each particle.
+        Steps of each particle: half of them on a subsample of the rows, and half on all rows. With
+        512 rows or fewer there is no subsample, and only the second half is taken: the noise of so
+        few rows moves a peak by more than the other steps would.
     n_peaks : int, default=4
         Maximum number of peaks returned, highest first.
     similarity : float, default=0.7
@@ -71,10 +73,9 @@ class Ascent(Search):
         frequencies = landscape.draw(self.n_particles, rng)
         first_step = landscape.continuous_space.first_step()
         steps = np.full(len(frequencies), first_step, dtype=frequencies.dtype)
-        n_fine = self.n_steps
+        n_fine = (self.n_steps + 1) // 2
         n_rows = max(int(self.subsample * len(landscape.rows)), MIN_SUBSAMPLE)
         if n_rows < len(landscape.rows):
-            n_fine = self.n_steps // 2
             coarse = landscape.subsample(n_rows, rng)
             points = coarse.evaluate_with_slope(frequencies)
             points, steps = climb(coarse, points, steps, self.n_steps - n_fine)
@@ -97,21 +98,30 @@ def climb(landscape: Landscape, points: Points, steps: Array, n_steps: int) -> t
     last step (a secant step), but at most four times the last step. Returns the points and the
     last step sizes, to continue with.
     """
-    directions = points.slope
+    directions, slope_square = points.slope, dot(points.slope, points.slope)
+    direction_square = slope_square
     for _ in range(n_steps):
         trial = landscape.move(points, steps[:, None] * directions)
         accepted = trial.height > points.height
         slope_change = trial.slope - points.slope
         bend = np.abs(dot(directions, slope_change))
-        curvature = ratio(bend, steps * dot(directions, directions))
+        curvature = ratio(bend, steps * direction_square)
         # The rule of Polak and Ribiere, restarted where it is negative or the step was rejected.
-        share = ratio(dot(trial.slope, slope_change), dot(points.slope, points.slope))
-        share = np.where(accepted, np.maximum(share, 0), 0)
-        points = points.where(accepted, trial)
+        share = ratio(np.maximum(dot(trial.slope, slope_change), 0), slope_square)
+        if accepted.all():
+            points = trial
+        else:
+            share *= accepted
+            points = points.where(accepted, trial)
+        slope_square = dot(points.slope, points.slope)
         directions = points.slope + share[:, None] * directions
-        ascends = dot(directions, points.slope) > 0
-        directions = np.where(ascends[:, None], directions, points.slope)
-        secant = ratio(ratio(dot(directions, points.slope), dot(directions, directions)), curvature)
+        rise = dot(directions, points.slope)
+        ascends = rise > 0
+        if not ascends.all():
+            directions = np.where(ascends[:, None], directions, points.slope)
+            rise = np.where(ascends, rise, slope_square)
+        direction_square = dot(directions, directions)
+        secant = ratio(ratio(rise, direction_square), curvature)
         steps = np.where(accepted, np.minimum(secant, 4 * steps), steps / 3)
     return points, steps
 

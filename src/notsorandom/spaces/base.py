@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from notsorandom.data.rows import Array, Column, Rows
+from notsorandom.spaces.view import CastView, View
 
 if TYPE_CHECKING:
     # scikit-learn has no types. As a base of type Any it would hide missing methods from mypy.
@@ -124,6 +125,10 @@ class ResolvedSpace(Space, ABC):
         """
 
     # For the game and the kernel.
+
+    def view(self, rows: Rows, dtype: Any, rng: np.random.Generator) -> View:
+        """Return the view of the samples that the game is played on."""
+        return CastView(self, dtype)
 
     @abstractmethod
     def phases(self, amplitudes: Array) -> Array:

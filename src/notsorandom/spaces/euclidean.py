@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from threading import local
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,15 @@ from notsorandom.data.array_api import cast_like, namespace, to_host
 from notsorandom.data.rows import Array, Column, Rows, dense, row_norms
 from notsorandom.spaces.base import ContinuousSpace, Supremum
 from notsorandom.spaces.landscape import draw_by_weight, feature_potentials
+from notsorandom.spaces.view import ProjectedView, View, principal_directions
 
 # Random pairs of rows for the median distance: its standard error is then a few percent.
 N_PAIRS = 1024
 # Maximum number of bytes of the waves of all samples, which are kept between two sweeps.
 WAVE_BYTES = 2**26
+# Most bytes of memory that a thread keeps for waves.
+SCRATCH_BYTES = 2**22
+_scratch = local()
 # Highest dimension in which a supremum is bounded by covering the frequencies with cells.
 MAX_BOUNDED_FEATURES = 3
 
@@ -70,6 +75,13 @@ class Euclidean(ContinuousSpace):
                 )
         return Euclidean(scale=resolve_scale(self.scale, rows, rng), center=center)
 
+    def view(self, rows: Rows, dtype: Any, rng: np.random.Generator) -> View:
+        """Return the samples centred, in units of the scale, in their principal directions."""
+        basis = principal_directions(rows, self.center, rng)
+        n_columns = rows.n_features if basis is None else basis.shape[1]
+        space = Euclidean(scale=1.0, center=np.zeros(n_columns, dtype=dtype))
+        return ProjectedView(space, dtype, self.center, self.scale, basis)
+
     def draw(
         self, n_frequencies: int, rows: Rows, rng: np.random.Generator, variance: float = 1.0
     ) -> Array:
@@ -95,21 +107,29 @@ class Euclidean(ContinuousSpace):
         scaled, weight = frequencies * scalar(self.scale), scalar(smoothing**2)
         return weight * (scaled * scaled).sum(axis=1), weight * (scaled * scalar(2 * self.scale))
 
-    def _angles(self, X: Array, frequencies: Array) -> Array:
+    def _angles(self, X: Array, frequencies: Array, out: Array | None = None) -> Array:
         # Centring the angles needs no copy of the data, and leaves sparse rows sparse.
-        angles: Array = X @ cast_like(frequencies, X).T  # (n_rows, n_frequencies)
-        angles -= cast_like(frequencies @ self.center, X)
+        angles: Array  # (n_rows, n_frequencies)
+        if out is None:
+            angles = X @ cast_like(frequencies, X).T
+        else:
+            angles = np.matmul(X, frequencies.T, out=out)
+        if np.any(self.center):
+            angles -= cast_like(frequencies @ self.center, X)
         return angles
 
-    def _waves(self, X: Array, frequencies: Array) -> Array:
-        """Cosines and then sines of the angles, of shape (n_rows, 2 * n_frequencies)."""
-        angles, xp = self._angles(X, frequencies), namespace(X)
-        if xp is not np:
-            return xp.concat([xp.cos(angles), xp.sin(angles)], axis=1)
-        waves = np.empty((len(angles), 2 * len(frequencies)), dtype=angles.dtype)
-        np.cos(angles, out=waves[:, : len(frequencies)])
-        np.sin(angles, out=waves[:, len(frequencies) :])
-        return waves
+    def _waves(self, X: Array, frequencies: Array) -> tuple[Array, Array]:
+        """Cosines and sines of the angles, of shape (n_rows, n_frequencies) each.
+
+        They are overwritten by the next call in the same thread.
+        """
+        xp = namespace(X)
+        if not isinstance(X, np.ndarray):
+            angles = self._angles(X, frequencies)
+            return xp.cos(angles), xp.sin(angles)
+        cosine, sine = scratch((2, len(X), len(frequencies)), X.dtype)
+        self._angles(X, frequencies, out=sine)
+        return np.cos(sine, out=cosine), np.sin(sine, out=sine)
 
     def groups(self, frequencies: Array, phase: str) -> Array:
         """Return a different label for each: every frequency has a kernel of its own."""
@@ -119,10 +139,10 @@ class Euclidean(ContinuousSpace):
         """Return the Fourier transform of the measure: its sums of cosines and of sines."""
 
         def sums(X: Array, a: Array) -> tuple[Array, ...]:
-            angles, xp = self._angles(X, frequencies), namespace(X)
-            return a.T @ xp.cos(angles), a.T @ xp.sin(angles)
+            cosine, sine = self._waves(X, frequencies)
+            return a.T @ cosine, a.T @ sine
 
-        return np.stack(rows.sum_blocks(sums, measure))
+        return np.stack(rows.sum_blocks(sums, measure, width=2 * len(frequencies)))
 
     def amplitudes_and_gradient(
         self, rows: Rows, measure: Column, frequencies: Array, wave_bytes: int = WAVE_BYTES
@@ -138,37 +158,50 @@ class Euclidean(ContinuousSpace):
         known, multiplies them once. The waves are kept in between, for as many frequencies at a
         time as `wave_bytes` allow.
         """
-        n_frequencies = len(frequencies)
+        n_frequencies, n_tasks = len(frequencies), measure.shape[1]
+        width = 2 * n_frequencies
 
         def four_sums(X: Array, a: Array) -> tuple[Array, ...]:
-            waves = self._waves(X, frequencies)
-            sums = a[:, 0] @ waves
-            waves *= a
-            return sums, waves.T @ X
+            cosine, sine = self._waves(X, frequencies)
+            sums = a.T @ cosine, a.T @ sine
+            cosine *= a
+            sine *= a
+            return *sums, cosine.T @ X, sine.T @ X
 
-        def weighted_sums(X: Array, a: Array, waves: Array) -> tuple[Array, ...]:
-            factors = waves[:, :n_frequencies] * (a @ cast_like(sine, X))  # (n_rows, n_frequencies)
-            factors -= waves[:, n_frequencies:] * (a @ cast_like(cosine, X))
+        def both_sweeps(X: Array, a: Array) -> tuple[Array, ...]:
+            cosine, sine = self._waves(X, frequencies)
+            by_cosine, by_sine = a.T @ cosine, a.T @ sine  # (n_tasks, n_frequencies) each
+            cosine *= a @ by_sine
+            sine *= a @ by_cosine
+            cosine -= sine
+            return by_cosine, by_sine, cosine.T @ X
+
+        def first_sweep(X: Array) -> Array:
+            return namespace(X).concat(self._waves(X, frequencies), axis=1)
+
+        def second_sweep(X: Array, a: Array, waves: Array) -> tuple[Array, ...]:
+            factors = waves[:, :n_frequencies] * (a @ cast_like(by_sine, X))
+            factors -= waves[:, n_frequencies:] * (a @ cast_like(by_cosine, X))
             return (factors.T @ X,)
 
-        if measure.shape[1] == 1:
-            sums, moments = rows.sum_blocks(four_sums, measure)
-            cosine, sine = np.split(sums, 2)
-            by_cosine, by_sine = np.split(moments, 2)  # (n_frequencies, n_features) each
-            amplitudes = np.stack([cosine, sine])[:, None, :]
-            return amplitudes, 2 * (sine[:, None] * by_cosine - cosine[:, None] * by_sine)
-        if n_frequencies > 1 and 2 * n_frequencies * len(rows) * rows.dtype.itemsize > wave_bytes:
+        if n_tasks == 1:
+            by_cosine, by_sine, left, right = rows.sum_blocks(four_sums, measure, width=width)
+            half = by_sine[0][:, None] * left - by_cosine[0][:, None] * right
+        elif rows.is_local and len(rows.blocks(width)) == 1:
+            by_cosine, by_sine, half = rows.sum_blocks(both_sweeps, measure, width=width)
+        elif n_frequencies > 1 and width * len(rows) * rows.dtype.itemsize > wave_bytes:
             parts = [
                 self.amplitudes_and_gradient(rows, measure, part, wave_bytes)
                 for part in np.array_split(frequencies, 2)
             ]
             amplitudes = np.concatenate([part[0] for part in parts], axis=2)
             return amplitudes, np.concatenate([part[1] for part in parts])
-        waves = rows.map(lambda X: self._waves(X, frequencies), on_device=True)
-        (sums,) = rows.sum_blocks(lambda X, a, waves: (a.T @ waves,), measure, waves)
-        cosine, sine = np.split(sums, 2, axis=1)  # (n_tasks, n_frequencies) each
-        (half,) = rows.sum_blocks(weighted_sums, measure, waves)
-        return np.stack([cosine, sine]), 2 * half
+        else:
+            waves = rows.map(first_sweep, width=width, on_device=True)
+            (sums,) = rows.sum_blocks(lambda X, a, w: (a.T @ w,), measure, waves, width=width)
+            by_cosine, by_sine = np.split(sums, 2, axis=1)  # (n_tasks, n_frequencies) each
+            (half,) = rows.sum_blocks(second_sweep, measure, waves, width=width)
+        return np.stack([by_cosine, by_sine]), 2 * half
 
     def phases(self, amplitudes: Array) -> Array:
         r"""Return the `b` that maximises :math:`\sum_k (C_k \cos b + S_k \sin b)^2`.
@@ -285,6 +318,20 @@ class Euclidean(ContinuousSpace):
             aligned = cosine * np.cos(phases) + sine * np.sin(phases)
             return aligned.T[:, None, :] * aligned.dtype.type(math.sqrt(2))
         return np.stack([cosine.T, sine.T], axis=1)
+
+
+def scratch(shape: tuple[int, ...], dtype: Any) -> Array:
+    """Return an array of this thread that is overwritten by the next call.
+
+    New memory costs more than the waves that are written to it.
+    """
+    size = math.prod(shape)
+    array = getattr(_scratch, "array", None)
+    if array is None or array.size < size or array.dtype != dtype:
+        array = np.empty(size, dtype=dtype)
+        if array.nbytes <= SCRATCH_BYTES:
+            _scratch.array = array
+    return array[:size].reshape(shape)
 
 
 def resolve_scale(scale: str | float, rows: Rows, rng: np.random.Generator) -> float:

@@ -34,10 +34,9 @@ def feature_potentials(space: ResolvedSpace, amplitudes: Array, phase: str) -> A
 
 
 def average_groups(values: Array, groups: Array) -> Array:
-    """Replace each value by the mean of its group."""
-    _, codes = np.unique(groups, return_inverse=True)
-    means = np.bincount(codes, weights=values) / np.bincount(codes)
-    return means[codes].astype(values.dtype)
+    """Replace each value by the mean of its group; groups are small non-negative integers."""
+    means = np.bincount(groups, weights=values) / np.maximum(np.bincount(groups), 1)
+    return means[groups].astype(values.dtype)
 
 
 def sample_masses(measure: Array) -> Array:
@@ -187,14 +186,16 @@ class Landscape:
     def _points(
         self, frequencies: Array, amplitudes: Array, gradient: Array | float = 0.0
     ) -> Points:
-        # The height of frequencies that form one kernel is that of their mean potential.
-        groups = self.space.groups(frequencies, self.phase)
-        potential = average_groups(potential_of(amplitudes), groups) + self._floor
+        potential = potential_of(amplitudes)
+        if self.space.kind == "finite":
+            # The height of frequencies that form one kernel is that of their mean potential.
+            potential = average_groups(potential, self.space.groups(frequencies, self.phase))
+        potential += self._floor
         penalty, penalty_slope = self.space.penalty(self.rows, frequencies, self.smoothing)
         slope = gradient / potential[:, None] - penalty_slope
         return Points(frequencies, np.log(potential) - penalty, slope, amplitudes)
 
-    @property
+    @cached_property
     def _floor(self) -> Any:
         """Potential below which there is only rounding error."""
         dtype = self.rows.dtype.type
@@ -257,7 +258,9 @@ class Landscape:
         the rows. Of similar points the highest is kept.
         """
         phases = self.space.phases(points.amplitudes)
-        probe = self.rows.take(self.rows.sample_indices(PROBE_ROWS, rng))
+        probe = self.rows
+        if len(probe) > PROBE_ROWS or not probe.is_local:
+            probe = probe.take(probe.sample_indices(PROBE_ROWS, rng))
         features = to_host(self.space.features(probe.array, points.frequencies, phases, "aligned"))
         weights = None if probe.weights is None else probe.weights[:, 0]
         features = features - np.average(features, axis=0, weights=weights)
@@ -267,9 +270,11 @@ class Landscape:
         features /= np.maximum(norms, np.finfo(features.dtype).tiny)
         similar = np.abs(features.T @ features) > similarity  # (n_points, n_points)
         chosen: list[int] = []
-        for candidate in np.argsort(-points.height, kind="stable"):
-            if not similar[candidate, chosen].any():
-                chosen.append(int(candidate))
+        available = np.ones(len(points), dtype=bool)
+        for candidate in np.argsort(-points.height, kind="stable").tolist():
+            if available[candidate]:
+                chosen.append(candidate)
+                available &= ~similar[candidate]
         return chosen
 
 
