@@ -21,6 +21,7 @@ from notsorandom.datasets import make_checkerboard
 from notsorandom.game import LOSSES, DualProblem, play
 from notsorandom.spaces import HarmonicSphere, Landscape, ZonalSphere
 from notsorandom.spaces.gegenbauer import n_harmonics
+from notsorandom.spaces.harmonic_sphere import label_rows
 from notsorandom.spaces.harmonics import harmonic_indices, harmonics
 from notsorandom.spaces.landscape import potential_of
 from notsorandom.spaces.zonal_sphere import highest_degree
@@ -146,6 +147,35 @@ def test_degree_that_would_overflow_is_rejected(rng):
     rows, _, _, _ = make_problem(rng, "zonal", n_features=768, dtype=np.float32)
     with pytest.raises(ValueError, match=r"max_degree=40 is too high.*float64"):
         Sphere(basis="zonal", max_degree=40).resolve(rows, rng)
+
+
+def test_view_can_hold_every_degree(rng):
+    rows, single = Rows(reference.sphere_points(rng, 9, 2)), np.dtype(np.float32)
+    automatic = Sphere(basis="zonal").resolve(rows, rng)
+    assert automatic.max_degree == highest_degree(2, single) == 64
+    assert automatic.view(rows, single, rng).dtype == single
+    high = Sphere(basis="zonal", max_degree=65).resolve(rows, rng)
+    view = high.view(rows, single, rng)
+    assert view.dtype == np.float64
+    assert high.resolve(view.apply(rows), rng).max_degree == 65
+
+
+@pytest.mark.parametrize("max_degree", [1, 3, 30])
+def test_low_zonal_degrees_are_drawn_most(rng, max_degree):
+    # Degree l has the probability log(1 + 1 / l) / log(1 + max_degree).
+    rows, _, _, space = make_problem(rng, "zonal", max_degree=max_degree)
+    degrees = space.norms(np.concatenate([space.draw(16, rows, rng) for _ in range(1000)]))
+    shares = np.bincount(degrees, minlength=max_degree + 1)[1:] / len(degrees)
+    expected = np.diff(np.log(np.arange(1, max_degree + 2))) / np.log(max_degree + 1)
+    np.testing.assert_allclose(shares, expected, atol=0.01)
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 5])
+def test_equal_rows_have_equal_labels(rng, n_columns):
+    rows = rng.integers(-1, 2, size=(40, n_columns))
+    labels = label_rows(rows)
+    equal = (rows[:, None] == rows[None]).all(axis=2)
+    np.testing.assert_array_equal(labels[:, None] == labels[None], equal)
 
 
 @pytest.mark.parametrize(

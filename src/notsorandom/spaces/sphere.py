@@ -31,8 +31,8 @@ class Sphere(Space):
         :math:`\langle x, z\rangle` alone. They count as that many features, which is a large number
         in high dimensions. ``"auto"`` is harmonic up to four columns and zonal beyond.
     max_degree : int or "auto", default="auto"
-        The largest degree. ``"auto"`` is the largest that `max_harmonics` allows, and at least
-        three in the zonal basis.
+        The largest degree. ``"auto"`` is the largest that `max_harmonics` allows; in the zonal
+        basis at least three and at most 64.
     max_harmonics : int, default=1000
         Maximum number of harmonics. In the zonal basis it only determines ``"auto"``.
     normalize : bool, default=False

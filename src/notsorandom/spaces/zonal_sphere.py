@@ -14,6 +14,7 @@ from notsorandom.spaces.euclidean import resolve_scale
 from notsorandom.spaces.gegenbauer import n_harmonics, zonal, zonal_slopes
 from notsorandom.spaces.harmonic_sphere import largest_degree
 from notsorandom.spaces.spherical import Spherical, directions
+from notsorandom.spaces.view import CastView, View
 
 # Smallest max_degree="auto", however many harmonics there are.
 MIN_AUTO_DEGREE = 3
@@ -36,7 +37,8 @@ class ZonalSphere(Spherical, ContinuousSpace):
     Parameters
     ----------
     max_degree : int or "auto", default="auto"
-        ``"auto"`` is the largest for which `max_harmonics` suffices, but at least three.
+        ``"auto"`` is the largest for which `max_harmonics` suffices, but at least three, and at
+        most 64, so that the search can be in float32.
     max_harmonics : int, default=1000
     normalize : bool, default=False
         Scale samples to norm one.
@@ -49,7 +51,9 @@ class ZonalSphere(Spherical, ContinuousSpace):
         largest = highest_degree(rows.n_features, rows.dtype)
         if self.max_degree == "auto":
             fitting = largest_degree(rows.n_features, self.max_harmonics)
-            max_degree = min(max(fitting, MIN_AUTO_DEGREE), largest)
+            # On the circle there would be hundreds of degrees, too many for random starts.
+            single = highest_degree(rows.n_features, np.dtype(np.float32))
+            max_degree = min(max(fitting, MIN_AUTO_DEGREE), single)
         elif self.max_degree > largest:
             raise ValueError(
                 f"max_degree={self.max_degree} is too high: with {rows.n_features} columns of "
@@ -61,13 +65,23 @@ class ZonalSphere(Spherical, ContinuousSpace):
         scale = resolve_scale(self.scale, rows, rng)
         return ZonalSphere(max_degree, self.max_harmonics, self.normalize, scale)
 
+    def view(self, rows: Rows, dtype: Any, rng: np.random.Generator) -> View:
+        """Return the samples in a type in which all degrees can be computed."""
+        fits = self.max_degree <= highest_degree(rows.n_features, dtype)
+        return CastView(self, dtype if fits else rows.dtype)
+
     def draw(
         self, n_frequencies: int, rows: Rows, rng: np.random.Generator, variance: float = 1.0
     ) -> Array:
-        """Draw uniformly distributed poles, with all degrees in turn."""
+        """Draw uniformly distributed poles, with degrees evenly spread over their logarithm.
+
+        A degree is not changed by the ascent, and if all were equally likely, the low ones, which
+        matter most, would rarely be tried.
+        """
         poles = directions(rng.standard_normal((n_frequencies, rows.n_features)))
-        numbers = np.arange(n_frequencies) + rng.integers(self.max_degree)
-        return (poles * (1 + numbers % self.max_degree)[:, None]).astype(rows.dtype)
+        levels = (np.arange(n_frequencies) + rng.random()) / n_frequencies
+        degrees = np.floor((self.max_degree + 1) ** levels)
+        return (poles * np.minimum(degrees, self.max_degree)[:, None]).astype(rows.dtype)
 
     def move(self, frequencies: Array, shift: Array) -> Array:
         """Return the frequencies with their poles rotated, and the same degrees."""
