@@ -163,8 +163,8 @@ class Batch:
             # What is left to gain by steps and by the equality constraint of the dual; unknown
             # after a step that was too long.
             gain = np.maximum(gain, np.abs(excess * models[..., -1]))
-            gain = np.where(fractions < 1, np.inf, gain)
             allowed = tol * primal
+            gain = np.where((fractions < 1) & (gain > 0.1 * allowed), np.inf, gain)
             unsolved &= (gain > 0.5 * allowed) | (smoothing_error > allowed)
             # More steps would be wasted while the smoothing costs more than they gain. Its error is
             # about quadratic in the curvature; to aim below what is allowed saves a reduction.

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from notsorandom.data.rows import Array
 from notsorandom.game import DualProblem, Loss
+from notsorandom.linear.hessian import intercept_ridge, smoothing_schedule, solve_hessian
 
-# Widths of the margin interval over which the hinge is smoothed, in turn, until the gap is closed.
-# The first contains every margin of the zero model, so the first step is a least squares fit.
-SMOOTHING_WIDTHS = tuple(2.0 * 0.3**k for k in range(16))
-# Newton's method on a piecewise quadratic function needs about ten steps per smoothing.
-MAX_NEWTON_STEPS = 100
-# Newton's method stops when its remaining gain is this share of the duality gap allowed.
-NEWTON_PRECISION = 0.1
-# Bisections of the line search: 2^-40 is below any step that matters in float64.
-MAX_BISECTIONS = 40
+# Each reduction of the smoothing divides it by a number in this interval.
+LEAST_REDUCTION, MOST_REDUCTION = 2.0, 4.0
+# The smoothing may cost this share of the duality gap allowed.
+SMOOTHING_SHARE = 0.7
+# About twenty steps are usual. The gap may not decrease for a few of them.
+MAX_STEPS, PATIENCE = 200, 30
+# Smallest decrease of the objective that counts, as a share of the duality gap allowed.
+MIN_IMPROVEMENT = 1e-2
+# A step that gains less than this share of the duality gap allowed gains nothing.
+ROUNDING = 1e-4
+# Slopes evaluated in a line search, and the slope at which it ends, as a share of the first one.
+MAX_SLOPES, MAX_SLOPE = 40, 0.5
+# Up to this many numbers, features are converted to float64: that costs less than it saves.
+FLOAT64_SIZE = 2**17
+# The sample that a solution starts from: this share of the rows, if it has enough rows per feature,
+# solved to this duality gap.
+SAMPLE_RATIO, MIN_SAMPLE_ROWS, SAMPLE_GAP = 8, 8, 1e-2
 
 
 @dataclass(frozen=True)
@@ -52,8 +61,10 @@ def solve_task(features: Array, problem: DualProblem, tol: float) -> LinearModel
 
     The loss is replaced by a smoothed one, whose dual variables are feasible for the loss itself.
     Newton's method minimises it in a few steps. The smoothing is reduced until the duality gap of
-    the original problem is at most `tol`. A step costs one product with the features, and a Gram
-    matrix of the active rows: those whose dual variable is strictly inside its box.
+    the original problem is at most `tol`. A step costs two products with the features, and a Gram
+    matrix of the active rows: those whose dual variable is strictly inside its box. With many rows,
+    the steps start from the solution of a sample, where little smoothing and few active rows are
+    left.
 
     Parameters
     ----------
@@ -69,197 +80,243 @@ def solve_task(features: Array, problem: DualProblem, tol: float) -> LinearModel
         With the smallest gap reached, if float64 does not allow `tol`. Features in float32 are
         converted to float64 where float32 does not allow it.
     """
-    precision = features.dtype
-    exact = problem.astype(np.float64)
-    loss, (low, high), targets = exact.loss, exact.box, exact.targets[:, 0]
-    low, high = low[:, 0], high[:, 0]
-    weights = None if exact.weights is None else exact.weights[:, 0]
-    sqrt_weights = None if weights is None else np.sqrt(weights)
-    coef = np.zeros(features.shape[1])
-    intercept = 0.0
-    residuals = targets.copy()
-    best: LinearModel | None = None
-    for curvature in smoothing_schedule(loss):
-        for _ in range(MAX_NEWTON_STEPS):
-            dual = loss.best_dual(residuals, low, high, curvature)
-            measure = dual if weights is None else dual * weights
-            gradient = np.append(coef - features.T @ measure.astype(precision), -measure.sum())
-            active = (dual != 0) & (dual > low) & (dual < high)
-            direction = -solve_hessian(
-                features, active, curvature, exact.total_weight, gradient, sqrt_weights
-            )
-            change = features @ direction[:-1].astype(precision) + direction[-1]
-            change = -change.astype(np.float64)
-            step = line_search(exact, curvature, coef, direction[:-1], residuals, change)
-            coef = coef + step * direction[:-1]
-            intercept += step * direction[-1]
-            residuals = residuals + step * change
-            # What is left to gain in the primal, in the dual, and by the equality constraint.
-            remaining = max(
-                -float(gradient @ direction),
-                float(gradient[:-1] @ gradient[:-1]),
-                abs(gradient[-1] * intercept),
-            )
-            # More steps are wasted while the smoothing itself costs more than they would gain.
-            active_square = float(dual[active] @ measure[active])
-            smoothing_error = 0.5 * (curvature - loss.curvature) * active_square
-            primal = 0.5 * coef @ coef + exact.total_loss((targets - residuals)[:, None])
-            if remaining <= max(NEWTON_PRECISION * tol * primal, smoothing_error):
+    targets = problem.targets[:, 0].astype(np.float64)
+    weights = None if problem.weights is None else problem.weights[:, 0].astype(np.float64)
+    if features.size <= FLOAT64_SIZE:
+        features = features.astype(np.float64)
+    task = Task(features, targets, weights, problem.loss)
+    model = task.solve(task.start_from_sample(), tol)
+    if model.gap <= tol:
+        return model
+    # A poor start, or too little precision.
+    models = [model, task.solve(task.zero_start, tol)]
+    if not models[1].gap <= tol and features.dtype != np.float64:
+        task = replace(task, features=features.astype(np.float64))
+        models.append(task.solve(task.zero_start, tol))
+    return min(models, key=lambda model: math.inf if math.isnan(model.gap) else model.gap)
+
+
+@dataclass(frozen=True)
+class Start:
+    """A model, the intercept last, and the curvature of the smoothed loss to continue with."""
+
+    model: Array
+    curvature: float
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Features, targets and weights of one task, and Newton's method on them."""
+
+    features: Array
+    targets: Array
+    weights: Array | None
+    loss: Loss
+
+    @cached_property
+    def box(self) -> tuple[Array, Array]:
+        """Limits of the dual variables."""
+        return self.loss.box(self.targets)
+
+    @cached_property
+    def total_weight(self) -> float:
+        """Sum of the weights of the rows."""
+        return len(self.targets) if self.weights is None else float(self.weights.sum())
+
+    @cached_property
+    def roots(self) -> Array | None:
+        """Square roots of the weights."""
+        return None if self.weights is None else np.sqrt(self.weights)
+
+    @property
+    def zero_start(self) -> Start:
+        """The zero model, with maximal smoothing."""
+        return Start(np.zeros(self.features.shape[1] + 1), smoothing_schedule(self.loss)[0])
+
+    def start_from_sample(self) -> Start:
+        """Return the solution of a sample, or the zero model if there are few rows."""
+        n_rows, n_features = self.features.shape
+        size = n_rows // SAMPLE_RATIO
+        if size < MIN_SAMPLE_ROWS * n_features:
+            return self.zero_start
+        # A fixed seed: the linear model does not depend on the random state of the fit.
+        rows = np.random.default_rng(0).choice(n_rows, size=size, replace=False)
+        weights = np.ones(size) if self.weights is None else self.weights[rows]
+        if not weights.sum() > 0:
+            return self.zero_start
+        weights = weights * (self.total_weight / weights.sum())
+        sample = Task(self.features[rows], self.targets[rows], weights, self.loss)
+        n_positive = int((sample.targets > 0).sum())
+        if self.loss.one_sided and min(n_positive, size - n_positive) < n_features:
+            return self.zero_start
+        model = sample.solve(sample.start_from_sample(), SAMPLE_GAP)
+        if not model.gap <= SAMPLE_GAP:
+            return self.zero_start
+        return Start(np.append(model.coef, model.intercept), model.curvature)
+
+    def scores(self, model: Array) -> Array:
+        """Return the scores of a model, or the change of the scores by a step."""
+        product = self.features @ model[:-1].astype(self.features.dtype)
+        return product.astype(np.float64) + model[-1]
+
+    def total(self, values: Array) -> float:
+        """Sum of values of the rows times their weights."""
+        return float(values.sum() if self.weights is None else values @ self.weights)
+
+    def solve(self, start: Start, tol: float) -> LinearModel:
+        """Take Newton's steps until the duality gap is at most `tol`, or no longer decreases."""
+        model, curvature = start.model, start.curvature
+        last = smoothing_schedule(self.loss)[-1]
+        residuals = self.targets - self.scores(model)
+        best: LinearModel | None = None
+        lowest, n_stalled = math.inf, 0
+        for _ in range(MAX_STEPS):
+            dual = self.loss.best_dual(residuals, *self.box, curvature)
+            alignment = self.align(dual)
+            bound = self.bound(model, residuals, dual, alignment, curvature)
+            threshold = lowest - MIN_IMPROVEMENT * tol * bound.primal_value
+            improved = best is None or bound.gap < 0.9 * best.gap or bound.primal_value < threshold
+            n_stalled = 0 if improved else n_stalled + 1
+            lowest = min(lowest, bound.primal_value)
+            if best is None or not best.gap <= bound.gap:
+                best = bound
+            if best.gap <= tol or n_stalled > PATIENCE:
                 break
-        # Recompute the scores without accumulated rounding, then the gap of the original loss.
-        scores = (features @ coef.astype(precision) + intercept).astype(np.float64)
-        residuals = targets - scores
-        dual = exact.project(loss.best_dual(residuals, low, high, curvature)[:, None])
-        alignment = features.T @ exact.measure(dual)[:, 0].astype(precision)
-        potential = float(np.square(alignment, dtype=np.float64).sum())
-        model = LinearModel(
-            coef=coef,
-            intercept=intercept,
-            dual=dual[:, 0],
-            primal_value=0.5 * float(coef @ coef) + exact.total_loss(scores[:, None]),
-            dual_value=exact.stats(dual).objective(potential),
+            gradient = np.append(model[:-1], 0) - alignment.sum(axis=1)
+            direction = self.newton_direction(self.active(dual), gradient, curvature)
+            gain = -float(gradient @ direction)
+            change = -self.scores(direction)
+            step = self.line_search(model, direction, residuals, change, curvature, gain)
+            model = model + step * direction
+            residuals = residuals + step * change
+            error = self.smoothing_error(residuals, curvature)
+            allowed = tol * bound.primal_value
+            gain = max(gain, abs(gradient[-1] * model[-1]))
+            if step < 1 and gain > 0.1 * allowed:
+                continue
+            # More steps are wasted while the smoothing costs more than they gain. Its error is
+            # about quadratic in the curvature.
+            costly = gain <= error and error > SMOOTHING_SHARE * allowed
+            if costly or gain <= ROUNDING * allowed:
+                ratio = math.sqrt(error / max(SMOOTHING_SHARE * allowed, 1e-300))
+                ratio = min(max(ratio, LEAST_REDUCTION), MOST_REDUCTION)
+                reduced = max(curvature / ratio, last)
+                model = self.predict(model, residuals, curvature, reduced)
+                curvature = reduced
+                # Without the rounding errors of the steps so far.
+                residuals = self.targets - self.scores(model)
+        assert best is not None
+        return best
+
+    def align(self, dual: Array) -> Array:
+        """Return the sums of features, and of ones, times the positive and negative measure."""
+        measure = dual if self.weights is None else dual * self.weights
+        sides = np.stack([np.maximum(measure, 0), np.minimum(measure, 0)], axis=1)
+        products = self.features.T @ sides.astype(self.features.dtype)
+        return np.concatenate([products.astype(np.float64), sides.sum(axis=0)[None]])
+
+    def bound(
+        self, model: Array, residuals: Array, dual: Array, alignment: Array, curvature: float
+    ) -> LinearModel:
+        """Return a model with the values of both objectives.
+
+        Scaling down the dual variables of the heavier sign makes their sum zero.
+        """
+        above, below = float(alignment[-1, 0]), -float(alignment[-1, 1])
+        scale = min(above, below) / max(above, below) if max(above, below) > 0 else 1.0
+        factors = np.array([scale, 1.0] if above > below else [1.0, scale])
+        feasible = dual * np.where(dual > 0, factors[0], factors[1])
+        linear = self.total(feasible * self.targets - self.loss.epsilon * np.abs(feasible))
+        square = float(np.square(alignment[:-1] @ factors).sum())
+        if self.loss.curvature:
+            square += self.loss.curvature * self.total(np.square(feasible))
+        # The best multiple of the point that is certain to stay in the box.
+        largest = 1.0 if math.isfinite(self.loss.upper) else math.inf
+        multiple = min(max(linear, 0.0) / square, largest) if square > 0 else largest
+        multiple = multiple if math.isfinite(multiple) else 0.0
+        losses = self.total(self.loss.values(residuals, *self.box))
+        return LinearModel(
+            coef=model[:-1],
+            intercept=float(model[-1]),
+            dual=multiple * feasible,
+            primal_value=0.5 * float(model[:-1] @ model[:-1]) + losses,
+            dual_value=multiple * linear - 0.5 * multiple**2 * square,
             curvature=curvature,
         )
-        if best is None or not best.gap <= model.gap:
-            best = model
-        if best.gap <= tol:
-            break
-    assert best is not None
-    if not best.gap <= tol and precision != np.float64:
-        return solve_task(features.astype(np.float64), exact, tol)
-    return best
 
+    def newton_direction(self, active: Array, gradient: Array, curvature: float) -> Array:
+        """Return Newton's direction for the smoothed objective."""
+        ridge = intercept_ridge(self.total_weight, self.loss)
+        return -solve_hessian(self.features, active, curvature, ridge, gradient, self.roots)
 
-def smoothing_schedule(loss: Loss) -> list[float]:
-    """Return decreasing curvatures of the smoothed loss.
+    def active(self, dual: Array) -> Array:
+        """Return which dual variables are strictly inside their boxes."""
+        low, high = self.box
+        return (dual != 0) & (dual > low) & (dual < high)
 
-    The first is large enough for Newton's method to converge from the zero model. The last is the
-    loss's own curvature, if it has one.
-    """
-    if not loss.curvature:
-        return [width / loss.upper for width in SMOOTHING_WIDTHS]
-    n_before = max(0, math.ceil(-math.log10(loss.curvature)))
-    return [loss.curvature * 10.0**power for power in range(n_before, -1, -1)]
+    def predict(self, model: Array, residuals: Array, curvature: float, reduced: float) -> Array:
+        """Return the minimiser for a reduced curvature, if the same rows stay active.
 
+        The given model, if the primal objective of that is not smaller.
+        """
+        loss = self.loss
+        dual = loss.best_dual(residuals, *self.box, curvature)
+        active = self.active(dual)
+        gradient = np.append(model[:-1], 0)
+        gradient -= self.align(np.where(active, dual * (curvature / reduced), dual)).sum(axis=1)
+        predicted = model + self.newton_direction(active, gradient, reduced)
+        values = [
+            0.5 * each[:-1] @ each[:-1] + self.total(loss.values(left, *self.box))
+            for each, left in (
+                (model, residuals),
+                (predicted, self.targets - self.scores(predicted)),
+            )
+        ]
+        return predicted if values[1] < values[0] else model
 
-def solve_hessian(
-    features: Array,
-    active: Array,
-    curvature: float,
-    total_weight: float,
-    gradient: Array,
-    sqrt_weights: Array | None = None,
-) -> Array:
-    r"""Solve a linear system with the Hessian of the smoothed objective.
+    def smoothing_error(self, residuals: Array, curvature: float) -> float:
+        """Return the duality gap of a model if it minimises the smoothed objective."""
+        loss, (low, high) = self.loss, self.box
+        dual = loss.best_dual(residuals, low, high, curvature)
+        attained = dual * (residuals - 0.5 * loss.curvature * dual) - loss.epsilon * np.abs(dual)
+        return self.total(loss.values(residuals, low, high) - attained)
 
-    With :math:`\Phi` the features of the active rows and `D` the ridge, it is
-    :math:`D + \Phi^T \Phi / c`, or, by Woodbury's identity, a system with
-    :math:`c I + \Phi D^{-1} \Phi^T`. The smaller one is solved. `active` marks the rows, and the
-    gradient of the intercept is last.
-    """
-    precision = features.dtype
-    rows, roots = active_rows(features, active, sqrt_weights)
-    by_features = len(rows) >= features.shape[1]
-    if not by_features:
-        # By rows, the curvature is added to the Gram matrix and must exceed its rounding error.
-        squares = float(np.square(rows, dtype=np.float64).sum())
-        by_features = curvature < np.finfo(precision).eps * squares
-    if by_features:
-        sums = active_sums(rows, roots)
-        return solve_hessian_of_sums(*sums, curvature, total_weight, gradient, precision)
-    ridge = intercept_ridge(total_weight, curvature)
-    scaled = np.append(gradient[:-1], gradient[-1] / ridge)
-    if len(rows) == 0:
-        return scaled
-    gram = (rows @ rows.T).astype(np.float64)  # (n_active, n_active)
-    gram += np.outer(roots, roots).astype(np.float64) / ridge
-    gram[np.diag_indices(len(rows))] += curvature
-    right = (rows @ scaled[:-1].astype(precision)).astype(np.float64) + scaled[-1] * roots
-    solution = solve_positive(gram, right, precision)
-    return scaled - np.append(rows.T @ solution.astype(precision), roots @ solution / ridge)
+    def line_search(
+        self,
+        model: Array,
+        direction: Array,
+        residuals: Array,
+        change: Array,
+        curvature: float,
+        gain: float,
+    ) -> float:
+        """Return the step in (0, 1] that nearly minimises the smoothed objective."""
+        linear, square = model[:-1] @ direction[:-1], direction[:-1] @ direction[:-1]
+        weighted = change if self.weights is None else change * self.weights
 
+        def slope(step: float) -> float:
+            dual = self.loss.best_dual(residuals + step * change, *self.box, curvature)
+            return float(linear + step * square + dual @ weighted)
 
-def active_rows(features: Array, active: Array, sqrt_weights: Array | None) -> tuple[Array, Array]:
-    """Return the active rows times the roots of their weights, and these roots."""
-    rows = features[active]
-    if sqrt_weights is None:
-        return rows, np.ones(len(rows), dtype=rows.dtype)
-    roots = sqrt_weights[active].astype(rows.dtype)
-    return rows * roots[:, None], roots
-
-
-def active_sums(rows: Array, roots: Array) -> tuple[Array, Array, float]:
-    """Return the Gram matrix of :func:`active_rows`, their weighted sum and their weight."""
-    totals = (roots[:, None] * rows).sum(axis=0, dtype=np.float64)
-    return rows.T @ rows, totals, float(np.square(roots, dtype=np.float64).sum())
-
-
-def intercept_ridge(total_weight: float, curvature: float) -> float:
-    """Return a small ridge: the unpenalised intercept has no curvature when no row is active."""
-    return 1e-6 * total_weight / curvature
-
-
-def solve_hessian_of_sums(
-    gram: Array,
-    totals: Array,
-    weight: float,
-    curvature: float,
-    total_weight: float,
-    gradient: Array,
-    precision: Any,
-) -> Array:
-    """Solve a linear system with the Hessian of :func:`active_sums`, in `precision`."""
-    hessian = np.block([[gram, totals[:, None]], [totals, weight]])
-    hessian /= curvature
-    hessian[np.diag_indices(len(totals))] += 1
-    hessian[-1, -1] += intercept_ridge(total_weight, curvature)
-    return solve_positive(hessian, gradient, precision)
-
-
-def solve_positive(matrix: Array, right: Array, precision: Any) -> Array:
-    """Solve with a matrix that is positive definite up to rounding of its Gram part.
-
-    With little smoothing the identity is below that rounding. The diagonal is then increased until
-    the matrix is positive definite. This changes Newton's direction, not the optimum.
-    """
-    diagonal = np.diag(matrix).copy()
-    rounding = float(np.finfo(precision).eps * diagonal.sum())
-    for jitter in (0.0, 1e-2, 1.0, 1e2, 1e4):
-        matrix[np.diag_indices(len(diagonal))] = diagonal + jitter * rounding
-        try:
-            # NumPy's, not SciPy's: each has its own BLAS threads, which compete for the cores.
-            factor = np.linalg.cholesky(matrix)
-        except np.linalg.LinAlgError:
-            continue
-        half = linalg.solve_triangular(factor, right, lower=True, check_finite=False)
-        return linalg.solve_triangular(factor, half, lower=True, trans="T", check_finite=False)
-    return right / diagonal.sum()
-
-
-def line_search(
-    problem: DualProblem,
-    curvature: float,
-    coef: Array,
-    direction: Array,
-    residuals: Array,
-    change: Array,
-) -> float:
-    """Return the step in (0, 1] that minimises the smoothed objective along the direction."""
-    linear, square = coef @ direction, direction @ direction
-    low, high = (side[:, 0] for side in problem.box)
-    weighted = change if problem.weights is None else change * problem.weights[:, 0]
-
-    def slope(step: float) -> float:
-        dual = problem.loss.best_dual(residuals + step * change, low, high, curvature)
-        return float(linear + step * square + dual @ weighted)
-
-    if slope(1.0) <= 0:
-        return 1.0
-    first, last = 0.0, 1.0
-    for _ in range(MAX_BISECTIONS):
-        middle = (first + last) / 2
-        first, last = (middle, last) if slope(middle) < 0 else (first, middle)
-    return last
+        # The slope increases from -gain. While it is small, the minimum is near.
+        right, last = 1.0, slope(1.0)
+        if not last > MAX_SLOPE * gain:
+            return 1.0
+        left, first, step = 0.0, -gain, 1.0
+        # The false position method, where an end that stays twice counts half.
+        side = 0
+        for _ in range(MAX_SLOPES):
+            step = left - first * (right - left) / (last - first)
+            value = slope(step)
+            if abs(value) <= MAX_SLOPE * gain:
+                break
+            if value > 0:
+                right, last, first = step, value, first / 2 if side > 0 else first
+                side = 1
+            else:
+                left, first, last = step, value, last / 2 if side < 0 else last
+                side = -1
+        return step
 
 
 def solve_tasks(

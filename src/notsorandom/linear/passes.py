@@ -12,7 +12,7 @@ import numpy as np
 from notsorandom.data.array_api import cast, to_host
 from notsorandom.data.rows import Array
 from notsorandom.game import Loss
-from notsorandom.linear.newton import active_rows, active_sums, solve_hessian_of_sums
+from notsorandom.linear.hessian import active_rows, active_sums, solve_hessian_of_sums
 
 # Fractions of a step at which a pass computes slopes, for the line search.
 STEP_FRACTIONS = 0.5 ** np.arange(20, 0, -1)
@@ -115,7 +115,7 @@ class PassResult:
     :math:`\sum_i a_i = 0`. Scaling down those of the heavier sign restores it, so sums by sign give
     the objective of a feasible point.
 
-    The last three sums are those of :func:`notsorandom.linear.newton.active_sums`.
+    The last three sums are those of :func:`notsorandom.linear.hessian.active_sums`.
     """
 
     iterate: Iterate
@@ -172,10 +172,8 @@ class PassResult:
         linear, square = self.iterate.coef @ step[:-1], step[:-1] @ step[:-1]
         return linear + (STEP_FRACTIONS - 1) * square - self.slopes
 
-    def newton_step(self, total_weight: float, precision: Any) -> Array:
+    def newton_step(self, ridge: float, precision: Any) -> Array:
         """Return Newton's step to the minimum of the smoothed objective."""
-        sums, curvature = (
-            (self.gram, self.totals, float(self.active_weight)),
-            self.iterate.curvature,
-        )
-        return -solve_hessian_of_sums(*sums, curvature, total_weight, self.gradient, precision)
+        sums = self.gram, self.totals, float(self.active_weight)
+        curvature = self.iterate.curvature
+        return -solve_hessian_of_sums(*sums, curvature, ridge, self.gradient, precision)

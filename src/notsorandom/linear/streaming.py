@@ -11,7 +11,8 @@ import numpy as np
 
 from notsorandom.data.rows import Array
 from notsorandom.game import DualProblem, Loss
-from notsorandom.linear.newton import smoothing_schedule, solve_task, solve_tasks
+from notsorandom.linear.hessian import intercept_ridge, smoothing_schedule
+from notsorandom.linear.newton import solve_task, solve_tasks
 from notsorandom.linear.passes import STEP_FRACTIONS, BlockPass, Iterate, PassResult
 
 # Returns, for a floating point type, the function that computes the features of a block.
@@ -84,8 +85,9 @@ def iterate_newton(bracket: DualityBracket, total_weight: float, precision: Any)
     when the smoothing schedule is exhausted.
     """
     iterate, loss = bracket.best, bracket.loss
+    ridge = intercept_ridge(total_weight, loss)
     schedule = smoothing_schedule(loss)
-    level = schedule.index(iterate.curvature)
+    level = next(i for i, curvature in enumerate(schedule) if curvature <= iterate.curvature)
     warm_started = level > 0
     previous: PassResult | None = None
     while level < len(schedule):
@@ -94,7 +96,7 @@ def iterate_newton(bracket: DualityBracket, total_weight: float, precision: Any)
             result = yield replace(previous.iterate, curvature=schedule[level], step=None)
         smallest_gap, lowest, n_stalled, fraction = math.inf, math.inf, 0, 1.0
         while not bracket.finished:
-            step = result.newton_step(total_weight, precision)
+            step = result.newton_step(ridge, precision)
             smoothed_gap = result.smoothed_primal - result.dual_bound(loss, schedule[level])
             smoothing_error = result.primal - result.dual_bound(loss, loss.curvature) - smoothed_gap
             threshold = MIN_IMPROVEMENT * bracket.tol * result.smoothed_primal

@@ -1,0 +1,121 @@
+"""Linear systems of Newton's method, and the smoothing of the loss that it needs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from notsorandom.data.rows import Array
+from notsorandom.game import Loss
+
+# Widths of the margin interval over which the hinge is smoothed, in turn, until the gap is closed.
+# The first contains every margin of the zero model, so the first step is a least squares fit.
+SMOOTHING_WIDTHS = tuple(2.0 * 0.3**k for k in range(16))
+
+
+def smoothing_schedule(loss: Loss) -> list[float]:
+    """Return decreasing curvatures of the smoothed loss.
+
+    The first is large enough for Newton's method to converge from the zero model. The last is the
+    loss's own curvature, if it has one.
+    """
+    if not loss.curvature:
+        return [width / loss.upper for width in SMOOTHING_WIDTHS]
+    n_before = max(0, math.ceil(-math.log10(loss.curvature)))
+    return [loss.curvature * 10.0**power for power in range(n_before, -1, -1)]
+
+
+def solve_hessian(
+    features: Array,
+    active: Array,
+    curvature: float,
+    ridge: float,
+    gradient: Array,
+    sqrt_weights: Array | None = None,
+) -> Array:
+    r"""Solve a linear system with the Hessian of the smoothed objective.
+
+    With :math:`\Phi` the features of the active rows and `D` the ridge, it is
+    :math:`D + \Phi^T \Phi / c`, or, by Woodbury's identity, a system with
+    :math:`c I + \Phi D^{-1} \Phi^T`. The smaller one is solved. `active` marks the rows, and the
+    gradient of the intercept, whose ridge is given, is last.
+    """
+    precision = features.dtype
+    rows, roots = active_rows(features, active, sqrt_weights)
+    by_features = len(rows) >= features.shape[1]
+    if not by_features:
+        # By rows, the curvature is added to the Gram matrix and must exceed its rounding error.
+        squares = float(np.square(rows, dtype=np.float64).sum())
+        by_features = curvature < np.finfo(precision).eps * squares
+    if by_features:
+        sums = active_sums(rows, roots)
+        return solve_hessian_of_sums(*sums, curvature, ridge, gradient, precision)
+    scaled = np.append(gradient[:-1], gradient[-1] / ridge)
+    if len(rows) == 0:
+        return scaled
+    gram = (rows @ rows.T).astype(np.float64)  # (n_active, n_active)
+    gram += np.outer(roots, roots).astype(np.float64) / ridge
+    gram[np.diag_indices(len(rows))] += curvature
+    right = (rows @ scaled[:-1].astype(precision)).astype(np.float64) + scaled[-1] * roots
+    solution = solve_positive(gram, right, precision)
+    return scaled - np.append(rows.T @ solution.astype(precision), roots @ solution / ridge)
+
+
+def active_rows(features: Array, active: Array, sqrt_weights: Array | None) -> tuple[Array, Array]:
+    """Return the active rows times the roots of their weights, and these roots."""
+    rows = features[active]
+    if sqrt_weights is None:
+        return rows, np.ones(len(rows), dtype=rows.dtype)
+    roots = sqrt_weights[active].astype(rows.dtype)
+    return rows * roots[:, None], roots
+
+
+def active_sums(rows: Array, roots: Array) -> tuple[Array, Array, float]:
+    """Return the Gram matrix of :func:`active_rows`, their weighted sum and their weight."""
+    totals = (roots[:, None] * rows).sum(axis=0, dtype=np.float64)
+    return rows.T @ rows, totals, float(np.square(roots, dtype=np.float64).sum())
+
+
+def intercept_ridge(total_weight: float, loss: Loss) -> float:
+    """Return a small ridge: the unpenalised intercept has no curvature when no row is active."""
+    return 1e-6 * total_weight / smoothing_schedule(loss)[0]
+
+
+def solve_hessian_of_sums(
+    gram: Array,
+    totals: Array,
+    weight: float,
+    curvature: float,
+    ridge: float,
+    gradient: Array,
+    precision: Any,
+) -> Array:
+    """Solve a linear system with the Hessian of :func:`active_sums`, in `precision`."""
+    hessian = np.block([[gram, totals[:, None]], [totals, weight]])
+    hessian /= curvature
+    hessian[np.diag_indices(len(totals))] += 1
+    hessian[-1, -1] += ridge
+    return solve_positive(hessian, gradient, precision)
+
+
+def solve_positive(matrix: Array, right: Array, precision: Any) -> Array:
+    """Solve with a matrix that is positive definite up to rounding of its Gram part.
+
+    With little smoothing the identity is below that rounding. The diagonal is then increased until
+    the matrix is positive definite. This changes Newton's direction, not the optimum.
+    """
+    diagonal = np.diag(matrix).copy()
+    rounding = float(np.finfo(precision).eps * diagonal.sum())
+    for jitter in (0.0, 1e-2, 1.0, 1e2, 1e4):
+        matrix[np.diag_indices(len(diagonal))] = diagonal + jitter * rounding
+        try:
+            # NumPy's, not SciPy's: each has its own BLAS threads, which compete for the cores.
+            factor = np.linalg.cholesky(matrix)
+        except np.linalg.LinAlgError:
+            continue
+        solution: Array = linalg.lapack.dpotrs(factor, right, lower=1)[0]
+        return solution
+    return right / diagonal.sum()
