@@ -190,7 +190,7 @@ def test_nested_sharing_ends():
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_little_work_starts_no_threads(n_jobs, data, monkeypatch, two_blas_threads):
     monkeypatch.setattr(threads, "ThreadPoolExecutor", None)
-    X, y = data[0][:300], data[1][:300]
+    X, y = data[0][:1500], data[1][:1500]  # two blocks
     model = FourierClassifier(8, smoothing=0.06, random_state=0, n_jobs=n_jobs).fit(X, y)
     model.predict(X)
     with pytest.raises(TypeError):
