@@ -101,6 +101,25 @@ def test_few_positives_and_large_c(rng, loss, C, shape, noise):
     assert model.gap <= 1e-3
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("share", [0.5, 0.002])
+def test_many_rows_are_solved_from_a_sample(rng, loss, weighted, share):
+    """A rare class may be missing from the sample."""
+    X, labels = make_problem(rng, n_samples=3000, n_features=5, share=share, dtype=np.float32)
+    weights = rng.uniform(0.2, 3, size=(3000, 1)) if weighted else None
+    problem = DualProblem.from_arrays(LOSSES[loss](1.0), labels[:, None], weights)
+    model = solve_task(X, problem, 1e-3)
+    columns = None if weights is None else weights[:, 0]
+    optimum = reference.linear_model_value(X.astype(float), labels, loss, 1.0, columns)
+    assert model.gap <= 1e-3
+    assert model.dual_value * (1 - 1e-5) <= optimum <= model.primal_value * (1 + 1e-5)
+    low, high = problem.loss.box(labels.astype(float))
+    assert ((model.dual >= low) & (model.dual <= high)).all()
+    total = model.dual.sum() if weights is None else model.dual @ weights[:, 0]
+    assert abs(total) <= 1e-9 * np.abs(model.dual).sum()
+
+
 def test_hessian_by_rows_and_by_features(rng):
     """The smaller system is solved: by the Gram matrix of the features or of the rows."""
     for n_rows, n_features in ((5, 9), (9, 5), (0, 4), (6, 6)):

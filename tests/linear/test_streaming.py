@@ -137,6 +137,16 @@ def test_gradient_and_slopes_are_those_of_the_objective(rng, loss, weighted):
         np.testing.assert_allclose((after - before) / 2e-5, slope, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_predicted_step_ends_at_the_minimum_if_the_same_rows_stay_active(rng, weighted):
+    """With a squared loss, all rows are active."""
+    problem = make_problem(rng, "squared", weighted=weighted)
+    base = Iterate(rng.standard_normal(N_FEATURES), 0.3, 5.0)
+    step = run_pass(problem, base).predict_step(1.5, 0.0, np.float64)
+    there = run_pass(problem, replace(base.advance(step), curvature=1.5))
+    np.testing.assert_allclose(there.gradient, 0, atol=1e-9)
+
+
 def test_solution_of_a_sample_saves_passes(rng):
     problem = make_problem(rng, "hinge", n_samples=20_000, block_rows=4096)
     counts = []
@@ -312,10 +322,11 @@ def test_bracket_keeps_the_best_of_both_bounds():
                 losses=np.array([5.0, 5.0]),
                 sides=np.array([[1.0, -1.0], [gain, 0.0], [gain, 0.0]]),
                 slopes=np.zeros(len(STEP_FRACTIONS)),
-                alignment=np.zeros((2, 1)),
+                alignment=np.zeros((3, 1)),
                 gram=np.zeros((1, 1)),
                 totals=np.zeros(1),
                 active_weight=np.zeros(()),
+                active_dual=np.zeros(()),
             )
         )
         bracket.update(results[-1])

@@ -84,9 +84,10 @@ class BlockPass:
         signs = dual > 0, dual < 0
         by_sign = [[total(np.where(sign, part, 0)) for sign in signs] for part in (linear, squares)]
         sides = np.array([[total(positive), total(negative)], *by_sign])
-        signed = np.concatenate([mass * positive, mass * negative], axis=1).astype(self.dtype)
-        aligned = (features.T @ signed).T.reshape(2, len(self.iterates), -1)
         active = (dual != 0) & (dual > low) & (dual < high)
+        parts = [mass * part for part in (positive, negative, active * dual)]
+        aligned = (features.T @ np.concatenate(parts, axis=1).astype(self.dtype)).T
+        aligned = aligned.reshape(3, len(self.iterates), -1)
         roots = None if weights is None else np.sqrt(weights[:, 0])
         hessians = [active_sums(*active_rows(features, mask, roots)) for mask in active.T]
         grams, totals, active_weights = zip(*hessians, strict=True)
@@ -104,6 +105,7 @@ class BlockPass:
             np.stack(grams),
             np.stack(totals),
             np.array(active_weights),
+            parts[2].sum(axis=0),
         )
 
 
@@ -115,7 +117,8 @@ class PassResult:
     :math:`\sum_i a_i = 0`. Scaling down those of the heavier sign restores it, so sums by sign give
     the objective of a feasible point.
 
-    The last three sums are those of :func:`notsorandom.linear.hessian.active_sums`.
+    `gram`, `totals` and `active_weight` are sums of
+    :func:`notsorandom.linear.hessian.active_sums`.
     """
 
     iterate: Iterate
@@ -126,11 +129,13 @@ class PassResult:
     sides: Array
     # Sums of the dual variables at STEP_FRACTIONS times the change of the scores.
     slopes: Array
-    # Sums of the features times the positive and the negative dual variables: (2, n_features).
+    # Sums of the features times the positive, the negative, and the active dual variables, of shape
+    # (3, n_features).
     alignment: Array
     gram: Array
     totals: Array
     active_weight: Array
+    active_dual: Array  # sum of the active dual variables
 
     @property
     def primal(self) -> float:
@@ -149,7 +154,7 @@ class PassResult:
     @property
     def gradient(self) -> Array:
         """Gradient of the smoothed objective; that of the intercept is last."""
-        return np.append(self.iterate.coef - self.alignment.sum(axis=0), -self.sides[0].sum())
+        return np.append(self.iterate.coef - self.alignment[:2].sum(axis=0), -self.sides[0].sum())
 
     def dual_bound(self, loss: Loss, curvature: float) -> float:
         """Return a lower bound on the optimum of the loss smoothed to the given curvature."""
@@ -158,7 +163,7 @@ class PassResult:
         scale = min(above, below) / heavier if heavier > 0 else 1.0
         factors = np.array([scale, 1.0] if above > below else [1.0, scale])
         linear = float(factors @ self.sides[1])
-        square = float(np.square(factors @ self.alignment).sum())
+        square = float(np.square(factors @ self.alignment[:2]).sum())
         square += curvature * float(np.square(factors) @ self.sides[2])
         # The best multiple of the point that is certain to stay in the box.
         largest = 1.0 if math.isfinite(loss.upper) else math.inf
@@ -174,6 +179,11 @@ class PassResult:
 
     def newton_step(self, ridge: float, precision: Any) -> Array:
         """Return Newton's step to the minimum of the smoothed objective."""
+        return self.predict_step(self.iterate.curvature, ridge, precision)
+
+    def predict_step(self, curvature: float, ridge: float, precision: Any) -> Array:
+        """Return the step to the minimum for another curvature, if the same rows stay active."""
         sums = self.gram, self.totals, float(self.active_weight)
-        curvature = self.iterate.curvature
-        return -solve_hessian_of_sums(*sums, curvature, ridge, self.gradient, precision)
+        growth = self.iterate.curvature / curvature - 1
+        gradient = self.gradient - growth * np.append(self.alignment[2], self.active_dual)
+        return -solve_hessian_of_sums(*sums, curvature, ridge, gradient, precision)

@@ -21,6 +21,8 @@ FeatureMap = Callable[[Any], Callable[[Any], Array]]
 # Rows of the random sample whose solution the passes start from, and bytes of its features.
 SAMPLE_ROWS = 2**14
 SAMPLE_BYTES = 2**26
+# Relative duality gap of its solution: it differs more than that from the solution of all rows.
+SAMPLE_GAP = 1e-2
 # The sample's solution is used only if each class has at least this many rows per feature in it.
 MIN_ROWS_PER_FEATURE = 0.25
 # Tasks share passes as long as their Gram matrices take no more bytes than this.
@@ -31,7 +33,7 @@ NUMBERS_PER_TASK = 128
 # of a parabola gains a half.
 SUFFICIENT_DECREASE = 0.1
 # A start from the sample that leads to a shorter fraction of a step than this is discarded.
-MIN_FRACTION = 0.25
+MIN_FRACTION = 0.01
 # Two or three passes per smoothing are usual. After this many without improvement the smoothing is
 # too small for the floating point precision.
 PATIENCE = 12
@@ -116,9 +118,12 @@ def iterate_newton(bracket: DualityBracket, total_weight: float, precision: Any)
             level, iterate, previous = 0, zero_iterate(len(iterate.coef), loss), None
             warm_started = False
         else:
-            # Start the next smoothing level one Newton step ahead; the primal objective decides
-            # whether to keep it.
-            level, iterate, previous = level + 1, result.iterate.advance(step), result
+            # Start the next smoothing level at its minimum, if the active rows stay the same; the
+            # primal objective decides whether to keep it.
+            level, previous = level + 1, result
+            if level < len(schedule):
+                step = result.predict_step(schedule[level], ridge, precision)
+                iterate = result.iterate.advance(step)
 
 
 def take_step(
@@ -269,7 +274,7 @@ def initial_iterates(
         n_positive = int((sample.targets[:, task] > 0).sum())
         smaller_class = min(n_positive, n_rows - n_positive)
         if not problem.loss.one_sided or smaller_class > MIN_ROWS_PER_FEATURE * n_features:
-            model = solve_task(features, sample.task(task), tol)
+            model = solve_task(features, sample.task(task), max(tol, SAMPLE_GAP))
             if np.isfinite(model.coef).all() and np.isfinite(model.intercept):
                 yield Iterate(model.coef, float(model.intercept), model.curvature)
                 continue
