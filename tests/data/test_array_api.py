@@ -28,6 +28,7 @@ from notsorandom.data.array_api import (
     to_host,
 )
 from notsorandom.data.rows import Rows
+from notsorandom.estimators import training
 from notsorandom.game import LOSSES, DualProblem
 from notsorandom.linear.streaming import solve_streaming
 from notsorandom.spaces.harmonic_sphere import HarmonicSphere
@@ -184,6 +185,12 @@ def test_rows_give_the_same_results(to, rng):
     doubled = there.map(lambda X: X * 2, on_device=True)
     assert same_place(doubled, there.array)
     np.testing.assert_array_equal(to_host(doubled), 2 * X)
+
+
+@pytest.fixture(autouse=True)
+def float64_views(monkeypatch):
+    """In float32 the games of two libraries would go apart by their rounding."""
+    monkeypatch.setattr(training, "FLOAT32_LIMIT", 1.0)
 
 
 MODELS = {

@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
 from notsorandom.data.rows import Rows
+from notsorandom.spaces import view
 
 N_ROWS = 3000
 HINT = "needs pyarrow and zarr: pip install 'notsorandom[all]'"
@@ -120,8 +121,9 @@ def test_certificate_of_samples_on_disk(data, tmp_path):
     )
 
 
-def test_memory_of_a_fit_is_less_than_the_samples(tmp_path):
-    n_rows, n_columns = 60_000, 40
+def test_memory_of_a_fit_is_less_than_the_samples(tmp_path, monkeypatch):
+    monkeypatch.setattr(view, "VIEW_BYTES", 2**20)  # so that this view is too large
+    n_rows, n_columns = 150_000, 40
     rng = np.random.default_rng(0)
     X = np.memmap(tmp_path / "X", dtype=np.float32, mode="w+", shape=(n_rows, n_columns))
     for start in range(0, n_rows, 10_000):

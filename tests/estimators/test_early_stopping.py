@@ -62,7 +62,7 @@ def evaluations(windmill, **options):
         for part in (slice(100, None), slice(100))
     )
     config = configure(FourierFeatures("auto", max_components=400))
-    stopping = EarlyStopping(config, training, validation, **options)
+    stopping = EarlyStopping(config, training, validation, np.random.default_rng(0), **options)
     result = play_game(config, training, 0.06, np.random.default_rng(0), stopping.should_stop)
     return stopping, len(stopping.best_result(result).frequencies)
 

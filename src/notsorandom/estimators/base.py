@@ -146,7 +146,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         stopping = None
         if held_out is not None:
             training = data.take(~held_out)
-            stopping = self._stop_early(config, training, data.take(held_out))
+            stopping = self._stop_early(config, training, data.take(held_out), split_rng)
         problem = training.problem
         state = None
         if file is not None and saved is not None:
@@ -212,12 +212,16 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         return mask
 
     def _stop_early(
-        self, config: FitConfig, training: TrainingData, validation: TrainingData
+        self,
+        config: FitConfig,
+        training: TrainingData,
+        validation: TrainingData,
+        rng: np.random.Generator,
     ) -> EarlyStopping:
         """Return the rule that ends the game."""
         from notsorandom.estimators.early_stopping import EarlyStopping
 
-        return EarlyStopping(config, training.problem, validation.problem)
+        return EarlyStopping(config, training.problem, validation.problem, rng)
 
     def _find_warm_start(self, estimator: FourierEstimator, problem: DualProblem) -> Any:
         """Return the warm start that this fit left for the next one, after a check, or None."""

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from notsorandom.data.rows import Array
 from notsorandom.estimators.config import FitConfig
-from notsorandom.estimators.training import fit_linear_models, kernel_before_reweighting
+from notsorandom.estimators.training import kernel_before_reweighting
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.loop import GameLoop
 from notsorandom.game.result import GameResult
+from notsorandom.kernel import LearnedKernel, linear_scores
+from notsorandom.linear.newton import solve_tasks
 from notsorandom.spaces.base import ResolvedSpace
 
 # Features at the first evaluation. The next follows after FIRST_SIZE more, or after a share of
 # GROWTH more if that is larger: models of nearly the same size differ little.
 FIRST_SIZE = 10
-GROWTH = 0.1
+GROWTH = 0.2
 # Relative duality gap of the models that are evaluated.
 GAP = 1e-2
+# Most training rows, and most validation rows, of an evaluation.
+MAX_ROWS = 8192
 
 
 class EarlyStopping:
@@ -31,10 +39,11 @@ class EarlyStopping:
         config: FitConfig,
         training: DualProblem,
         validation: DualProblem,
-        patience: int = 5,
+        rng: np.random.Generator,
+        patience: int = 3,
         min_improvement: float = 1e-4,
     ) -> None:
-        self.config, self.training, self.validation = config, training, validation
+        self.config = config
         self.patience, self.min_improvement = patience, min_improvement
         # Numbers of features evaluated, with validation loss and score.
         self.sizes: list[int] = []
@@ -44,6 +53,10 @@ class EarlyStopping:
         self._best_loss = float("inf")
         self._n_without_improvement = 0
         self._last_progress = 0
+        self._training, self._validation = (
+            FeatureCache(part.take(part.rows.sample_indices(MAX_ROWS, rng)))
+            for part in (training, validation)
+        )
 
     def should_stop(self, loop: GameLoop) -> bool:
         """Evaluate the features after a round, if there are enough new ones since the last time."""
@@ -81,13 +94,37 @@ class EarlyStopping:
 
     def _evaluate(self, result: GameResult) -> None:
         kernel = kernel_before_reweighting(self.config, result)
-        coef, intercept, _ = fit_linear_models(kernel, self.training, GAP)
-        scores = kernel.scores(self.validation.rows, coef, intercept)
+        validation = self._validation.problem
+        coef, intercept, _ = solve_tasks(
+            self._training.features(kernel), self._training.problem, GAP
+        )
+        scores = linear_scores(self._validation.features(kernel), coef, intercept)
         self.sizes.append(kernel.n_components)
-        self.losses.append(self.validation.validation_loss(scores))
-        self.scores.append(self.validation.score(scores))
+        self.losses.append(validation.validation_loss(scores))
+        self.scores.append(validation.score(scores))
         if self.losses[-1] < self._best_loss - self.min_improvement:
             self._best, self._best_loss = result, self.losses[-1]
             self._n_without_improvement = 0
         else:
             self._n_without_improvement += 1
+
+
+class FeatureCache:
+    """Features of some samples: those of frequencies found earlier are not computed again."""
+
+    def __init__(self, problem: DualProblem) -> None:
+        self.problem = problem
+        self._columns = np.empty((len(problem.rows), 0), dtype=problem.dtype)  # without weights
+        self._n_frequencies = 0
+
+    def features(self, kernel: LearnedKernel) -> Array:
+        """Return the features of a kernel, whose first frequencies are those of the last call."""
+        new = slice(self._n_frequencies, len(kernel.weights))
+        if new.start < new.stop:
+            parts = {name: getattr(kernel, name)[new] for name in ("frequencies", "phases")}
+            ones = np.ones(new.stop - new.start, dtype=kernel.weights.dtype)
+            added = replace(kernel, **parts, scales=kernel.scales[new], weights=ones)
+            self._columns = np.hstack([self._columns, added.features_of(self.problem.rows)])
+            self._n_frequencies = new.stop
+        factors = np.repeat(np.sqrt(kernel.weights), kernel.space.n_columns(kernel.phase))
+        return self._columns * factors.astype(self._columns.dtype)

@@ -52,8 +52,9 @@ class Preparation:
     def of(cls, space: Space, problem: DualProblem, rng: np.random.Generator) -> Preparation:
         """Return the preparation of a training problem."""
         resolved, offset = space.resolve(problem.rows, rng), problem.mean_target()
-        dtype = np.float32 if problem.fits_float32(FLOAT32_LIMIT, offset) else problem.dtype
-        return cls(resolved, resolved.view(problem.rows, np.dtype(dtype), rng), offset)
+        fits = problem.fits_float32(FLOAT32_LIMIT, offset)
+        dtype = "float32" if fits else problem.dtype.name
+        return cls(resolved, resolved.view(problem.rows, dtype, rng), offset)
 
     def apply(self, problem: DualProblem) -> DualProblem:
         """Return the problem as the game is played on it."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array
 from notsorandom.estimators.config import AutoSmoothing, FitConfig, GradientSolver
 from notsorandom.estimators.training import learn_kernel, play_game, progress_bar
@@ -68,8 +69,9 @@ def play_at_once(
     rng: np.random.Generator,
 ) -> Array:
     """Return the errors of held-out samples for each candidate, (n_candidates, n_held_out)."""
+    rows = replace(problem.rows, array=to_host(problem.rows.array))
     games = TrialGames(
-        problem,
+        replace(problem, rows=rows),
         masks=np.repeat(masks, len(candidates), axis=0),
         smoothing=np.tile(candidates, len(masks)),
         n_frequencies=settings.n_components,

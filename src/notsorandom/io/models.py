@@ -23,11 +23,13 @@ from notsorandom.estimators.config import Checkpoint
 from notsorandom.estimators.features import FourierFeatures
 from notsorandom.estimators.regressor import FourierRegressor
 from notsorandom.estimators.resume import WarmStart
+from notsorandom.estimators.training import Preparation
 from notsorandom.game.result import ActiveSet, GameState
 from notsorandom.io.encoding import CLASSES, decode, encode
 from notsorandom.io.tensors import CONTENT_ERRORS, format_error, read_tensors, write_tensors
 from notsorandom.io.validate import validate_model
 from notsorandom.kernel import LearnedKernel
+from notsorandom.spaces.view import CastView, ProjectedView
 
 # Version of the file format. Files of another one are rejected.
 FORMAT = 2
@@ -37,7 +39,16 @@ ESTIMATORS: dict[str, Any] = {
     kind.__name__: kind for kind in (FourierFeatures, FourierClassifier, FourierRegressor)
 }
 # Types for ``skops.io.load(path, trusted=notsorandom.SKOPS_TYPES)``. All of them only hold data.
-OTHER_TYPES = (Checkpoint, LearnedKernel, WarmStart, GameState, ActiveSet)
+OTHER_TYPES = (
+    Checkpoint,
+    LearnedKernel,
+    WarmStart,
+    Preparation,
+    ProjectedView,
+    CastView,
+    GameState,
+    ActiveSet,
+)
 SKOPS_TYPES = [
     f"{kind.__module__}.{kind.__qualname__}"
     for kind in (*ESTIMATORS.values(), *CLASSES.values(), *OTHER_TYPES)

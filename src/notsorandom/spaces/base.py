@@ -126,7 +126,7 @@ class ResolvedSpace(Space, ABC):
 
     # For the game and the kernel.
 
-    def view(self, rows: Rows, dtype: Any, rng: np.random.Generator) -> View:
+    def view(self, rows: Rows, dtype: str, rng: np.random.Generator) -> View:
         """Return the view of the samples that the game is played on."""
         return CastView(self, dtype)
 

@@ -75,7 +75,7 @@ class Euclidean(ContinuousSpace):
                 )
         return Euclidean(scale=resolve_scale(self.scale, rows, rng), center=center)
 
-    def view(self, rows: Rows, dtype: Any, rng: np.random.Generator) -> View:
+    def view(self, rows: Rows, dtype: str, rng: np.random.Generator) -> View:
         """Return the samples centred, in units of the scale, in their principal directions."""
         basis = principal_directions(rows, self.center, rng)
         n_columns = rows.n_features if basis is None else basis.shape[1]

@@ -36,12 +36,12 @@ class View(ABC):
     ----------
     space : ResolvedSpace
         The space of the view's samples.
-    dtype : dtype
+    dtype : {"float32", "float64"}
         Of the view's samples.
     """
 
     space: ResolvedSpace
-    dtype: Any
+    dtype: str
 
     @abstractmethod
     def transform(self, X: Any) -> Any:
@@ -67,7 +67,7 @@ class CastView(View):
         """Return the block in the view's type."""
         if sparse.issparse(X) and X.shape[1] <= MAX_DIRECTIONS:
             X = X.toarray()
-        return cast(X, self.dtype)
+        return cast(X, np.dtype(self.dtype))
 
     def restore(self, frequencies: Array) -> Array:
         """Return the frequencies unchanged."""

@@ -65,10 +65,10 @@ class ZonalSphere(Spherical, ContinuousSpace):
         scale = resolve_scale(self.scale, rows, rng)
         return ZonalSphere(max_degree, self.max_harmonics, self.normalize, scale)
 
-    def view(self, rows: Rows, dtype: Any, rng: np.random.Generator) -> View:
+    def view(self, rows: Rows, dtype: str, rng: np.random.Generator) -> View:
         """Return the samples in a type in which all degrees can be computed."""
-        fits = self.max_degree <= highest_degree(rows.n_features, dtype)
-        return CastView(self, dtype if fits else rows.dtype)
+        fits = self.max_degree <= highest_degree(rows.n_features, np.dtype(dtype))
+        return CastView(self, dtype if fits else rows.dtype.name)
 
     def draw(
         self, n_frequencies: int, rows: Rows, rng: np.random.Generator, variance: float = 1.0
