@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces import Euclidean
-from notsorandom.spaces.landscape import round_to_float32
+from notsorandom.spaces.view import round_to_float32
 
 
 def fit_scaler(X: Any) -> StandardScaler:

@@ -37,7 +37,7 @@ BLOCK_BYTES = 2**22
 # multiple of the largest has the same blocks as all samples, so sums over it are the same.
 MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 2**8, 2**13
 # Blocks longer than SHARED_ROWS are cut until there are MIN_BLOCKS of them for threads to share.
-SHARED_ROWS, MIN_BLOCKS = 2**10, 4
+SHARED_ROWS, MIN_BLOCKS = 2**11, 4
 # Blocks are shared in at most this many runs. Each run has its own sums.
 MAX_RUNS = 16
 # Multiplications of a pass from which threads share it: they take one thread 0.2 to 0.3 ms. To hand

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom.data.rows import Array, Rows
+from notsorandom.data.rows import Array
 from notsorandom.estimators.config import EquilibriumSolver, FitConfig
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.loop import GameLoop
@@ -19,13 +19,12 @@ from notsorandom.linear.newton import solve_tasks
 from notsorandom.search import Ascent, Enumerate
 from notsorandom.search.base import Search
 from notsorandom.spaces.base import ResolvedSpace, Space
-from notsorandom.spaces.landscape import round_to_float32
-from notsorandom.spaces.view import View
+from notsorandom.spaces.view import View, round_to_float32
 
 # Relative duality gap of the final linear models: far less than what changes their accuracy.
 DUALITY_GAP = 1e-3
 # Features of more bytes than this are computed again in every pass.
-FEATURE_BYTES = 2**26
+FEATURE_BYTES = 2**28
 # Numbers between the inverse of this and it are safe in float32, and so are their squares.
 FLOAT32_LIMIT = 1e15
 
@@ -181,16 +180,8 @@ def fit_linear_models(
         The largest of the relative duality gaps.
     """
     rows, n_features = problem.rows, kernel.n_components
-    fits = len(rows) * n_features * rows.dtype.itemsize <= feature_bytes
-    if rows.is_local and fits and rows.pool is None:
+    if rows.is_local and len(rows) * n_features * rows.dtype.itemsize <= feature_bytes:
         return solve_tasks(kernel.features_of(rows), problem, tol, callback)
-    from notsorandom.linear.streaming import sample_size, solve_streaming
+    from notsorandom.linear.streaming import solve_streaming
 
-    if not (rows.is_local and fits):
-        return solve_streaming(problem, kernel.feature_map, n_features, tol, callback, kernel.width)
-    features = kernel.features_of(rows)
-    if len(rows) <= sample_size(n_features, rows.dtype):
-        return solve_tasks(features, problem, tol, callback)
-    # Features are computed once; products with them are shared among the threads.
-    held = replace(problem, rows=Rows(features, problem.weights, rows.pool))
-    return solve_streaming(held, lambda dtype: lambda block: block, n_features, tol, callback)
+    return solve_streaming(problem, kernel.feature_map, n_features, tol, callback, kernel.width)

@@ -17,6 +17,8 @@ from notsorandom.linear.batched import solve_batch
 from notsorandom.search.ascent import Ascent, climb
 from notsorandom.spaces.landscape import Points, potential_of
 
+# Relative precision of the linear models: a tenth changes the class of a few samples in a thousand.
+TRIAL_GAP = 0.1
 # Games are evaluated together as long as their waves fit the cache.
 WAVES = 2**16
 
@@ -126,7 +128,7 @@ class TrialGames:
         features = self.play(rng)
         weights = None if self.problem.weights is None else self.problem.weights[:, 0]
         coef, intercept = solve_batch(
-            features, self.problem.targets, self.masks, self.problem.loss, weights
+            features, self.problem.targets, self.masks, self.problem.loss, weights, tol=TRIAL_GAP
         )
         scores = features @ np.swapaxes(coef, 1, 2) + intercept[:, None, :]
         return np.stack([self.problem.errors(each) for each in scores])
@@ -135,7 +137,7 @@ class TrialGames:
         """Return the features of all samples, of shape (n_games, n_samples, n_frequencies)."""
         X: Array = self.problem.rows.array
         n_games, search = len(self.masks), Ascent()
-        used = self.masks.any(axis=0)
+        used: Array = np.flatnonzero(self.masks.any(axis=0))
         inside, dual_player = X[used], DualPlayer(self.problem.take(used), self.masks[:, used])
         features = np.zeros((n_games, len(X), self.n_frequencies), dtype=X.dtype)
         strengths = np.zeros((n_games, self.n_frequencies))

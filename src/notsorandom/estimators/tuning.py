@@ -14,6 +14,8 @@ from notsorandom.estimators.training import learn_kernel, play_game, progress_ba
 from notsorandom.estimators.trials import TrialGames
 from notsorandom.game.dual import DualProblem
 from notsorandom.linear.newton import solve_tasks
+from notsorandom.spaces import Euclidean
+from notsorandom.spaces.base import FiniteSpace
 
 # Relative duality gap of the linear models that are compared.
 TRIAL_GAP = 1e-2
@@ -52,7 +54,7 @@ def choose_smoothing(
     if not len(masks) or len(candidates) == 1:
         return float(candidates[0])
     with progress_bar(1, "smoothing", verbose) as update:
-        play = play_at_once if config.space.is_vector_space else play_one_by_one
+        play = play_at_once if isinstance(config.space, Euclidean) else play_one_by_one
         errors = play(config, settings, subsample, masks, candidates, rng)
         update(1)
     counts = np.concatenate([subsample.counts[~mask] for mask in masks]).astype(np.float64)
@@ -92,7 +94,7 @@ def play_one_by_one(
     """Return the same as :func:`play_at_once`, for spaces other than R^d."""
     solver = GradientSolver(n_rounds=settings.n_components)
     n_components = settings.n_components * config.space.n_columns(config.phase)
-    if config.space.kind == "finite":
+    if isinstance(config.space, FiniteSpace):
         n_components = sys.maxsize  # a frequency can be found again, so rounds are limited instead
     config = replace(config, solver=solver, search=None, n_components=n_components)
     seed = int(rng.integers(2**63))

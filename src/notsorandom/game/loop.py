@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -155,7 +154,7 @@ class GameLoop:
         landscape = Landscape(
             space, rows, problem.measure(dual), self.smoothing, phase, stats.block_stats
         )
-        peaks = landscape.round_to_float32(self.search.find(landscape, room, self.rng))
+        peaks = self.search.find(landscape, room, self.rng)
         groups = space.groups(peaks.frequencies, phase)
         scales = space.scales(rows, peaks.frequencies)
         heights = feature_potentials(space, peaks.amplitudes, phase)
@@ -196,7 +195,7 @@ class GameLoop:
             step=step / plays,
             seconds=time.perf_counter() - self.start_time,
         )
-        self.history.append(asdict(record))
+        self.history.append(dict(vars(record)))
         self.n_plays += plays
         self.dual_total = rows.columns_only.map(
             lambda _, total, a: total + a.dtype.type(plays) * a, self.dual_total, dual

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from notsorandom._utils.threads import ThreadPool
 from notsorandom.data.rows import Array
 from notsorandom.game import DualProblem, Loss
 from notsorandom.linear.hessian import intercept_ridge, smoothing_schedule, solve_hessian
@@ -31,6 +32,8 @@ FLOAT64_SIZE = 2**17
 # The sample that a solution starts from: this share of the rows, if it has enough rows per feature,
 # solved to this duality gap.
 SAMPLE_RATIO, MIN_SAMPLE_ROWS, SAMPLE_GAP = 8, 8, 1e-2
+# Numbers of the smallest features whose tasks are shared among threads: a task takes milliseconds.
+SHARED_SIZE = 2**16
 
 
 @dataclass(frozen=True)
@@ -325,13 +328,23 @@ def solve_tasks(
     """Solve one linear model per task, each to a relative duality gap of `tol`.
 
     Returns the coefficients, of shape (n_tasks, n_features), the intercepts, and the largest gap,
-    which is NaN if any gap is. `callback` is called with the number of tasks solved so far.
+    which is NaN if any gap is. `callback` is called with the number of tasks solved so far. The
+    threads of the problem's rows share the tasks.
     """
-    models = []
-    for task in range(problem.n_tasks):
-        models.append(solve_task(features, problem.task(task), tol))
+    models: list[LinearModel] = []
+
+    def solve(task: int) -> LinearModel:
+        return solve_task(features, problem.task(task), tol)
+
+    def collect(model: LinearModel) -> None:
+        models.append(model)
         if callback is not None:
-            callback(task + 1)
+            callback(len(models))
+
+    pool = problem.rows.pool
+    if pool is None or features.size < SHARED_SIZE:
+        pool = ThreadPool(1)
+    pool.map_ordered(solve, range(problem.n_tasks), collect)
     coef = np.stack([model.coef for model in models])
     intercept = np.array([model.intercept for model in models])
     return coef, intercept, float(np.max([model.gap for model in models]))

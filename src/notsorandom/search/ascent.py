@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
 from notsorandom._utils.parameters import check_number
@@ -90,7 +92,14 @@ class Ascent(Search):
         return peaks.take(np.argsort(-peaks.height, kind="stable"))
 
 
-def climb(landscape: Landscape, points: Points, steps: Array, n_steps: int) -> tuple[Points, Array]:
+class Climbable(Protocol):
+    """What :func:`climb` needs of a landscape."""
+
+    def move(self, points: Points, shift: Array) -> Points:
+        """Evaluate the points displaced by a shift, with slopes."""
+
+
+def climb(landscape: Climbable, points: Points, steps: Array, n_steps: int) -> tuple[Points, Array]:
     """Conjugate gradient ascent of all points at once; no height ever decreases.
 
     A step that would decrease the height is rejected, and a third of it is tried next. Otherwise

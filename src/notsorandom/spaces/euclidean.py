@@ -118,7 +118,7 @@ class Euclidean(ContinuousSpace):
             angles -= cast_like(frequencies @ self.center, X)
         return angles
 
-    def _waves(self, X: Array, frequencies: Array) -> tuple[Array, Array]:
+    def _waves(self, X: Any, frequencies: Array) -> tuple[Array, Array]:
         """Cosines and sines of the angles, of shape (n_rows, n_frequencies) each.
 
         They are overwritten by the next call in the same thread.

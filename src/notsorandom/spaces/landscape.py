@@ -15,9 +15,6 @@ from notsorandom.spaces.base import ContinuousSpace, FiniteSpace, ResolvedSpace
 
 # Rows on which two features are compared: a correlation is then known to about 0.03.
 PROBE_ROWS = 1024
-# Range of numbers that float32 holds with its full precision.
-FLOAT32_RANGE = (1e-37, 1e37)
-
 # Of a block of the measure: the total mass of the samples; per task, the mass and the sum.
 MeasureStats = tuple[float, Array, Array]
 
@@ -51,20 +48,6 @@ def measure_stats(measure: Array) -> MeasureStats:
         np.abs(measure).sum(axis=0, dtype=np.float64),
         measure.sum(axis=0, dtype=np.float64),
     )
-
-
-def round_to_float32(frequencies: Array) -> Array:
-    """Round frequencies to float32 precision, keeping their type.
-
-    The features change by less than the noise of any data, and a model file takes half the space.
-    Frequencies outside the range of float32 are returned unchanged.
-    """
-    if frequencies.dtype != np.float64:
-        return frequencies
-    sizes = np.abs(frequencies[frequencies != 0])
-    if sizes.size and not (FLOAT32_RANGE[0] < sizes.min() and sizes.max() < FLOAT32_RANGE[1]):
-        return frequencies
-    return frequencies.astype(np.float32).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -226,14 +209,6 @@ class Landscape:
     def draw(self, n_points: int, rng: np.random.Generator, variance: float = 1.0) -> Array:
         """Draw frequencies to start from; `variance` multiplies the usual one."""
         return self.space.draw(n_points, self.rows, rng, variance)
-
-    def round_to_float32(self, points: Points) -> Points:
-        """Round the frequencies to float32 precision and compute their amplitudes."""
-        frequencies = round_to_float32(points.frequencies)
-        if frequencies is points.frequencies:
-            return points
-        amplitudes = self.space.amplitudes(self.rows, self.measure, frequencies)
-        return replace(points, frequencies=frequencies, amplitudes=amplitudes)
 
     def subsample(self, n_rows: int, rng: np.random.Generator) -> Landscape:
         """Return an unbiased estimate of the landscape from `n_rows` random samples.

@@ -26,6 +26,8 @@ DIRECTION_ROWS = 2048
 VIEW_BYTES = 2**28
 # Numbers of the largest sparse sample that is centred, and so made dense, to compute directions.
 DENSE_SIZE = 2**20
+# Range of numbers that float32 holds with its full precision.
+FLOAT32_RANGE = (1e-37, 1e37)
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ class ProjectedView(View):
 def transform_rows(rows: Rows, transform: Callable[[Any], Any]) -> Any:
     """Return the samples transformed: in memory, on their device or cluster, or on demand."""
     array = rows.array
-    if not rows.is_local or isinstance(array, np.ndarray) and not isinstance(array, np.memmap):
+    if not rows.is_local or (isinstance(array, np.ndarray) and not isinstance(array, np.memmap)):
         return rows.map(transform)
     if rows.on_device:
         return rows.map(transform, on_device=True)
@@ -148,3 +150,17 @@ def principal_directions(rows: Rows, center: Array, rng: np.random.Generator) ->
     n_directions = min(MAX_DIRECTIONS, X.shape[0])
     directions = randomized_svd(X, n_directions, n_iter=2, random_state=seed)[2]
     return np.ascontiguousarray(directions.T, dtype=np.float32)  # (n_features, n_directions)
+
+
+def round_to_float32(frequencies: Array) -> Array:
+    """Round frequencies to float32 precision, keeping their type.
+
+    The features change by less than the noise of any data, and a model file takes half the space.
+    Frequencies outside the range of float32 are returned unchanged.
+    """
+    if frequencies.dtype != np.float64:
+        return frequencies
+    sizes = np.abs(frequencies[frequencies != 0])
+    if sizes.size and not (FLOAT32_RANGE[0] < sizes.min() and sizes.max() < FLOAT32_RANGE[1]):
+        return frequencies
+    return frequencies.astype(np.float32).astype(np.float64)

@@ -1,0 +1,170 @@
+"""Trial games played at once, against the same games played one by one."""
+
+import numpy as np
+import pytest
+
+from notsorandom import Euclidean
+from notsorandom.data.rows import Rows
+from notsorandom.estimators.trials import (
+    DualPlayer,
+    TrialGames,
+    TrialLandscape,
+    distinct,
+    peaks_by_game,
+)
+from notsorandom.game import LOSSES, DualProblem
+from notsorandom.spaces.landscape import Landscape
+
+N_GAMES, N_ROWS, N_COLUMNS = 3, 60, 4
+
+
+def make_problem(rng, loss="hinge", n_tasks=1, weighted=False, n_rows=N_ROWS):
+    X = rng.standard_normal((n_rows, N_COLUMNS))
+    targets = rng.standard_normal((n_rows, n_tasks))
+    if "hinge" in loss:
+        targets = np.sign(targets)
+    weights = rng.integers(1, 4, size=(n_rows, 1)).astype(float) if weighted else None
+    return DualProblem(LOSSES[loss](1.0), targets, Rows(X, weights))
+
+
+def make_landscape(rng, n_tasks):
+    X = rng.standard_normal((N_ROWS, N_COLUMNS))
+    measure = rng.standard_normal((N_GAMES, N_ROWS, n_tasks))
+    smoothing = np.array([0.0, 0.1, 0.7])
+    buffers = np.empty((3, 2 * N_ROWS * 5))  # two games at a time
+    return TrialLandscape(X, measure, smoothing, buffers)
+
+
+@pytest.mark.parametrize("n_tasks", [1, 3])
+def test_points_are_those_of_each_games_landscape(rng, n_tasks):
+    batch = make_landscape(rng, n_tasks)
+    frequencies = rng.standard_normal((N_GAMES * 5, N_COLUMNS))
+    points = batch.evaluate(frequencies)
+    space = Euclidean(scale=1.0, center=np.zeros(N_COLUMNS))
+    for game in range(N_GAMES):
+        part = slice(5 * game, 5 * game + 5)
+        one = Landscape(
+            space, Rows(batch.X), batch.measure[game], smoothing=float(batch.smoothing[game])
+        )
+        expected = one.evaluate_with_slope(frequencies[part])
+        for name in ("height", "slope"):
+            found = getattr(points, name)[part]
+            np.testing.assert_allclose(found, getattr(expected, name), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(points.amplitudes[..., part], expected.amplitudes, atol=1e-10)
+        phases = peaks_by_game(points, N_GAMES)[1]
+        np.testing.assert_allclose(phases[game], space.phases(expected.amplitudes))
+
+
+def test_slope_is_the_gradient_of_the_height(rng):
+    batch = make_landscape(rng, 2)
+    frequencies = rng.standard_normal((N_GAMES * 5, N_COLUMNS))
+    points = batch.evaluate(frequencies)
+    for column in range(N_COLUMNS):
+        shift = np.zeros_like(frequencies)
+        shift[:, column] = 1e-6
+        ends = [batch.move(points, sign * shift).height for sign in (1, -1)]
+        np.testing.assert_allclose(points.slope[:, column], (ends[0] - ends[1]) / 2e-6, atol=1e-4)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "squared", "epsilon_insensitive"])
+def test_dual_steps_are_those_of_the_training_rows(rng, loss, weighted):
+    problem = make_problem(rng, loss, n_tasks=2, weighted=weighted)
+    masks = np.arange(N_ROWS) % 4 != np.arange(N_GAMES)[:, None]
+    player = DualPlayer(problem, masks)
+    n_peaks = np.array([4, 1, 3])
+    response = rng.standard_normal((N_GAMES, N_ROWS, 2))
+    before = player.dual.copy()
+    player.step(np.arange(N_GAMES), response, n_peaks)
+    for game, mask in enumerate(masks):
+        part = problem.take(np.flatnonzero(mask))
+        np.testing.assert_allclose(before[game][mask], part.first_dual(), atol=1e-12)
+        size = n_peaks[game] * 0.25 * np.sqrt(2) / part.total_weight
+        if part.loss.curvature:
+            size = min(size, 1 / part.loss.curvature)
+        expected = part.step(part.first_dual(), response[game][mask] / n_peaks[game], size)
+        np.testing.assert_allclose(player.dual[game][mask], expected, atol=1e-12)
+        assert not player.dual[game][~mask].any()
+        if weighted:
+            measure = player.measure[game][mask]
+            np.testing.assert_allclose(measure, part.measure(expected), atol=1e-12)
+
+
+def test_steps_of_some_games_leave_the_others(rng):
+    player = DualPlayer(make_problem(rng), np.ones((N_GAMES, N_ROWS), dtype=bool))
+    before = player.dual.copy()
+    player.step(np.array([1]), rng.standard_normal((1, N_ROWS, 1)), np.array([2]))
+    np.testing.assert_array_equal(player.dual[[0, 2]], before[[0, 2]])
+    assert (player.dual[1] != before[1]).any()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_distinct_points_are_those_of_each_games_landscape(rng, weighted):
+    problem = make_problem(rng, weighted=weighted)
+    space = Euclidean(scale=1.0, center=np.zeros(N_COLUMNS))
+    measure = rng.standard_normal((N_GAMES, N_ROWS, 1))
+    one = [Landscape(space, problem.rows, each, smoothing=0.1) for each in measure]
+    frequencies = 0.3 * rng.standard_normal((12, N_COLUMNS))
+    points = [landscape.evaluate_with_slope(frequencies) for landscape in one]
+    features = np.stack(
+        [
+            space.features(problem.rows.array, frequencies, space.phases(p.amplitudes), "aligned")
+            for p in points
+        ]
+    )
+    heights = np.stack([p.height for p in points])
+    weights = np.tile(problem.counts, (N_GAMES, 1))
+    chosen, valid = distinct(features, heights, weights, similarity=0.7, n_peaks=12)
+    for game, landscape in enumerate(one):
+        expected = landscape.distinct(points[game], 0.7, rng)
+        assert 1 < len(expected) < 12  # some are similar
+        assert chosen[game][valid[game]].tolist() == expected
+
+
+def play(problem, masks, n_frequencies=10):
+    smoothing = np.array([0.05, 0.3, 0.05])[: len(masks)]
+    return TrialGames(problem, masks, smoothing, n_frequencies).play(np.random.default_rng(3))
+
+
+def test_held_out_rows_have_no_influence(rng):
+    problem = make_problem(rng)
+    masks = np.arange(N_ROWS) % 4 != np.arange(N_GAMES)[:, None]
+    expected = play(problem, masks)
+    held_out = ~masks[1]
+    X, targets = problem.rows.array.copy(), problem.targets.copy()
+    X[held_out] += 3
+    targets[held_out] *= -1
+    found = play(DualProblem(problem.loss, targets, Rows(X)), masks)
+    np.testing.assert_allclose(found[1][masks[1]], expected[1][masks[1]], atol=1e-8)
+    assert not np.allclose(found[0][masks[0]], expected[0][masks[0]])
+
+
+def test_games_do_not_disturb_each_other(rng):
+    problem = make_problem(rng, n_tasks=3)
+    masks = np.arange(N_ROWS) % 4 != np.arange(N_GAMES)[:, None]
+    together, alone = play(problem, masks), play(problem, masks[:1])
+    np.testing.assert_allclose(together[0], alone[0], atol=1e-8)
+
+
+def test_a_row_of_weight_two_is_the_row_twice(rng):
+    problem = make_problem(rng)
+    X, targets = problem.rows.array, problem.targets
+    weights = np.where(np.arange(N_ROWS) < 20, 2.0, 1.0)[:, None]
+    weighted = DualProblem(problem.loss, targets, Rows(X, weights))
+    twice = np.concatenate([np.arange(N_ROWS), np.arange(20)])
+    copied = DualProblem(problem.loss, targets[twice], Rows(X[twice]))
+    features = play(weighted, np.ones((1, N_ROWS), dtype=bool))
+    copies = play(copied, np.ones((1, N_ROWS + 20), dtype=bool))
+    np.testing.assert_allclose(copies[:, :N_ROWS], features, atol=1e-7)
+
+
+def test_features_learned_at_once_separate_the_classes(rng):
+    """A wave of the first column: held-out samples are classified by games with little smoothing."""
+    X = rng.uniform(-2, 2, size=(600, N_COLUMNS))
+    targets = np.sign(np.sin(3 * X[:, :1]))
+    problem = DualProblem(LOSSES["hinge"](1.0), targets, Rows(X))
+    masks = np.tile(np.arange(600) % 2 == 0, (2, 1))
+    games = TrialGames(problem, masks, np.array([0.05, 3.0]), 16)
+    errors = games.errors(np.random.default_rng(0))[:, ~masks[0]].mean(axis=1)
+    assert errors[0] < 0.15
+    assert errors[1] > 0.3

@@ -1,0 +1,134 @@
+"""Views: frequencies found there are the same waves of the samples."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from notsorandom import Euclidean, Sphere
+from notsorandom.data.lazy import PreparedArray
+from notsorandom.data.rows import Rows
+from notsorandom.spaces import view as view_module
+from notsorandom.spaces.view import MAX_DIRECTIONS, principal_directions, round_to_float32
+
+
+def low_rank(rng, n_samples=300, n_features=200, rank=10):
+    X = rng.standard_normal((n_samples, rank)) @ rng.standard_normal((rank, n_features))
+    return X + 5.0
+
+
+def view_of(X, dtype="float32", weights=None):
+    rows = Rows(X, weights)
+    space = Euclidean().resolve(rows, np.random.default_rng(0))
+    return space, space.view(rows, dtype, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("n_features", [3, 200])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_waves_are_those_of_the_samples(rng, n_features, kind):
+    X = rng.standard_normal((300, n_features)) + 5.0
+    space, view = view_of(kind(X), "float64")
+    Z = view.apply(Rows(kind(X))).array
+    assert isinstance(Z, np.ndarray)
+    assert Z.shape[1] == min(n_features, MAX_DIRECTIONS)
+    frequencies = rng.standard_normal((7, Z.shape[1]))
+    angles = (X - space.center) @ view.restore(frequencies).T
+    np.testing.assert_allclose(Z @ frequencies.T, angles, atol=1e-5)  # the basis is in float32
+
+
+def test_directions_are_orthonormal_and_span_data_of_low_rank(rng):
+    X = low_rank(rng)
+    basis = principal_directions(Rows(X), X.mean(axis=0), rng).astype(np.float64)
+    np.testing.assert_allclose(basis.T @ basis, np.eye(MAX_DIRECTIONS), atol=1e-5)
+    centred = X - X.mean(axis=0)
+    np.testing.assert_allclose(centred @ basis @ basis.T, centred, atol=1e-3)
+
+
+def test_leading_directions_are_kept(rng):
+    """Two hundred columns with variances from 200^2 down to 1: the large ones remain."""
+    scales = np.arange(200, 0, -1.0)
+    X = scales * rng.standard_normal((4000, 200))
+    basis = principal_directions(Rows(X), X.mean(axis=0), rng)
+    kept = np.square(basis).sum(axis=1)  # of each column
+    assert kept[:60].min() > 0.8
+    assert kept[-30:].max() < 0.2
+
+
+def test_few_samples_keep_their_distances(rng):
+    X = rng.standard_normal((20, 3000))
+    space, view = view_of(X)
+    Z = view.apply(Rows(X)).array.astype(np.float64)
+    assert Z.shape == (20, 20)
+    distances, expected = (np.linalg.norm(A[:, None] - A[None], axis=2) for A in (Z, X))
+    np.testing.assert_allclose(space.scale * distances, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_units_do_not_matter(rng):
+    X = rng.standard_normal((100, 3))
+    views = [view_of(factor * X)[1].apply(Rows(factor * X)).array for factor in (1e-150, 1, 1e150)]
+    for other in views[::2]:
+        np.testing.assert_allclose(other, views[1], rtol=1e-5, atol=1e-6)
+
+
+def test_precision_far_from_the_origin(rng):
+    """Centred in float64, and only then rounded to float32."""
+    X = rng.standard_normal((100, 2))
+    near, far = (view_of(each)[1].apply(Rows(each)).array for each in (X, X + 1e8))
+    np.testing.assert_allclose(far, near, atol=1e-6)
+
+
+def test_a_large_view_of_samples_on_disk_is_computed_on_demand(rng, tmp_path, monkeypatch):
+    X = np.memmap(tmp_path / "X", dtype=np.float64, mode="w+", shape=(500, 150))
+    X[:] = rng.standard_normal(X.shape)
+    _, view = view_of(X)
+    held = view.apply(Rows(X)).array
+    assert isinstance(held, np.ndarray)
+    monkeypatch.setattr(view_module, "VIEW_BYTES", 1000)
+    on_demand = view.apply(Rows(X)).array
+    assert isinstance(on_demand, PreparedArray)
+    assert (on_demand.shape, on_demand.dtype) == (held.shape, held.dtype)
+    np.testing.assert_allclose(on_demand[100:200], held[100:200], atol=1e-6)
+    np.testing.assert_allclose(on_demand[np.array([7, 3])], held[[7, 3]], atol=1e-6)
+
+
+def test_wide_sparse_samples_are_not_centred_for_their_directions(rng):
+    X = sparse.random(2000, 5000, 0.01, random_state=0, format="csr")
+    basis = principal_directions(Rows(sparse.csr_array(X)), np.zeros(5000), rng)
+    assert basis.shape == (5000, MAX_DIRECTIONS)
+    kept = np.linalg.norm(X @ basis) / sparse.linalg.norm(X)
+    assert kept > np.sqrt(MAX_DIRECTIONS / 5000)  # more than random directions keep
+
+
+def test_weights_matter_for_the_directions(rng):
+    X = np.concatenate([low_rank(rng, 150), 30 * low_rank(rng, 150)])
+    weights = np.repeat([1.0, 1e-12], 150)[:, None]
+    basis = principal_directions(Rows(X, weights), X[:150].mean(axis=0), rng)
+    light = principal_directions(Rows(X[:150]), X[:150].mean(axis=0), rng)
+    overlap = np.linalg.svd(basis[:, :10].T @ light[:, :10], compute_uv=False)
+    assert overlap.min() > 0.99
+
+
+@pytest.mark.parametrize("basis", ["zonal", "harmonic"])
+def test_samples_on_the_sphere_are_rounded_only(rng, basis):
+    X = rng.standard_normal((50, 3))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    space = Sphere(basis, max_degree=3).resolve(Rows(X), rng)
+    view = space.view(Rows(X), "float32", rng)
+    for kind in (np.asarray, sparse.csr_array):
+        np.testing.assert_array_equal(view.apply(Rows(kind(X))).array, X.astype(np.float32))
+    assert view.space is space
+
+
+def test_weights_are_rounded_with_the_samples(rng):
+    X, weights = rng.standard_normal((20, 2)), rng.uniform(0.5, 2, size=(20, 1))
+    rows = view_of(X, weights=weights)[1].apply(Rows(X, weights))
+    assert rows.weights.dtype == np.float32
+    np.testing.assert_array_equal(rows.weights, weights.astype(np.float32))
+
+
+def test_rounding_to_float32_keeps_the_type_and_extreme_numbers():
+    numbers = np.array([1 / 3, -2e5])
+    rounded = round_to_float32(numbers)
+    assert rounded.dtype == np.float64
+    np.testing.assert_array_equal(rounded, numbers.astype(np.float32))
+    extreme = np.array([1e-200, 1.0])
+    np.testing.assert_array_equal(round_to_float32(extreme), extreme)
