@@ -32,7 +32,7 @@ from notsorandom.estimators.training import (
     play_game,
     progress_bar,
 )
-from notsorandom.estimators.tuning import choose_smoothing, hold_out
+from notsorandom.estimators.tuning import choose_smoothing, validation_mask
 from notsorandom.estimators.validation import TrainingData, read_samples, read_training_data
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.loop import GameLoop
@@ -145,8 +145,10 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         data = training = replace(given, problem=preparation.apply(given.problem))
         stopping = None
         if held_out is not None:
-            training = data.take(~held_out)
-            stopping = self._stop_early(config, training, data.take(held_out), split_rng)
+            from notsorandom.estimators.early_stopping import EarlyStopping
+
+            training, validation = data.take(~held_out), data.take(held_out)
+            stopping = EarlyStopping(config, training.problem, validation.problem, split_rng)
         problem = training.problem
         state = None
         if file is not None and saved is not None:
@@ -200,28 +202,9 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         self._held_out_bits: Array | None = None
         if not config.stops_early:
             return None
-        problem, share = data.problem, float(self.validation_fraction)
-        mask = hold_out(problem.strata(), problem.counts, share, rng)
-        if not mask.any():
-            raise ValueError(
-                f"validation_fraction={share} of {len(problem.rows)} different samples leaves none "
-                "to validate on: give more samples, a larger fraction, or a number for "
-                "n_components."
-            )
+        mask = validation_mask(data.problem, float(self.validation_fraction), rng)
         self._held_out_bits = np.packbits(data.to_given(mask))
         return mask
-
-    def _stop_early(
-        self,
-        config: FitConfig,
-        training: TrainingData,
-        validation: TrainingData,
-        rng: np.random.Generator,
-    ) -> EarlyStopping:
-        """Return the rule that ends the game."""
-        from notsorandom.estimators.early_stopping import EarlyStopping
-
-        return EarlyStopping(config, training.problem, validation.problem, rng)
 
     def _find_warm_start(self, estimator: FourierEstimator, problem: DualProblem) -> Any:
         """Return the warm start that this fit left for the next one, after a check, or None."""

@@ -159,6 +159,17 @@ def hold_out(codes: Array, weights: Array, share: float, rng: np.random.Generato
     return (shares > 0) & (shares > (1 - share) - ROUNDING)
 
 
+def validation_mask(problem: DualProblem, share: float, rng: np.random.Generator) -> Array:
+    """Return a mask of samples to validate on; raise ValueError if there are none."""
+    mask = hold_out(problem.strata(), problem.counts, share, rng)
+    if not mask.any():
+        raise ValueError(
+            f"validation_fraction={share} of {len(problem.rows)} different samples leaves none "
+            "to validate on: give more samples, a larger fraction, or a number for n_components."
+        )
+    return mask
+
+
 def cumulative_shares(codes: Array, weights: Array, rng: np.random.Generator) -> Array:
     """Shuffle each class, and return the share of its weight that precedes each sample."""
     result = np.empty(len(codes))
