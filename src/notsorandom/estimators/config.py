@@ -90,7 +90,7 @@ class AutoSmoothing(BaseEstimator):
 
     Parameters
     ----------
-    candidates : sequence of float, default=(0.06, 0.02, 0.2, 0.6, 1.0)
+    candidates : sequence of float, default=(0.07, 0.02, 0.2, 0.6, 1.0)
         In units of the median distance between samples, the usual one first. Images and other data
         with little noise need little smoothing; where labels are mostly noise, only waves about as
         long as the data are wide remain.
@@ -103,7 +103,7 @@ class AutoSmoothing(BaseEstimator):
 
     def __init__(
         self,
-        candidates: Sequence[float] = (0.06, 0.02, 0.2, 0.6, 1.0),
+        candidates: Sequence[float] = (0.07, 0.02, 0.2, 0.6, 1.0),
         n_components: int = 32,
         max_rows: int = 2048,
     ) -> None:

@@ -17,6 +17,8 @@ from notsorandom.linear.batched import solve_batch
 from notsorandom.search.ascent import Ascent, climb
 from notsorandom.spaces.landscape import Points, potential_of
 
+# Steps of each particle: a few less than a search takes.
+TRIAL_STEPS = 6
 # Relative precision of the linear models: a tenth changes the class of a few samples in a thousand.
 TRIAL_GAP = 0.1
 # Games are evaluated together as long as their waves fit the cache.
@@ -101,8 +103,8 @@ class TrialLandscape:
 class TrialGames:
     """Short games on the same samples that differ in their rows and their smoothing.
 
-    They have the default search, as for few rows, and the default step size, and one aligned
-    feature per frequency.
+    They have the default search with fewer steps, the default step size, and one aligned feature
+    per frequency.
 
     Parameters
     ----------
@@ -154,7 +156,7 @@ class TrialGames:
             starts = rng.standard_normal((search.n_particles, X.shape[1])).astype(X.dtype)
             points = landscape.evaluate(np.tile(starts, (len(games), 1)))
             steps = np.ones(len(points), dtype=X.dtype)
-            points, _ = climb(landscape, points, steps, search.n_steps // 2)
+            points, _ = climb(landscape, points, steps, TRIAL_STEPS)
             frequencies, phases, alignment = peaks_by_game(points, len(games))
             waves = np.sqrt(X.dtype.type(2)) * np.cos(
                 X @ np.swapaxes(frequencies, 1, 2) - phases[:, None, :]

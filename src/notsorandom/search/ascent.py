@@ -25,10 +25,8 @@ class Ascent(Search):
     ----------
     n_particles : int, default=16
         Starts per round.
-    n_steps : int, default=12
-        Steps of each particle: half of them on a subsample of the rows, and half on all rows. With
-        512 rows or fewer there is no subsample, and only the second half is taken: the noise of so
-        few rows moves a peak by more than the other steps would.
+    n_steps : int, default=8
+        Steps of each particle, the first half of them on a subsample of the rows.
     n_peaks : int, default=4
         Maximum number of peaks returned, highest first.
     similarity : float, default=0.7
@@ -44,7 +42,7 @@ class Ascent(Search):
     def __init__(
         self,
         n_particles: int = 16,
-        n_steps: int = 12,
+        n_steps: int = 8,
         n_peaks: int = 4,
         similarity: float = 0.7,
         subsample: float = 0.3,
@@ -75,9 +73,10 @@ class Ascent(Search):
         frequencies = landscape.draw(self.n_particles, rng)
         first_step = landscape.continuous_space.first_step()
         steps = np.full(len(frequencies), first_step, dtype=frequencies.dtype)
-        n_fine = (self.n_steps + 1) // 2
+        n_fine = self.n_steps
         n_rows = max(int(self.subsample * len(landscape.rows)), MIN_SUBSAMPLE)
         if n_rows < len(landscape.rows):
+            n_fine = self.n_steps // 2
             coarse = landscape.subsample(n_rows, rng)
             points = coarse.evaluate_with_slope(frequencies)
             points, steps = climb(coarse, points, steps, self.n_steps - n_fine)

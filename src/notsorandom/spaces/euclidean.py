@@ -107,29 +107,31 @@ class Euclidean(ContinuousSpace):
         scaled, weight = frequencies * scalar(self.scale), scalar(smoothing**2)
         return weight * (scaled * scaled).sum(axis=1), weight * (scaled * scalar(2 * self.scale))
 
-    def _angles(self, X: Array, frequencies: Array, out: Array | None = None) -> Array:
+    def _angles(self, X: Array, frequencies: Array) -> Array:
         # Centring the angles needs no copy of the data, and leaves sparse rows sparse.
-        angles: Array  # (n_rows, n_frequencies)
-        if out is None:
-            angles = X @ cast_like(frequencies, X).T
-        else:
-            angles = np.matmul(X, frequencies.T, out=out)
+        angles: Array = X @ cast_like(frequencies, X).T  # (n_rows, n_frequencies)
         if np.any(self.center):
             angles -= cast_like(frequencies @ self.center, X)
         return angles
 
-    def _waves(self, X: Any, frequencies: Array) -> tuple[Array, Array]:
-        """Cosines and sines of the angles, of shape (n_rows, n_frequencies) each.
+    def _waves(self, X: Any, frequencies: Array) -> Array:
+        """Cosines and then sines of the angles, of shape (2 * n_frequencies, n_rows).
 
         They are overwritten by the next call in the same thread.
         """
-        xp = namespace(X)
         if not isinstance(X, np.ndarray):
-            angles = self._angles(X, frequencies)
-            return xp.cos(angles), xp.sin(angles)
-        cosine, sine = scratch((2, len(X), len(frequencies)), X.dtype)
-        self._angles(X, frequencies, out=sine)
-        return np.cos(sine, out=cosine), np.sin(sine, out=sine)
+            angles, xp = self._angles(X, frequencies).T, namespace(X)
+            return xp.concat([xp.cos(angles), xp.sin(angles)], axis=0)
+        n_rows, n_frequencies = len(X), len(frequencies)
+        waves = scratch((2 * n_frequencies, n_rows), X.dtype)
+        cosine, sine = waves[:n_frequencies], waves[n_frequencies:]
+        # BLAS is faster with the angles of a row side by side, all else with those of a wave.
+        sine[:] = np.matmul(X, frequencies.T, out=cosine.reshape(n_rows, n_frequencies)).T
+        if np.any(self.center):
+            sine -= (frequencies @ self.center)[:, None]
+        np.cos(sine, out=cosine)
+        np.sin(sine, out=sine)
+        return waves
 
     def groups(self, frequencies: Array, phase: str) -> Array:
         """Return a different label for each: every frequency has a kernel of its own."""
@@ -137,12 +139,11 @@ class Euclidean(ContinuousSpace):
 
     def amplitudes(self, rows: Rows, measure: Column, frequencies: Array) -> Array:
         """Return the Fourier transform of the measure: its sums of cosines and of sines."""
-
-        def sums(X: Array, a: Array) -> tuple[Array, ...]:
-            cosine, sine = self._waves(X, frequencies)
-            return a.T @ cosine, a.T @ sine
-
-        return np.stack(rows.sum_blocks(sums, measure, width=2 * len(frequencies)))
+        width = 2 * len(frequencies)
+        (sums,) = rows.sum_blocks(
+            lambda X, a: (self._waves(X, frequencies) @ a,), measure, width=width
+        )
+        return split_sums(sums)
 
     def amplitudes_and_gradient(
         self, rows: Rows, measure: Column, frequencies: Array, wave_bytes: int = WAVE_BYTES
@@ -162,46 +163,47 @@ class Euclidean(ContinuousSpace):
         width = 2 * n_frequencies
 
         def four_sums(X: Array, a: Array) -> tuple[Array, ...]:
-            cosine, sine = self._waves(X, frequencies)
-            sums = a.T @ cosine, a.T @ sine
-            cosine *= a
-            sine *= a
-            return *sums, cosine.T @ X, sine.T @ X
+            waves = self._waves(X, frequencies)
+            sums = waves @ a
+            waves *= a[:, 0]
+            return sums, waves @ X
 
         def both_sweeps(X: Array, a: Array) -> tuple[Array, ...]:
-            cosine, sine = self._waves(X, frequencies)
-            by_cosine, by_sine = a.T @ cosine, a.T @ sine  # (n_tasks, n_frequencies) each
-            cosine *= a @ by_sine
-            sine *= a @ by_cosine
-            cosine -= sine
-            return by_cosine, by_sine, cosine.T @ X
+            waves = self._waves(X, frequencies)
+            sums = waves @ a  # (2 * n_frequencies, n_tasks)
+            factors = waves[:n_frequencies, :] * (sums[n_frequencies:, :] @ a.T)
+            factors -= waves[n_frequencies:, :] * (sums[:n_frequencies, :] @ a.T)
+            return sums, factors @ X
 
         def first_sweep(X: Array) -> Array:
-            return namespace(X).concat(self._waves(X, frequencies), axis=1)
+            return self._waves(X, frequencies).T
 
         def second_sweep(X: Array, a: Array, waves: Array) -> tuple[Array, ...]:
-            factors = waves[:, :n_frequencies] * (a @ cast_like(by_sine, X))
-            factors -= waves[:, n_frequencies:] * (a @ cast_like(by_cosine, X))
+            cosine, sine = (cast_like(part, X) for part in amplitudes)
+            factors = waves[:, :n_frequencies] * (a @ sine)  # (n_rows, n_frequencies)
+            factors -= waves[:, n_frequencies:] * (a @ cosine)
             return (factors.T @ X,)
 
         if n_tasks == 1:
-            by_cosine, by_sine, left, right = rows.sum_blocks(four_sums, measure, width=width)
-            half = by_sine[0][:, None] * left - by_cosine[0][:, None] * right
-        elif rows.is_local and len(rows.blocks(width)) == 1:
-            by_cosine, by_sine, half = rows.sum_blocks(both_sweeps, measure, width=width)
-        elif n_frequencies > 1 and width * len(rows) * rows.dtype.itemsize > wave_bytes:
+            sums, moments = rows.sum_blocks(four_sums, measure, width=width)
+            by_cosine, by_sine = moments[:n_frequencies], moments[n_frequencies:]
+            half = sums[n_frequencies:] * by_cosine - sums[:n_frequencies] * by_sine
+            return split_sums(sums), 2 * half
+        if rows.is_local and len(rows.blocks(width)) == 1:
+            sums, half = rows.sum_blocks(both_sweeps, measure, width=width)
+            return split_sums(sums), 2 * half
+        if n_frequencies > 1 and width * len(rows) * rows.dtype.itemsize > wave_bytes:
             parts = [
                 self.amplitudes_and_gradient(rows, measure, part, wave_bytes)
                 for part in np.array_split(frequencies, 2)
             ]
             amplitudes = np.concatenate([part[0] for part in parts], axis=2)
             return amplitudes, np.concatenate([part[1] for part in parts])
-        else:
-            waves = rows.map(first_sweep, width=width, on_device=True)
-            (sums,) = rows.sum_blocks(lambda X, a, w: (a.T @ w,), measure, waves, width=width)
-            by_cosine, by_sine = np.split(sums, 2, axis=1)  # (n_tasks, n_frequencies) each
-            (half,) = rows.sum_blocks(second_sweep, measure, waves, width=width)
-        return np.stack([by_cosine, by_sine]), 2 * half
+        waves = rows.map(first_sweep, width=width, on_device=True)
+        (sums,) = rows.sum_blocks(lambda X, a, w: (w.T @ a,), measure, waves, width=width)
+        amplitudes = split_sums(sums)
+        (half,) = rows.sum_blocks(second_sweep, measure, waves, width=width)
+        return amplitudes, 2 * half
 
     def phases(self, amplitudes: Array) -> Array:
         r"""Return the `b` that maximises :math:`\sum_k (C_k \cos b + S_k \sin b)^2`.
@@ -318,6 +320,11 @@ class Euclidean(ContinuousSpace):
             aligned = cosine * np.cos(phases) + sine * np.sin(phases)
             return aligned.T[:, None, :] * aligned.dtype.type(math.sqrt(2))
         return np.stack([cosine.T, sine.T], axis=1)
+
+
+def split_sums(sums: Array) -> Array:
+    """Return the amplitudes, given sums of cosines and then of sines with one column per task."""
+    return np.swapaxes(sums.reshape(2, -1, sums.shape[1]), 1, 2)
 
 
 def scratch(shape: tuple[int, ...], dtype: Any) -> Array:
