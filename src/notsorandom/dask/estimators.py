@@ -172,6 +172,7 @@ class DaskEstimator(FourierEstimator):
         model = self.to_local()
         dtype = check_samples(self, X, reset=False)
         model.__dict__.pop("feature_names_in_", None)  # blocks have no names
+        model.n_jobs = 1  # Dask processes several blocks at a time
         call = getattr(model, method)
         # One arbitrary sample shows the shape and type of the results.
         like = call(np.ones((1, self.n_features_in_), dtype=dtype))[:0]

@@ -71,8 +71,9 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         removed when the fit is done. Concurrent fits need a file each.
         ``Checkpoint(path, every=seconds)`` sets the interval.
     n_jobs : int or None, default=None
-        Number of threads that share the samples; -1 is one per core. BLAS then uses one thread per
-        call, and the model is the same for any number of threads. None leaves threading to BLAS.
+        Most threads that share the samples, each with one BLAS thread. None and -1 are one per core;
+        None also respects ``OMP_NUM_THREADS``. Little work is done by one thread. The model is the
+        same for any number.
     random_state : int, RandomState instance or None, default=None
         Seed of the search's starting points, and of random splits.
     verbose : int, default=0

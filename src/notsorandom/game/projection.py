@@ -43,7 +43,7 @@ def nearest(rows: Rows, point: Any, limits: Limits, *columns: Any) -> Any:
     def block_sums(p: Array, parts: tuple[Array, ...], multiplier: Array) -> tuple[Array, ...]:
         low, high = limits(*parts[:n_columns])
         shifted = p - multiplier.astype(p.dtype)
-        clipped = np.clip(shifted, low, high)
+        clipped = np.minimum(np.maximum(shifted, low), high)  # faster than np.clip
         inside = (shifted > low) & (shifted < high)
         for weights in parts[n_columns:]:
             clipped = weights * clipped

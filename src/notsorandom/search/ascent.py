@@ -106,6 +106,7 @@ def climb(landscape: Climbable, points: Points, steps: Array, n_steps: int) -> t
     last step (a secant step), but at most four times the last step. Returns the points and the
     last step sizes, to continue with.
     """
+    tiny = np.finfo(points.height.dtype).tiny  # avoids divisions by zero
     directions, slope_square = points.slope, dot(points.slope, points.slope)
     direction_square = slope_square
     for _ in range(n_steps):
@@ -113,9 +114,9 @@ def climb(landscape: Climbable, points: Points, steps: Array, n_steps: int) -> t
         accepted = trial.height > points.height
         slope_change = trial.slope - points.slope
         bend = np.abs(dot(directions, slope_change))
-        curvature = ratio(bend, steps * direction_square)
+        curvature = bend / (steps * direction_square + tiny)
         # The rule of Polak and Ribiere, restarted where it is negative or the step was rejected.
-        share = ratio(np.maximum(dot(trial.slope, slope_change), 0), slope_square)
+        share = np.maximum(dot(trial.slope, slope_change), 0) / (slope_square + tiny)
         if accepted.all():
             points = trial
         else:
@@ -129,7 +130,7 @@ def climb(landscape: Climbable, points: Points, steps: Array, n_steps: int) -> t
             directions = np.where(ascends[:, None], directions, points.slope)
             rise = np.where(ascends, rise, slope_square)
         direction_square = dot(directions, directions)
-        secant = ratio(ratio(rise, direction_square), curvature)
+        secant = rise / (direction_square + tiny) / (curvature + tiny)
         steps = np.where(accepted, np.minimum(secant, 4 * steps), steps / 3)
     return points, steps
 
@@ -137,8 +138,3 @@ def climb(landscape: Climbable, points: Points, steps: Array, n_steps: int) -> t
 def dot(left: Array, right: Array) -> Array:
     """Return the inner products of corresponding rows."""
     return np.einsum("ij,ij->i", left, right)
-
-
-def ratio(numerator: Array, denominator: Array) -> Array:
-    """Divide, with a finite result where the denominator vanishes."""
-    return numerator / np.maximum(denominator, np.finfo(denominator.dtype).tiny)

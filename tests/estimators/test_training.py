@@ -1,0 +1,106 @@
+"""The view that a fit computes on, and the way back: precision, units, many columns."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
+from notsorandom.data.rows import Rows
+from notsorandom.estimators.training import Preparation
+from notsorandom.game import LOSSES, DualProblem
+from notsorandom.linear.newton import solve_task
+from notsorandom.spaces import Euclidean
+
+
+def waves(rng, n_samples=400, n_features=3):
+    X = rng.standard_normal((n_samples, n_features))
+    return X, np.cos(2 * X[:, 0] - X[:, 1]) > 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("space", ["euclidean", Sphere("zonal", normalize=True)])
+def test_results_have_the_precision_of_the_samples(rng, dtype, space):
+    X, y = waves(rng)
+    model = FourierClassifier(8, space=space, smoothing=0.1, random_state=0).fit(X.astype(dtype), y)
+    for name in ("frequencies_", "phases_", "dual_", "average_dual_"):
+        assert getattr(model, name).dtype == dtype, name
+    assert model.kernel_.weights.dtype == dtype
+    assert model.features_.transform(X.astype(dtype)).dtype == dtype
+
+
+def test_both_precisions_find_the_same_features(rng):
+    X, y = waves(rng)
+    X = X.astype(np.float32)
+    models = [
+        FourierClassifier(4, smoothing=0.1, random_state=0).fit(X.astype(dtype), y)
+        for dtype in (np.float32, np.float64)
+    ]
+    np.testing.assert_allclose(models[0].frequencies_, models[1].frequencies_, atol=1e-2)
+    assert models[0].score(X, y) == pytest.approx(models[1].score(X, y), abs=0.01)
+
+
+def test_features_are_those_that_the_linear_model_was_fitted_to(rng):
+    """It is solved in the view, but predicts from the samples."""
+    X, y = waves(rng, n_features=200)
+    model = FourierClassifier(20, smoothing=0.1, C=10.0, random_state=0).fit(X + 7, y)
+    features = model.features_.transform(X + 7)
+    scores = features @ model.coef_[0] + model.intercept_[0]
+    np.testing.assert_allclose(model.decision_function(X + 7), scores, atol=1e-9)
+    signs = np.where(y, 1.0, -1.0)
+    problem = DualProblem.from_arrays(LOSSES["hinge"](10.0), signs[:, None])
+    primal = 0.5 * model.coef_[0] @ model.coef_[0] + problem.total_loss(scores[:, None])
+    best = solve_task(features, problem, 1e-5).primal_value
+    assert primal <= best * (1 + 2e-3)  # the stated gap is 1e-3
+
+
+@pytest.mark.parametrize("loss", ["squared", "epsilon_insensitive"])
+def test_an_offset_of_the_targets_only_shifts_the_predictions(rng, loss):
+    X = rng.standard_normal((300, 2))
+    y = np.sin(3 * X[:, 0])
+    model = FourierRegressor(12, loss=loss, smoothing=0.1, random_state=0)
+    near, far = (model.fit(X, y + offset).predict(X) - offset for offset in (0.0, 1e9))
+    # The sums of y and 1e9 are rounded to 1e-7, which later rounds amplify.
+    np.testing.assert_allclose(near, far, atol=0.2)
+    assert min(np.corrcoef(each, y)[0, 1] for each in (near, far)) > 0.95
+
+
+@pytest.mark.parametrize("factor", [1e-160, 1e-20, 1e20, 1e150])
+def test_units_of_the_samples_do_not_matter(rng, factor):
+    X, y = waves(rng)
+    model = FourierClassifier(8, smoothing=0.1, random_state=0)
+    expected = model.fit(X, y).decision_function(X)
+    found = model.fit(factor * X, y).decision_function(factor * X)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+
+
+def prepare(X, y, C=1.0, weights=None, loss="hinge"):
+    problem = DualProblem(LOSSES[loss](C), y[:, None], Rows(X, weights))
+    return Preparation.of(Euclidean(), problem, np.random.default_rng(0))
+
+
+def test_numbers_that_float32_cannot_hold_are_computed_in_float64(rng):
+    X, y = waves(rng)
+    y = np.where(y, 1.0, -1.0)
+    assert prepare(X, y).view.dtype == "float32"
+    assert prepare(X, y, C=1e20).view.dtype == "float64"
+    assert prepare(X, y, weights=np.full((400, 1), 1e-20)).view.dtype == "float64"
+    assert prepare(X, 1e20 * y, loss="squared").view.dtype == "float64"
+    assert prepare(X, 1e20 + y, loss="squared").view.dtype == "float32"  # only their mean is large
+
+
+def test_frequencies_of_many_columns_lie_in_the_span_of_few_samples(rng):
+    X = rng.standard_normal((60, 1000))
+    y = X[:, 0] > 0
+    model = FourierFeatures(6, smoothing=0.3, random_state=0).fit(X, y)
+    assert model.frequencies_.shape == (6, 1000)
+    centred = X - X.mean(axis=0)
+    inside = np.linalg.lstsq(centred.T, model.frequencies_.T, rcond=None)[0]
+    np.testing.assert_allclose(centred.T @ inside, model.frequencies_.T, atol=1e-4)
+
+
+def test_wide_sparse_samples_give_the_model_of_dense_ones(rng):
+    X = sparse.random(400, 300, 0.1, random_state=0, format="csr")
+    y = np.ravel(X[:, :20].sum(axis=1)) > 1
+    model = FourierClassifier(6, smoothing=0.3, random_state=0)
+    expected = model.fit(X.toarray(), y).decision_function(X)
+    np.testing.assert_allclose(model.fit(X, y).decision_function(X), expected, rtol=0.02, atol=0.02)
