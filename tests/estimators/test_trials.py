@@ -159,7 +159,7 @@ def test_a_row_of_weight_two_is_the_row_twice(rng):
 
 
 def test_features_learned_at_once_separate_the_classes(rng):
-    """A wave of the first column: held-out samples are classified by games with little smoothing."""
+    """A wave of the first column: games with little smoothing classify held-out samples."""
     X = rng.uniform(-2, 2, size=(600, N_COLUMNS))
     targets = np.sign(np.sin(3 * X[:, :1]))
     problem = DualProblem(LOSSES["hinge"](1.0), targets, Rows(X))

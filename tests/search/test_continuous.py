@@ -47,7 +47,7 @@ def test_planted_frequency_is_found(rng, search, dtype):
 
 def test_peaks_of_a_sample_are_evaluated_on_all_rows(rng):
     land = landscape(rng, noise=3.0)
-    peaks = Ascent(max_rows=1000).find(land, 4, rng)
+    peaks = Ascent(n_particles=64, n_steps=4, max_rows=1000).find(land, 4, rng)
     everywhere = land.evaluate(peaks.frequencies)
     assert len(peaks) > 1
     assert (np.diff(peaks.height) <= 0).all()

@@ -75,7 +75,7 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         removed when the fit is done. Concurrent fits need a file each.
         ``Checkpoint(path, every=seconds)`` sets the interval.
     n_jobs : int or None, default=None
-        Most threads that share the samples, each with one BLAS thread. None and -1 are one per core;
+        Most threads that share the samples, each with one BLAS thread. None and -1: one per core;
         None also respects ``OMP_NUM_THREADS``. Little work is done by one thread. The model is the
         same for any number.
     random_state : int, RandomState instance or None, default=None

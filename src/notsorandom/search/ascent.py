@@ -29,7 +29,7 @@ class Ascent(Search):
         Steps of each particle, the first half of them on a subsample of the rows.
     n_peaks : int, default=4
         Maximum number of peaks returned, highest first.
-    similarity : float, default=0.7
+    similarity : float, default=0.8
         Two peaks count as one if their features correlate by more than this.
     subsample : float, default=0.3
         Share of the rows used in the first half of the steps, but at least 512 rows. Of similar
@@ -44,7 +44,7 @@ class Ascent(Search):
         n_particles: int = 16,
         n_steps: int = 8,
         n_peaks: int = 4,
-        similarity: float = 0.7,
+        similarity: float = 0.8,
         subsample: float = 0.3,
         max_rows: int = 16384,
     ) -> None:
