@@ -5,6 +5,7 @@ import pytest
 
 from notsorandom import Euclidean
 from notsorandom.data.rows import Rows
+from notsorandom.estimators import trials
 from notsorandom.estimators.trials import (
     DualPlayer,
     TrialGames,
@@ -31,12 +32,13 @@ def make_landscape(rng, n_tasks):
     X = rng.standard_normal((N_ROWS, N_COLUMNS))
     measure = rng.standard_normal((N_GAMES, N_ROWS, n_tasks))
     smoothing = np.array([0.0, 0.1, 0.7])
-    buffers = np.empty((3, 2 * N_ROWS * 5))  # two games at a time
-    return TrialLandscape(X, measure, smoothing, buffers)
+    return TrialLandscape(X, measure, smoothing, np.empty((3, N_GAMES, N_ROWS, 5)))
 
 
+@pytest.mark.parametrize("n_waves", [2**16, 400])  # at a time: of all games, or of one or two
 @pytest.mark.parametrize("n_tasks", [1, 3])
-def test_points_are_those_of_each_games_landscape(rng, n_tasks):
+def test_points_are_those_of_each_games_landscape(rng, n_tasks, n_waves, monkeypatch):
+    monkeypatch.setattr(trials, "WAVES", n_waves)
     batch = make_landscape(rng, n_tasks)
     frequencies = rng.standard_normal((N_GAMES * 5, N_COLUMNS))
     points = batch.evaluate(frequencies)
@@ -75,7 +77,7 @@ def test_dual_steps_are_those_of_the_training_rows(rng, loss, weighted):
     n_peaks = np.array([4, 1, 3])
     response = rng.standard_normal((N_GAMES, N_ROWS, 2))
     before = player.dual.copy()
-    player.step(np.arange(N_GAMES), response, n_peaks)
+    player.step(response, n_peaks)
     for game, mask in enumerate(masks):
         part = problem.take(np.flatnonzero(mask))
         np.testing.assert_allclose(before[game][mask], part.first_dual(), atol=1e-12)
@@ -88,14 +90,6 @@ def test_dual_steps_are_those_of_the_training_rows(rng, loss, weighted):
         if weighted:
             measure = player.measure[game][mask]
             np.testing.assert_allclose(measure, part.measure(expected), atol=1e-12)
-
-
-def test_steps_of_some_games_leave_the_others(rng):
-    player = DualPlayer(make_problem(rng), np.ones((N_GAMES, N_ROWS), dtype=bool))
-    before = player.dual.copy()
-    player.step(np.array([1]), rng.standard_normal((1, N_ROWS, 1)), np.array([2]))
-    np.testing.assert_array_equal(player.dual[[0, 2]], before[[0, 2]])
-    assert (player.dual[1] != before[1]).any()
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from notsorandom._utils.threads import ONE_THREAD, ThreadPool
 from notsorandom.data.rows import Array
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.loop import shrinkage
@@ -21,8 +23,14 @@ from notsorandom.spaces.landscape import Points, potential_of
 TRIAL_STEPS = 6
 # Relative precision of the linear models: a tenth changes the class of a few samples in a thousand.
 TRIAL_GAP = 0.1
-# Games are evaluated together as long as their waves fit the cache.
+# Most waves that are computed at a time: they fit the cache.
 WAVES = 2**16
+# Rows on which two features are compared: a correlation is then known to about 0.06.
+PROBE_ROWS = 256
+
+
+def ignore(_: Any) -> None:
+    """Collect nothing."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +45,17 @@ class TrialLandscape:
         Centred, in units of their scale.
     measure : ndarray of shape (n_games, n_samples, n_tasks)
     smoothing : ndarray of shape (n_games,)
-    buffers : ndarray of shape (3, n_numbers)
-        Memory for what is computed of one part of the games.
+    buffers : ndarray of shape (3, n_games, n_samples, n_points)
+        Memory for the waves.
+    pool : ThreadPool
+        Threads that share the games.
     """
 
     X: Array
     measure: Array
     smoothing: Array
     buffers: Array
+    pool: ThreadPool = ONE_THREAD
 
     def move(self, points: Points, shift: Array) -> Points:
         """Evaluate the points displaced by a shift."""
@@ -57,10 +68,14 @@ class TrialLandscape:
         n_points = by_game.shape[1]
         amplitudes = np.empty((2, n_games, n_tasks, n_points), dtype=self.X.dtype)
         gradient = np.empty_like(by_game)
-        size = max(1, self.buffers.shape[1] // (n_samples * n_points))
-        for start in range(0, n_games, size):
-            part = slice(start, start + size)
-            amplitudes[:, part], gradient[part] = self._sums(self.measure[part], by_game[part])
+
+        def evaluate_part(part: slice) -> None:
+            amplitudes[:, part], gradient[part] = self._sums(part, by_game[part])
+
+        # Parts of the games are shared among threads, and their waves fit the cache.
+        n_parts = min(n_games, -(-n_games * n_samples * n_points // WAVES))
+        ends = [n_games * number // n_parts for number in range(n_parts + 1)]
+        self.pool.map_ordered(evaluate_part, [slice(*both) for both in pairwise(ends)], ignore)
         amplitudes = np.moveaxis(amplitudes, 1, 2).reshape(2, n_tasks, -1)
         tiny = np.finfo(self.X.dtype).tiny
         potential = potential_of(amplitudes) + self._floor.repeat(n_points) + tiny
@@ -70,18 +85,16 @@ class TrialLandscape:
         slope -= (2 * weight)[:, None] * frequencies
         return Points(frequencies, height, slope, amplitudes)
 
-    def _sums(self, measure: Array, frequencies: Array) -> tuple[Array, Array]:
+    def _sums(self, part: slice, frequencies: Array) -> tuple[Array, Array]:
         """Return amplitudes and gradients of the potential of some games."""
-        n_games, n_samples, n_tasks = measure.shape
-        n_waves = n_games * n_samples * frequencies.shape[1]
-        shape = (n_games, n_samples, frequencies.shape[1])
-        cosine, sine, factors = (buffer[:n_waves].reshape(shape) for buffer in self.buffers)
+        measure = self.measure[part]
+        cosine, sine, factors = self.buffers[:, part]  # (n_games, n_samples, n_points) each
         np.matmul(self.X, np.swapaxes(frequencies, 1, 2), out=sine)  # the angles
         np.cos(sine, out=cosine)
         np.sin(sine, out=sine)
         by_task = np.swapaxes(measure, 1, 2)  # (n_games, n_tasks, n_samples)
         sums = np.stack([by_task @ cosine, by_task @ sine])  # (2, n_games, n_tasks, n_points)
-        if n_tasks == 1:  # a product with one column is faster without BLAS
+        if measure.shape[2] == 1:  # a product with one column is faster without BLAS
             cosine *= sums[1]
             sine *= sums[0]
             cosine -= sine
@@ -136,47 +149,46 @@ class TrialGames:
         return np.stack([self.problem.errors(each) for each in scores])
 
     def play(self, rng: np.random.Generator) -> Array:
-        """Return the features of all samples, of shape (n_games, n_samples, n_frequencies)."""
+        """Return the features of all samples, of shape (n_games, n_samples, n_frequencies).
+
+        A round adds as many as it has distinct peaks. Where they are few, more rounds would find
+        nearly the same ones again, so the columns that are left are zero.
+        """
         X: Array = self.problem.rows.array
         n_games, search = len(self.masks), Ascent()
         used: Array = np.flatnonzero(self.masks.any(axis=0))
-        inside, dual_player = X[used], DualPlayer(self.problem.take(used), self.masks[:, used])
+        probe = used[:: -(-len(used) // PROBE_ROWS)]
+        dual_player = DualPlayer(self.problem.take(used), self.masks[:, used])
+        probe_weights = self.masks[:, probe] * self.problem.counts[probe].astype(X.dtype)
         features = np.zeros((n_games, len(X), self.n_frequencies), dtype=X.dtype)
         strengths = np.zeros((n_games, self.n_frequencies))
-        counts = np.zeros(n_games, dtype=int)
-        buffers = np.empty((3, max(WAVES, len(inside) * search.n_particles)), dtype=X.dtype)
-        # Where few peaks are distinct, more rounds would find nearly the same ones again.
-        for _ in range(-(-self.n_frequencies // search.n_peaks)):
-            games = np.flatnonzero(counts < self.n_frequencies)
-            if not len(games):
-                break
-            smoothing = self.smoothing[games].astype(X.dtype)
-            landscape = TrialLandscape(inside, dual_player.measure[games], smoothing, buffers)
+        smoothing, inside = self.smoothing.astype(X.dtype), X[used]
+        buffers = np.empty((3, n_games, len(used), search.n_particles), dtype=X.dtype)
+        pool = self.problem.rows.pool or ONE_THREAD
+        for start in range(0, self.n_frequencies, search.n_peaks):
+            landscape = TrialLandscape(inside, dual_player.measure, smoothing, buffers, pool)
             # The same starts for all games.
             starts = rng.standard_normal((search.n_particles, X.shape[1])).astype(X.dtype)
-            points = landscape.evaluate(np.tile(starts, (len(games), 1)))
+            points = landscape.evaluate(np.tile(starts, (n_games, 1)))
             steps = np.ones(len(points), dtype=X.dtype)
             points, _ = climb(landscape, points, steps, TRIAL_STEPS)
-            frequencies, phases, alignment = peaks_by_game(points, len(games))
-            waves = np.sqrt(X.dtype.type(2)) * np.cos(
-                X @ np.swapaxes(frequencies, 1, 2) - phases[:, None, :]
-            )  # (n_games, n_samples, n_points)
-            heights = points.height.reshape(len(games), -1)
-            weights = dual_player.weights[games]
+            frequencies, phases, alignment = peaks_by_game(points, n_games)
+            columns = slice(start, min(start + search.n_peaks, self.n_frequencies))
             chosen, valid = distinct(
-                waves[:, used], heights, weights, search.similarity, search.n_peaks
+                waves_by_game(X[probe], frequencies, phases),
+                points.height.reshape(n_games, -1),
+                probe_weights,
+                search.similarity,
+                columns.stop - columns.start,
             )
-            valid &= np.cumsum(valid, axis=1) <= (self.n_frequencies - counts[games])[:, None]
-            waves = np.take_along_axis(waves, chosen[:, None, :], axis=2) * valid[:, None, :]
+            frequencies = np.take_along_axis(frequencies, chosen[:, :, None], axis=1)
+            phases = np.take_along_axis(phases, chosen, axis=1)
             alignment = np.take_along_axis(alignment, chosen[:, :, None], axis=1)
-            alignment = alignment * valid[:, :, None]  # (n_games, n_peaks, n_tasks)
-            for row, game in enumerate(games):
-                n_new = int(valid[row].sum())
-                new = slice(counts[game], counts[game] + n_new)
-                features[game][:, new] = waves[row][:, valid[row]]
-                strengths[game, new] = np.sqrt(np.square(alignment[row][valid[row]]).sum(axis=1))
-                counts[game] += n_new
-            dual_player.step(games, waves[:, used] @ alignment, valid.sum(axis=1))
+            alignment *= valid[:, :, None]  # (n_games, n_peaks, n_tasks)
+            waves = waves_by_game(X, frequencies, phases)  # (n_games, n_samples, n_peaks)
+            features[:, :, columns] = waves
+            strengths[:, columns] = np.sqrt(np.square(alignment).sum(axis=2))
+            dual_player.step(waves[:, used] @ alignment, valid.sum(axis=1))
         totals = np.maximum(strengths.sum(axis=1, keepdims=True), np.finfo(float).tiny)
         features *= np.sqrt(strengths / totals)[:, None, :].astype(X.dtype)
         return features
@@ -187,45 +199,36 @@ class DualPlayer:
 
     def __init__(self, problem: DualProblem, masks: Array) -> None:
         self.problem = problem
-        n_games, n_rows = masks.shape
-        counts = problem.counts.astype(problem.dtype)
-        self.weights = masks * counts  # (n_games, n_rows)
-        low, high = problem.box
+        self.total_weights = masks @ problem.counts  # (n_games,)
         zero = problem.dtype.type(0)
-        self._low, self._high = (
-            by_row(np.where(masks[:, :, None], side, zero)) for side in (low, high)
-        )
+        self._limits = [by_row(np.where(masks[:, :, None], side, zero)) for side in problem.box]
         start = problem.dtype.type(problem.loss.start) * problem.targets
-        self._sample_weights = problem.weights
-        self.dual = np.zeros((n_games, n_rows, problem.n_tasks), dtype=problem.dtype)
-        self._project(np.arange(n_games), np.tile(start, (n_games, 1, 1)))
+        self.dual = self._project(np.tile(start, (len(masks), 1, 1)))
 
     @property
     def measure(self) -> Array:
         """Dual variables times sample weights, of shape (n_games, n_rows, n_tasks)."""
-        return self.dual if self._sample_weights is None else self.dual * self._sample_weights
+        weights = self.problem.weights
+        return self.dual if weights is None else self.dual * weights
 
-    def step(self, games: Array, response: Array, n_peaks: Array) -> None:
-        """Take a projected gradient step in some of the games; see `GameLoop.play_round`.
+    def step(self, response: Array, n_peaks: Array) -> None:
+        """Take a projected gradient step in every game; see `GameLoop.play_round`.
 
         `response` is the sum of the peaks' kernels times the measure, which counts for as many
         plays as there are peaks.
         """
-        loss, dual = self.problem.loss, self.dual[games]
-        totals = self.weights[games].sum(axis=1)
-        sizes = n_peaks * shrinkage(self.problem.n_tasks) / totals
-        if loss.curvature:
-            sizes = np.minimum(sizes, 1 / loss.curvature)
-        means = response / np.maximum(n_peaks, 1)[:, None, None]
-        slope = loss.slope(self.problem.targets, dual, means.astype(dual.dtype))
-        self._project(games, dual + sizes[:, None, None].astype(dual.dtype) * slope)
+        problem, dual = self.problem, self.dual
+        sizes = n_peaks * shrinkage(problem.n_tasks) / self.total_weights
+        if problem.loss.curvature:
+            sizes = np.minimum(sizes, 1 / problem.loss.curvature)
+        means = response / n_peaks[:, None, None]
+        slope = problem.loss.slope(problem.targets, dual, means.astype(dual.dtype))
+        self.dual = self._project(dual + sizes[:, None, None].astype(dual.dtype) * slope)
 
-    def _project(self, games: Array, dual: Array) -> None:
-        n_tasks = self.problem.n_tasks
-        columns = (games[:, None] * n_tasks + np.arange(n_tasks)).ravel()
-        low, high = self._low[:, columns], self._high[:, columns]
-        projected = project(by_row(dual), low, high, self._sample_weights)
-        self.dual[games] = np.moveaxis(projected.reshape(-1, len(games), n_tasks), 1, 0)
+    def _project(self, dual: Array) -> Array:
+        n_games, n_rows, n_tasks = dual.shape
+        projected = project(by_row(dual), *self._limits, self.problem.weights)
+        return np.moveaxis(projected.reshape(n_rows, n_games, n_tasks), 1, 0)
 
 
 def by_row(columns: Array) -> Array:
@@ -245,6 +248,15 @@ def peaks_by_game(points: Points, n_games: int) -> tuple[Array, Array, Array]:
         return values.reshape(n_games, -1, *values.shape[1:])
 
     return split(points.frequencies), split(phases), split(alignment.T)
+
+
+def waves_by_game(X: Array, frequencies: Array, phases: Array) -> Array:
+    """Return aligned features, of shape (n_games, n_rows, n_points)."""
+    waves = X @ np.swapaxes(frequencies, 1, 2)
+    waves -= phases[:, None, :]
+    np.cos(waves, out=waves)
+    waves *= math.sqrt(2)
+    return waves
 
 
 def distinct(
