@@ -54,11 +54,17 @@ def nearest(rows: Rows, point: Any, limits: Limits, *columns: Any) -> Any:
             inside.sum(axis=0, dtype=np.float64),
         )
 
-    def first_pass(_: Any, p: Array, *parts: Array) -> tuple[Array, ...]:
-        low, high = limits(*parts[:n_columns])
+    def extremes(_: Any, p: Array, *parts: Array) -> tuple[Array, ...]:
+        low, high = limits(*parts)
         most = np.max(p, axis=0, where=high > 0, initial=-np.inf).astype(np.float64)
         least = np.min(p, axis=0, where=low < 0, initial=np.inf).astype(np.float64)
-        return least, most, *block_sums(p, parts, np.zeros(p.shape[1]))
+        return least, most
+
+    def bracket() -> tuple[Array, Array]:
+        """Return multipliers at which all clipped values have one sign."""
+        lows, highs = zip(*rows.map_blocks(extremes, point, *columns), strict=True)
+        ends = np.min(lows, axis=0), np.max(highs, axis=0)
+        return np.minimum(*ends), np.maximum(*ends)
 
     def sums_at(multiplier: Array) -> tuple[Array, ...]:
         return rows.sum_blocks(
@@ -69,28 +75,25 @@ def nearest(rows: Rows, point: Any, limits: Limits, *columns: Any) -> Any:
             dtype=np.float64,
         )
 
-    # At the ends of the bracket, all clipped values have one sign.
-    blocks = rows.map_blocks(first_pass, point, *columns, *rows.weight_columns)
-    lows, highs, *parts = zip(*blocks, strict=True)
-    low_end, high_end = np.min(lows, axis=0), np.max(highs, axis=0)
-    least, most = np.minimum(low_end, high_end), np.maximum(low_end, high_end)
-    multiplier = np.clip(0.0, least, most)
-    excess, size, slope = (np.sum(part, axis=0) for part in parts)  # at a multiplier of zero
-    if multiplier.any():
-        excess, size, slope = sums_at(multiplier)
     dtype = rows.dtype.type
+    multiplier = np.zeros(point.shape[1])
+    least, most = np.full_like(multiplier, -np.inf), np.full_like(multiplier, np.inf)
     for iteration in range(MAX_ITERATIONS):
+        excess, size, slope = sums_at(multiplier)
         least = np.where(excess > 0, multiplier, least)
         most = np.where(excess < 0, multiplier, most)
         newton = multiplier + excess / np.where(slope > 0, slope, 1)
         balanced = np.abs(excess) <= np.finfo(dtype).eps * size
         # Every fourth step is a bisection, so that the bracket always shrinks.
         good = (slope > 0) & (newton > least) & (newton < most) & (iteration % 4 != 3)
-        candidate = np.where(balanced, multiplier, np.where(good, newton, (least + most) / 2))
+        if not (good | balanced | np.isfinite(most - least)).all():
+            first, last = bracket()
+            least, most = np.maximum(least, first), np.minimum(most, last)
+        middle = np.where(good | balanced, 0, least) + np.where(good | balanced, 0, most)
+        candidate = np.where(balanced, multiplier, np.where(good, newton, middle / 2))
         if np.all(candidate.astype(dtype) == multiplier.astype(dtype)):
             break
         multiplier = candidate
-        excess, size, slope = sums_at(multiplier)
     final = multiplier.astype(dtype)
     return rows.map(lambda _, p, *parts: np.clip(p - final, *limits(*parts)), point, *columns)
 
