@@ -345,7 +345,10 @@ TINY: dict[str, tuple[tuple[int, int], dict[str, Any]]] = {
         (300, 2),
         {"n_components": 4, "space": Sphere(basis="zonal", normalize=True)},
     ),
-    'search="langevin", 100 x 30': ((100, 30), {"search": "langevin"}),
+    'search="langevin", 100 x 30, 20 features': (
+        (100, 30),
+        {"n_components": 20, "search": "langevin"},
+    ),
     "100 x 5000, 20 features": ((100, 5000), {"n_components": 20}),
 }
 

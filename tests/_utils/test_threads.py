@@ -194,7 +194,7 @@ def test_little_work_starts_no_threads(n_jobs, data, monkeypatch, two_blas_threa
     model = FourierClassifier(8, smoothing=0.06, random_state=0, n_jobs=n_jobs).fit(X, y)
     model.predict(X)
     with pytest.raises(TypeError):
-        Rows(np.ones((10_000, 30)), pool=ThreadPool(2)).sum_blocks(lambda X: (X.sum(),))
+        Rows(np.ones((40_000, 30)), pool=ThreadPool(2)).sum_blocks(lambda X: (X.sum(),))
 
 
 def test_sharing_stops_while_it_is_slow(monkeypatch):

@@ -40,9 +40,9 @@ MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 2**8, 2**13
 SHARED_ROWS, MIN_BLOCKS = 2**11, 4
 # Blocks are shared in at most this many runs. Each run has its own sums.
 MAX_RUNS = 16
-# Multiplications of a pass from which threads share it: they take one thread 0.2 to 0.3 ms. To hand
-# a part of them to another thread takes 15 to 40 us (benchmarks/threads.py).
-SHARED_WORK = 2**20
+# Multiplications of a pass from which threads share it: they take one thread about 1 ms. To hand
+# over a part takes up to 0.1 ms, and threads wait for each other between short NumPy calls.
+SHARED_WORK = 2**23
 # Numbers computed per row if a caller doesn't say, and the time that each takes besides products
 # with the row's own numbers, such as that of a cosine, in multiplications.
 MIN_WIDTH, OTHER_WORK = 8, 8

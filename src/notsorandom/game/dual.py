@@ -209,13 +209,14 @@ class DualProblem:
             linear = t * a
             if loss.epsilon:
                 linear = linear - loss.epsilon * np.abs(a)
+            sizes = np.abs(a)
             at_zero, at_upper = (
-                (w * which).mean(axis=1).sum(dtype=np.float64)
-                for which in (a == 0, np.abs(a) >= loss.upper)
+                (w * which).sum(dtype=np.float64) / a.shape[1]
+                for which in (a == 0, sizes >= loss.upper)
             )
             squares = (w * np.square(a, dtype=np.float64)).sum() if loss.curvature else 0.0
             sums = np.array([(w * linear).sum(dtype=np.float64), squares, at_zero, at_upper])
-            return sums, float(np.abs(a).max(initial=0.0)), measure_stats(w * a)
+            return sums, float(sizes.max(initial=0.0)), measure_stats(w * a)
 
         blocks = self._columns.map_blocks(
             with_weights(block_sums, self.weights), self.targets, dual, *self.rows.weight_columns

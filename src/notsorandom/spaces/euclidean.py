@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from threading import local
 from typing import Any
 
@@ -104,13 +105,21 @@ class Euclidean(ContinuousSpace):
         standard deviation :math:`\sigma`.
         """
         scalar = frequencies.dtype.type
-        scaled, weight = frequencies * scalar(self.scale), scalar(smoothing**2)
-        return weight * (scaled * scaled).sum(axis=1), weight * (scaled * scalar(2 * self.scale))
+        scaled, weight = frequencies, scalar(smoothing**2)
+        if self.scale != 1:
+            scaled = frequencies * scalar(self.scale)
+        squares = np.einsum("ij,ij->i", scaled, scaled)
+        return weight * squares, scaled * (weight * scalar(2 * self.scale))
+
+    @cached_property
+    def _is_shifted(self) -> bool:
+        """Whether the centre is not the origin."""
+        return bool(np.any(self.center))
 
     def _angles(self, X: Array, frequencies: Array) -> Array:
         # Centring the angles needs no copy of the data, and leaves sparse rows sparse.
         angles: Array = X @ cast_like(frequencies, X).T  # (n_rows, n_frequencies)
-        if np.any(self.center):
+        if self._is_shifted:
             angles -= cast_like(frequencies @ self.center, X)
         return angles
 
@@ -127,7 +136,7 @@ class Euclidean(ContinuousSpace):
         cosine, sine = waves[:n_frequencies], waves[n_frequencies:]
         # BLAS is faster with the angles of a row side by side, all else with those of a wave.
         sine[:] = np.matmul(X, frequencies.T, out=cosine.reshape(n_rows, n_frequencies)).T
-        if np.any(self.center):
+        if self._is_shifted:
             sine -= (frequencies @ self.center)[:, None]
         np.cos(sine, out=cosine)
         np.sin(sine, out=sine)

@@ -43,11 +43,9 @@ def sample_masses(measure: Array) -> Array:
 
 def measure_stats(measure: Array) -> MeasureStats:
     """Return the total of the masses; per task, the mass and the sum of the measure."""
-    return (
-        float(sample_masses(measure).sum()),
-        np.abs(measure).sum(axis=0, dtype=np.float64),
-        measure.sum(axis=0, dtype=np.float64),
-    )
+    mass = np.abs(measure).sum(axis=0, dtype=np.float64)
+    total = float(mass.sum()) + np.finfo(float).tiny  # never zero, as the masses
+    return total, mass, measure.sum(axis=0, dtype=np.float64)
 
 
 @dataclass(frozen=True)
