@@ -120,6 +120,41 @@ def test_many_rows_are_solved_from_a_sample(rng, loss, weighted, share):
     assert abs(total) <= 1e-9 * np.abs(model.dual).sum()
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("slack", [0.5, 0.2])
+def test_rows_far_from_the_margin_are_left_out_without_error(
+    rng, loss, weighted, slack, monkeypatch
+):
+    """With little slack, some rows with a loss are missing at first."""
+    monkeypatch.setattr(newton, "NEAR_MARGIN", slack)
+    X, labels = rng.standard_normal((4000, 5)), np.repeat([-1.0, 1.0], 2000)
+    X[:, 0] += 2 * labels
+    weights = rng.uniform(0.2, 3, size=(4000, 1)) if weighted else None
+    problem = DualProblem.from_arrays(LOSSES[loss](1.0), labels[:, None], weights)
+    sizes = []
+
+    def solve(task, start, tol, method=newton.Task.solve):
+        sizes.append(len(task.targets))
+        return method(task, start, tol)
+
+    monkeypatch.setattr(newton.Task, "solve", solve)
+    model = solve_task(X, problem, 1e-3)
+    assert len(sizes) >= 3  # with those of two samples
+    assert max(sizes) < 2000
+    columns = np.ones(4000) if weights is None else weights[:, 0]
+    scores = X @ model.coef + model.intercept
+    primal = 0.5 * model.coef @ model.coef + problem.total_loss(scores[:, None])
+    measure = model.dual * columns
+    dual = labels @ measure - 0.5 * np.square(X.T @ measure).sum()
+    dual -= 0.5 * problem.loss.curvature * columns @ np.square(model.dual)
+    np.testing.assert_allclose([model.primal_value, model.dual_value], [primal, dual], rtol=1e-8)
+    assert model.gap <= 1e-3
+    low, high = problem.loss.box(labels)
+    assert ((model.dual >= low) & (model.dual <= high)).all()
+    assert abs(measure.sum()) <= 1e-9 * np.abs(measure).sum()
+
+
 def test_hessian_by_rows_and_by_features(rng):
     """The smaller system is solved: by the Gram matrix of the features or of the rows."""
     for n_rows, n_features in ((5, 9), (9, 5), (0, 4), (6, 6)):

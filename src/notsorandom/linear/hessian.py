@@ -75,8 +75,7 @@ def active_rows(features: Array, active: Array, sqrt_weights: Array | None) -> t
 
 def active_sums(rows: Array, roots: Array) -> tuple[Array, Array, float]:
     """Return the Gram matrix of :func:`active_rows`, their weighted sum and their weight."""
-    totals = (roots[:, None] * rows).sum(axis=0, dtype=np.float64)
-    return rows.T @ rows, totals, float(np.square(roots, dtype=np.float64).sum())
+    return rows.T @ rows, roots @ rows, float(np.square(roots, dtype=np.float64).sum())
 
 
 def intercept_ridge(total_weight: float, loss: Loss) -> float:
