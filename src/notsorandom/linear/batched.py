@@ -170,7 +170,9 @@ class Batch:
             # about quadratic in the curvature; to aim below what is allowed saves a reduction.
             ratio = 1.4 * np.sqrt(smoothing_error / np.maximum(allowed, TINY))
             reduced = curvature / np.clip(ratio, LEAST_REDUCTION, MOST_REDUCTION)
-            curvature = np.where(gain <= smoothing_error, np.maximum(reduced, last), curvature)
+            # The first step is a least squares fit, which leaves little to gain.
+            wasted = (gain <= smoothing_error) | (number == 0)
+            curvature = np.where(wasted, np.maximum(reduced, last), curvature)
             games, tasks = (np.flatnonzero(unsolved.any(axis=axis)) for axis in (1, 0))
             if 2 * len(games) * len(tasks) <= unsolved.size:
                 if len(games):
@@ -208,7 +210,7 @@ class Batch:
             ridge = ridge + np.abs(gradient[..., -1]) / MAX_INTERCEPT_STEP
         parts = (part[unsolved] for part in (curvature, ridge, gradient))
         steps[unsolved] = -solve_hessians(grams, *parts)
-        return steps, -(gradient * steps).sum(axis=-1), gradient[..., -1]
+        return steps, -dots(gradient, steps), gradient[..., -1]
 
     def active_grams(self, active: Array, unsolved: Array) -> Array:
         """Return the Gram matrices of the active rows of each unsolved model."""
@@ -225,7 +227,8 @@ class Batch:
         losses = dual * (residuals - 0.5 * curvature[..., None] * dual)
         if self.loss.epsilon:
             losses -= self.loss.epsilon * np.abs(dual)
-        return 0.5 * np.square(models[..., :-1]).sum(axis=-1) + (self.mass * losses).sum(axis=-1)
+        coef = models[..., :-1]
+        return 0.5 * dots(coef, coef) + dots(self.mass, losses)
 
     def primal_and_error(
         self, models: Array, residuals: Array, curvature: Array, last: Array
@@ -252,14 +255,14 @@ class Batch:
         gain: Array,
     ) -> Array:
         """Return the fraction of each step that nearly minimises the smoothed objective."""
-        linear = (models[..., :-1] * steps[..., :-1]).sum(axis=-1)
-        square = np.square(steps[..., :-1]).sum(axis=-1)
+        linear = dots(models[..., :-1], steps[..., :-1])
+        square = dots(steps[..., :-1], steps[..., :-1])
 
         def slopes(fractions: Array, *parts: Array) -> Array:
             linear, square, residuals, changes, weighted, low, high, curvature = parts
             moved = residuals + fractions[..., None] * changes
             dual = self.loss.best_dual(moved, low, high, curvature[..., None])
-            return linear + fractions * square + (dual * weighted).sum(axis=-1)
+            return linear + fractions * square + dots(dual, weighted)
 
         parts = (linear, square, residuals, changes, changes * self.mass, *self.box, curvature)
         fractions = np.ones_like(gain)
@@ -272,6 +275,11 @@ class Batch:
             ends = -gain[long], last[long]
             fractions[long] = find_roots(lambda each: slopes(each, *some), *ends, largest[long])
         return fractions
+
+
+def dots(left: Array, right: Array) -> Array:
+    """Return inner products along the last axis."""
+    return np.einsum("...i,...i->...", left, right)
 
 
 def find_roots(function: Callable[[Array], Array], first: Array, last: Array, tol: Array) -> Array:
@@ -300,12 +308,10 @@ def solve_hessians(
     grams: Array, curvature: Array, intercept_ridge: Array, gradient: Array
 ) -> Array:
     """Solve with the Hessian of each model, for its gradient, in float64."""
-    hessians = grams.astype(np.float64)
-    diagonal = np.arange(hessians.shape[-1])
+    hessians = np.divide(grams, curvature[:, None, None], dtype=np.float64)
+    diagonals = hessians.reshape(len(grams), -1)[:, :: grams.shape[-1] + 1]  # a view
     # Rounding of the Gram matrix may exceed the ridge of 1.
-    rounding = np.finfo(grams.dtype).eps * hessians[:, diagonal, diagonal].sum(axis=-1)
-    hessians[:, diagonal, diagonal] += rounding[:, None]
-    hessians /= curvature[:, None, None]
-    hessians[:, diagonal[:-1], diagonal[:-1]] += 1
-    hessians[:, -1, -1] += intercept_ridge
+    diagonals += np.finfo(grams.dtype).eps * diagonals.sum(axis=-1, keepdims=True)
+    diagonals[:, :-1] += 1
+    diagonals[:, -1] += intercept_ridge
     return np.linalg.solve(hessians, gradient[..., None].astype(np.float64))[..., 0]
