@@ -246,7 +246,7 @@ class TestBrowser:
         button.click()
         assert button.inner_text() == "pause"
         deadline = time.monotonic() + 20
-        while int(slider.input_value()) < 2 and time.monotonic() < deadline:
+        while int(slider.input_value()) < 1 and time.monotonic() < deadline:
             tab.wait_for_timeout(50)  # the page's security policy forbids wait_for_function
         button.click()
         assert button.inner_text() == "play"

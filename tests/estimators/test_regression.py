@@ -83,7 +83,7 @@ def test_units_do_not_matter(wave, loss):
     other = FourierRegressor(10, loss=loss, **settings, **scale).fit(8 * X + 1, 1000 * y + 5000)
     if loss == "squared":
         np.testing.assert_allclose(
-            other.predict(8 * X + 1), 1000 * model.predict(X) + 5000, rtol=1e-3, atol=5
+            other.predict(8 * X + 1), 1000 * model.predict(X) + 5000, rtol=0, atol=100
         )
     else:
         assert other.score(8 * X + 1, 1000 * y + 5000) > 0.5

@@ -22,7 +22,7 @@ from notsorandom.estimators.callbacks import (
     CallbackTasks,
     with_callbacks,
 )
-from notsorandom.estimators.config import FitConfig, configure
+from notsorandom.estimators.config import AutoSmoothing, FitConfig, configure
 from notsorandom.estimators.training import (
     DUALITY_GAP,
     Preparation,
@@ -32,7 +32,6 @@ from notsorandom.estimators.training import (
     play_game,
     progress_bar,
 )
-from notsorandom.estimators.tuning import choose_smoothing, validation_mask
 from notsorandom.estimators.validation import TrainingData, read_samples, read_training_data
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.loop import GameLoop
@@ -134,8 +133,9 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         # Separate streams: the game is the same whether its smoothing was chosen or given.
         rng, smoothing_rng, split_rng, view_rng = np.random.default_rng(seed).spawn(4)
         held_out = self._hold_out(config, given, split_rng)
-        warm_start = last_fit._find_warm_start(self, given.problem)
-        if warm_start is not None:
+        warm_start = None
+        if self.warm_start and hasattr(last_fit, "_warm_start"):
+            warm_start = last_fit._warm_start.check(self, given.problem)
             preparation = warm_start.preparation
         else:
             known = given if held_out is None else given.take(~held_out)
@@ -156,7 +156,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         elif warm_start is not None:
             self.smoothing_, state = last_fit.smoothing_, warm_start.state
         else:
-            self.smoothing_ = choose_smoothing(config, problem, smoothing_rng, self.verbose)
+            self.smoothing_ = self._choose_smoothing(config, problem, smoothing_rng)
         fit = FitData(given.problem.dtype, preparation, data, training)
         after_round = self._after_round(config, fit, tasks, stopping, file, seed)
         result = play_game(config, problem, self.smoothing_, rng, after_round, state, self.verbose)
@@ -202,15 +202,21 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         self._held_out_bits: Array | None = None
         if not config.stops_early:
             return None
+        from notsorandom.estimators.tuning import validation_mask
+
         mask = validation_mask(data.problem, float(self.validation_fraction), rng)
         self._held_out_bits = np.packbits(data.to_given(mask))
         return mask
 
-    def _find_warm_start(self, estimator: FourierEstimator, problem: DualProblem) -> Any:
-        """Return the warm start that this fit left for the next one, after a check, or None."""
-        if not (estimator.warm_start and hasattr(self, "_warm_start")):
-            return None
-        return self._warm_start.check(estimator, problem)
+    def _choose_smoothing(
+        self, config: FitConfig, problem: DualProblem, rng: np.random.Generator
+    ) -> float:
+        """Return the smoothing, chosen by trial games unless it is given."""
+        if not isinstance(config.smoothing, AutoSmoothing):
+            return config.smoothing
+        from notsorandom.estimators.tuning import choose_smoothing
+
+        return choose_smoothing(config, config.smoothing, problem, rng, self.verbose)
 
     def _after_round(
         self,

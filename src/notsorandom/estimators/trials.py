@@ -201,7 +201,9 @@ class DualPlayer:
         self.problem = problem
         self.total_weights = masks @ problem.counts  # (n_games,)
         zero = problem.dtype.type(0)
-        self._limits = [by_row(np.where(masks[:, :, None], side, zero)) for side in problem.box]
+        self._low, self._high = (
+            by_row(np.where(masks[:, :, None], side, zero)) for side in problem.box
+        )
         start = problem.dtype.type(problem.loss.start) * problem.targets
         self.dual = self._project(np.tile(start, (len(masks), 1, 1)))
 
@@ -227,7 +229,7 @@ class DualPlayer:
 
     def _project(self, dual: Array) -> Array:
         n_games, n_rows, n_tasks = dual.shape
-        projected = project(by_row(dual), *self._limits, self.problem.weights)
+        projected = project(by_row(dual), self._low, self._high, self.problem.weights)
         return np.moveaxis(projected.reshape(n_rows, n_games, n_tasks), 1, 0)
 
 

@@ -32,16 +32,17 @@ ROUNDING = 1e-12
 
 
 def choose_smoothing(
-    config: FitConfig, problem: DualProblem, rng: np.random.Generator, verbose: int = 0
+    config: FitConfig,
+    settings: AutoSmoothing,
+    problem: DualProblem,
+    rng: np.random.Generator,
+    verbose: int = 0,
 ) -> float:
     """Compare candidates of the smoothing by short games on a part of the training data.
 
     The games have the default search and solver, whatever the estimator's own: the smoothing
     depends on the data.
     """
-    settings = config.smoothing
-    if not isinstance(settings, AutoSmoothing):
-        return settings
     candidates = np.array([float(candidate) for candidate in settings.candidates])
     n_rows = len(problem.rows)
     if n_rows <= settings.max_rows:
