@@ -76,7 +76,7 @@ class Loss:
         """
         if self.epsilon:
             residuals = np.sign(residuals) * np.maximum(np.abs(residuals) - self.epsilon, 0)
-        return np.clip(residuals / curvature, low, high)
+        return np.minimum(np.maximum(residuals / curvature, low), high)  # faster than np.clip
 
     def values(self, residuals: Array, low: Array, high: Array) -> Array:
         """Return the loss of each sample."""
