@@ -185,7 +185,8 @@ class Euclidean(ContinuousSpace):
             return sums, factors @ X
 
         def first_sweep(X: Array) -> Array:
-            return self._waves(X, frequencies).T
+            waves = self._waves(X, frequencies).T
+            return waves.copy() if isinstance(waves, np.ndarray) else waves
 
         def second_sweep(X: Array, a: Array, waves: Array) -> tuple[Array, ...]:
             cosine, sine = (cast_like(part, X) for part in amplitudes)
