@@ -98,6 +98,14 @@ def test_frequencies_of_many_columns_lie_in_the_span_of_few_samples(rng):
     np.testing.assert_allclose(centred.T @ inside, model.frequencies_.T, atol=1e-4)
 
 
+def test_a_signal_in_few_of_many_equal_columns_is_found(rng):
+    """Principal directions would leave out most of it."""
+    X = rng.standard_normal((3000, 300))
+    y = X[:, 0] + X[:, 1] > 0
+    model = FourierClassifier(50, smoothing=0.3, random_state=0).fit(X[:2000], y[:2000])
+    assert model.score(X[2000:], y[2000:]) > 0.85
+
+
 def test_wide_sparse_samples_give_the_model_of_dense_ones(rng):
     X = sparse.random(400, 300, 0.1, random_state=0, format="csr")
     y = np.ravel(X[:, :20].sum(axis=1)) > 1

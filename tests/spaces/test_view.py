@@ -25,14 +25,15 @@ def view_of(X, dtype="float32", weights=None):
 @pytest.mark.parametrize("n_features", [3, 200])
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_waves_are_those_of_the_samples(rng, n_features, kind):
-    X = rng.standard_normal((300, n_features)) + 5.0
+    X = low_rank(rng, n_features=n_features) + 0.01 * rng.standard_normal((300, n_features))
     space, view = view_of(kind(X), "float64")
     Z = view.apply(Rows(kind(X))).array
     assert isinstance(Z, np.ndarray)
     assert Z.shape[1] == min(n_features, MAX_DIRECTIONS)
     frequencies = rng.standard_normal((7, Z.shape[1]))
     angles = (X - space.center) @ view.restore(frequencies).T
-    np.testing.assert_allclose(Z @ frequencies.T, angles, atol=1e-5)  # the basis is in float32
+    # The basis is in float32; sparse samples are centred after the product.
+    np.testing.assert_allclose(Z @ frequencies.T, angles, atol=1e-4)
 
 
 def test_directions_are_orthonormal_and_span_data_of_low_rank(rng):
@@ -53,13 +54,34 @@ def test_leading_directions_are_kept(rng):
     assert kept[-30:].max() < 0.2
 
 
-def test_few_samples_keep_their_distances(rng):
-    X = rng.standard_normal((20, 3000))
+@pytest.mark.parametrize("n_samples", [20, 200])
+def test_few_samples_keep_their_distances(rng, n_samples):
+    X = rng.standard_normal((n_samples, 1000))
     space, view = view_of(X)
     Z = view.apply(Rows(X)).array.astype(np.float64)
-    assert Z.shape == (20, 20)
+    assert Z.shape == (n_samples, n_samples)
     distances, expected = (np.linalg.norm(A[:, None] - A[None], axis=2) for A in (Z, X))
     np.testing.assert_allclose(space.scale * distances, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("n_samples", [1000, 6000])
+def test_all_columns_are_kept_if_none_varies_more_than_others(rng, n_samples):
+    X = rng.standard_normal((n_samples, 200))
+    assert principal_directions(Rows(X), X.mean(axis=0), rng) is None
+    assert view_of(X)[1].apply(Rows(X)).array.shape == X.shape
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1e6])
+def test_large_weights_outliers_and_units_leave_the_directions(rng, factor):
+    """The directions of low rank are found beside one row and one column of another scale."""
+    X = low_rank(rng, 600)
+    X[0] *= 1000
+    X[:, 7] *= 1000
+    weights = np.full((600, 1), factor**10)
+    basis = principal_directions(Rows(factor * X, weights), factor * X.mean(axis=0), rng)
+    centred = np.delete(X - X.mean(axis=0), 0, axis=0)
+    left_out = centred - centred @ basis @ basis.T
+    assert np.square(left_out).sum() < 1e-3 * np.square(np.delete(centred, 7, axis=1)).sum()
 
 
 def test_units_do_not_matter(rng):

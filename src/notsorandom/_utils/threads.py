@@ -58,7 +58,7 @@ class BlasLimit:
                     own.append((library, number))
                 else:  # of the process, perhaps loaded while there were users already
                     self._found[library.filepath] = library, number
-                library.set_num_threads(1)
+                set_threads(library, 1)
             self._n_users += 1
             numbers = [number for _, number in (*self._found.values(), *own)]
         try:
@@ -70,14 +70,14 @@ class BlasLimit:
                     own += self._found.values()
                     self._found = {}
                 for library, number in own:
-                    library.set_num_threads(number)
+                    set_threads(library, number)
 
     def limit_thread(self) -> None:
         """Limit a new thread of a user, which ends before the user does."""
         with self._lock:
             for library in self._loaded():
                 if is_per_thread(library):
-                    library.set_num_threads(1)
+                    set_threads(library, 1)
 
     def _loaded(self) -> list[Any]:
         """Return the BLAS libraries of the process.
@@ -89,6 +89,18 @@ class BlasLimit:
             self._n_modules = len(sys.modules)
             self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
         return self._libraries
+
+
+def set_threads(library: Any, number: int) -> None:
+    """Set the number of threads of a BLAS library, whichever thread set it before.
+
+    Since 3.8, threadpoolctl lets only the first thread that sets OpenBLAS's number change it, until
+    that is cleared. The lock of :class:`BlasLimit` orders the users instead.
+    """
+    clear = getattr(library, "clear_controlling_thread", lambda force: None)
+    clear(force=True)
+    library.set_num_threads(number)
+    clear(force=True)
 
 
 def is_per_thread(library: Any) -> bool:

@@ -23,7 +23,8 @@ FIRST_SIZE = 10
 GROWTH = 0.2
 # Relative duality gap of the models that are evaluated.
 GAP = 1e-2
-# Most training rows, and most validation rows, of an evaluation.
+# Most training rows, and most validation rows, of an evaluation: random ones, so that a very rare
+# class may be missing there.
 MAX_ROWS = 8192
 
 

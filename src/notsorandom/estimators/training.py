@@ -25,7 +25,7 @@ from notsorandom.spaces.view import View, round_to_float32
 DUALITY_GAP = 1e-3
 # Features of more bytes than this are computed again in every pass.
 FEATURE_BYTES = 2**28
-# Numbers between the inverse of this and it are safe in float32, and so are their squares.
+# Numbers and sums between the inverse of this and it are safe in float32, and so are squares.
 FLOAT32_LIMIT = 1e15
 
 

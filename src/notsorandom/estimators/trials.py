@@ -17,6 +17,7 @@ from notsorandom.game.loop import shrinkage
 from notsorandom.game.projection import project
 from notsorandom.linear.batched import solve_batch
 from notsorandom.search.ascent import Ascent, climb
+from notsorandom.spaces import Euclidean
 from notsorandom.spaces.landscape import Points, potential_of
 
 # Steps of each particle: a few less than a search takes.
@@ -241,15 +242,14 @@ def by_row(columns: Array) -> Array:
 
 def peaks_by_game(points: Points, n_games: int) -> tuple[Array, Array, Array]:
     """Return frequencies, phases and alignment of the points, with a first axis of games."""
-    cosine, sine = points.amplitudes  # (n_tasks, n_points)
-    twice = np.arctan2(2 * (cosine * sine).sum(axis=0), (cosine**2 - sine**2).sum(axis=0))
-    phases = twice / 2
-    alignment = math.sqrt(2) * (cosine * np.cos(phases) + sine * np.sin(phases))
+    space = Euclidean()
+    phases = space.phases(points.amplitudes)
+    alignment = space.alignment(points.amplitudes, phases, "aligned")[:, 0]  # (n_points, n_tasks)
 
     def split(values: Array) -> Any:
         return values.reshape(n_games, -1, *values.shape[1:])
 
-    return split(points.frequencies), split(phases), split(alignment.T)
+    return split(points.frequencies), split(phases), split(alignment)
 
 
 def waves_by_game(X: Array, frequencies: Array, phases: Array) -> Array:

@@ -17,8 +17,8 @@ from notsorandom.linear.newton import solve_tasks
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.base import FiniteSpace
 
-# Relative duality gap of the linear models that are compared.
-TRIAL_GAP = 1e-2
+# Relative duality gap of the linear models of games that are played one by one.
+ONE_BY_ONE_GAP = 1e-2
 # Up to this many samples the smoothing is chosen by cross-validation with N_FOLDS folds, and the
 # best candidate is taken as it is: small data are often noisy. Above, one split is used.
 CROSS_VALIDATED_ROWS, N_FOLDS = 1024, 4
@@ -40,8 +40,8 @@ def choose_smoothing(
 ) -> float:
     """Compare candidates of the smoothing by short games on a part of the training data.
 
-    The games have the default search and solver, whatever the estimator's own: the smoothing
-    depends on the data.
+    The games have the default solver and search (on R^d with fewer steps, and aligned phases),
+    whatever the estimator's own: the smoothing depends on the data.
     """
     candidates = np.array([float(candidate) for candidate in settings.candidates])
     n_rows = len(problem.rows)
@@ -55,8 +55,12 @@ def choose_smoothing(
     if not len(masks) or len(candidates) == 1:
         return float(candidates[0])
     with progress_bar(1, "smoothing", verbose) as update:
-        play = play_at_once if isinstance(config.space, Euclidean) else play_one_by_one
-        errors = play(config, settings, subsample, masks, candidates, rng)
+        if isinstance(config.space, Euclidean):
+            errors = play_at_once(settings.n_components, subsample, masks, candidates, rng)
+        else:
+            errors = play_one_by_one(
+                config, settings.n_components, subsample, masks, candidates, rng
+            )
         update(1)
     counts = np.concatenate([subsample.counts[~mask] for mask in masks]).astype(np.float64)
     has_threshold = problem.loss.one_sided and not cross_validated
@@ -64,8 +68,7 @@ def choose_smoothing(
 
 
 def play_at_once(
-    config: FitConfig,
-    settings: AutoSmoothing,
+    n_frequencies: int,
     problem: DualProblem,
     masks: Array,
     candidates: Array,
@@ -77,7 +80,7 @@ def play_at_once(
         replace(problem, rows=rows),
         masks=np.repeat(masks, len(candidates), axis=0),
         smoothing=np.tile(candidates, len(masks)),
-        n_frequencies=settings.n_components,
+        n_frequencies=n_frequencies,
     )
     errors = games.errors(rng).reshape(len(masks), len(candidates), -1)
     parts = [part[:, ~mask] for part, mask in zip(errors, masks, strict=True)]
@@ -86,15 +89,15 @@ def play_at_once(
 
 def play_one_by_one(
     config: FitConfig,
-    settings: AutoSmoothing,
+    n_frequencies: int,
     problem: DualProblem,
     masks: Array,
     candidates: Array,
     rng: np.random.Generator,
 ) -> Array:
     """Return the same as :func:`play_at_once`, for spaces other than R^d."""
-    solver = GradientSolver(n_rounds=settings.n_components)
-    n_components = settings.n_components * config.space.n_columns(config.phase)
+    solver = GradientSolver(n_rounds=n_frequencies)
+    n_components = n_frequencies * config.space.n_columns(config.phase)
     if isinstance(config.space, FiniteSpace):
         n_components = sys.maxsize  # a frequency can be found again, so rounds are limited instead
     config = replace(config, solver=solver, search=None, n_components=n_components)
@@ -105,7 +108,7 @@ def play_one_by_one(
         # The same seed for all candidates: they differ only in the smoothing.
         result = play_game(config, part, smoothing, np.random.default_rng(seed))
         kernel = learn_kernel(config, part, result)
-        coef, intercept, _ = solve_tasks(kernel.features_of(part.rows), part, TRIAL_GAP)
+        coef, intercept, _ = solve_tasks(kernel.features_of(part.rows), part, ONE_BY_ONE_GAP)
         return held_out.errors(kernel.scores(held_out.rows, coef, intercept))
 
     return np.stack(

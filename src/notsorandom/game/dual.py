@@ -149,7 +149,7 @@ class DualProblem:
         return total / self.total_weight
 
     def fits_float32(self, limit: float, offset: Array) -> bool:
-        """Whether the numbers of the problem are between ``1 / limit`` and `limit`."""
+        """Whether the numbers of the problem, and sums of them, are within ``1 / limit, limit``."""
 
         def extremes(t: Array, w: Any) -> tuple[float, float, float]:
             return float(np.abs(t - offset).max()), float(np.min(w)), float(np.max(w))
@@ -159,7 +159,10 @@ class DualProblem:
         )
         targets, least, most = zip(*blocks, strict=True)
         loss = self.loss
-        numbers = [max(targets), min(least), max(most), loss.upper, loss.curvature]
+        dual = max(targets) / loss.curvature if loss.curvature else math.inf
+        measure = min(loss.upper, dual) * self.total_weight  # the largest mass that it can have
+        numbers = [max(targets), min(least), max(most), measure]
+        numbers += [loss.upper, loss.curvature, loss.epsilon]
         return all(1 / limit < abs(x) < limit for x in numbers if x and math.isfinite(x))
 
     # Dual variables.

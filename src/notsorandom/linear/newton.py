@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom._utils.threads import ThreadPool
+from notsorandom._utils.threads import ONE_THREAD
 from notsorandom.data.rows import Array
 from notsorandom.game import DualProblem, Loss
 from notsorandom.linear.hessian import intercept_ridge, smoothing_schedule, solve_hessian
@@ -389,7 +389,7 @@ def solve_tasks(
 
     pool = problem.rows.pool
     if pool is None or features.size < SHARED_SIZE:
-        pool = ThreadPool(1)
+        pool = ONE_THREAD
     pool.map_ordered(solve, range(problem.n_tasks), collect)
     coef = np.stack([model.coef for model in models])
     intercept = np.array([model.intercept for model in models])

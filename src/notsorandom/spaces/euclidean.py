@@ -8,6 +8,7 @@ from threading import local
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from notsorandom._utils.parameters import check_choice, check_number
 from notsorandom.data.array_api import cast_like, namespace, to_host
@@ -117,16 +118,20 @@ class Euclidean(ContinuousSpace):
         return bool(np.any(self.center))
 
     def _angles(self, X: Array, frequencies: Array) -> Array:
-        # Centring the angles needs no copy of the data, and leaves sparse rows sparse.
-        angles: Array = X @ cast_like(frequencies, X).T  # (n_rows, n_frequencies)
-        if self._is_shifted:
-            angles -= cast_like(frequencies @ self.center, X)
+        """Return the angles of a block, of shape (n_rows, n_frequencies)."""
+        shift = self._is_shifted
+        if shift and not sparse.issparse(X):  # precise in float32, too
+            X, shift = X - cast_like(self.center, X), False
+        angles: Array = X @ cast_like(frequencies, X).T
+        if shift:
+            angles -= frequencies @ self.center
         return angles
 
     def _waves(self, X: Any, frequencies: Array) -> Array:
         """Cosines and then sines of the angles, of shape (2 * n_frequencies, n_rows).
 
-        They are overwritten by the next call in the same thread.
+        Those of NumPy are overwritten by the next call in the same thread, so a function that is
+        given to `Rows.map` must not return them.
         """
         if not isinstance(X, np.ndarray):
             angles, xp = self._angles(X, frequencies).T, namespace(X)
