@@ -87,7 +87,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Sparse samples stay sparse. Samples that are not in memory are read in blocks: memory
+            Sparse samples are not made dense. Samples that are not in memory are read in blocks: memory
             maps and arrays of zarr or h5py where they are; pyarrow datasets and tables, and
             iterators of blocks ``(X, y)`` or ``(X, y, sample_weight)``, once, into temporary
             files. Array API arrays, such as tensors on a GPU, stay on their device.

@@ -84,7 +84,7 @@ class GameLoop:
         rng: np.random.Generator,
         n_rounds: int | None = None,
         phase: str = "aligned",
-        smoothing: float = 0.06,
+        smoothing: float = 0.07,
         learning_rate: str | float = "auto",
         projection: str = "exact",
         state: GameState | None = None,
