@@ -87,8 +87,8 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Sparse samples are not made dense. Samples that are not in memory are read in blocks: memory
-            maps and arrays of zarr or h5py where they are; pyarrow datasets and tables, and
+            Sparse samples are not made dense. Samples that are not in memory are read in blocks:
+            memory maps and arrays of zarr or h5py where they are; pyarrow datasets and tables, and
             iterators of blocks ``(X, y)`` or ``(X, y, sample_weight)``, once, into temporary
             files. Array API arrays, such as tensors on a GPU, stay on their device.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or str
