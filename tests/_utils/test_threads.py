@@ -241,6 +241,38 @@ def test_the_last_of_overlapping_users_restores_blas(two_blas_threads):
         assert blas_threads() == {2}
 
 
+def test_a_user_in_another_thread_restores_blas_if_it_is_the_last(two_blas_threads):
+    entered, leave = threading.Event(), threading.Event()
+
+    def use():
+        with thread_pool(2):
+            entered.set()
+            leave.wait(10)
+
+    other = threading.Thread(target=use)
+    with thread_pool(2):
+        other.start()
+        assert entered.wait(10)
+    assert blas_threads() == {1}
+    leave.set()
+    other.join()
+    assert blas_threads() == {2}
+
+
+def test_blas_is_limited_in_a_thread_after_the_first(two_blas_threads):
+    found = []
+
+    def use():
+        with thread_pool(1):
+            found.append(blas_threads())
+
+    use()  # threadpoolctl would let only this thread set the number from now on
+    other = threading.Thread(target=use)
+    other.start()
+    other.join()
+    assert found == [{1}, {1}]
+
+
 def test_blas_is_restored_after_an_error(two_blas_threads):
     with pytest.raises(RuntimeError, match="inside"), thread_pool(2):
         raise RuntimeError("inside")

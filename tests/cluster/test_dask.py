@@ -119,6 +119,16 @@ def test_features_of_several_classes_equal_those_in_memory(client):
     assert model.classes_.tolist() == ["a", "b", "c"]
 
 
+def test_small_chunks_of_several_classes_equal_data_in_memory(client):
+    """A worker thread processes many of them, one after the other."""
+    X, angle = make_waves(3000)
+    labels = np.digitize(np.cos(angle), [-0.5, 0.5])
+    settings = {"n_components": 6, "smoothing": 0.06, "random_state": 0}
+    local = notsorandom.FourierFeatures(**settings).fit(X, labels)
+    model = notsorandom.dask.FourierFeatures(**settings)
+    assert_same_model(local, model.fit(to_dask(X, 100), to_dask(labels, 100)))
+
+
 def test_regressor_of_several_outputs_equals_the_one_in_memory(client):
     X, angle = make_waves()
     y = np.stack([np.cos(angle), X[:, 3]], axis=1)

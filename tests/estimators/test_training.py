@@ -39,6 +39,14 @@ def test_both_precisions_find_the_same_features(rng):
     assert models[0].score(X, y) == pytest.approx(models[1].score(X, y), abs=0.01)
 
 
+def test_float32_far_from_the_origin_predicts_as_float64_does(rng):
+    X, y = waves(rng)
+    X = (X + 1e5).astype(np.float32)
+    model = FourierClassifier(20, smoothing=0.1, C=100.0, random_state=0).fit(X, y)
+    exact = model.decision_function(X.astype(np.float64))
+    np.testing.assert_allclose(model.decision_function(X), exact, atol=1e-3 * np.abs(exact).max())
+
+
 def test_features_are_those_that_the_linear_model_was_fitted_to(rng):
     """It is solved in the view, but predicts from the samples."""
     X, y = waves(rng, n_features=200)
@@ -84,6 +92,9 @@ def test_numbers_that_float32_cannot_hold_are_computed_in_float64(rng):
     assert prepare(X, y).view.dtype == "float32"
     assert prepare(X, y, C=1e20).view.dtype == "float64"
     assert prepare(X, y, weights=np.full((400, 1), 1e-20)).view.dtype == "float64"
+    large = np.full((400, 1), 1e10)
+    assert prepare(X, y, weights=large).view.dtype == "float32"
+    assert prepare(X, y, C=1e10, weights=large).view.dtype == "float64"  # by its sums
     assert prepare(X, 1e20 * y, loss="squared").view.dtype == "float64"
     assert prepare(X, 1e20 + y, loss="squared").view.dtype == "float32"  # only their mean is large
 

@@ -140,6 +140,15 @@ def test_samples_on_the_sphere_are_rounded_only(rng, basis):
     assert view.space is space
 
 
+def test_wide_sparse_samples_on_the_sphere_stay_sparse(rng, monkeypatch):
+    monkeypatch.setattr(view_module, "VIEW_BYTES", 0)
+    X = sparse.csr_array(sparse.random(50, 300, 0.2, random_state=0, format="csr"))
+    space = Sphere("zonal", max_degree=3).resolve(Rows(X), rng)
+    viewed = space.view(Rows(X), "float32", rng).apply(Rows(X)).array
+    assert sparse.issparse(viewed)
+    np.testing.assert_array_equal(viewed.toarray(), X.toarray().astype(np.float32))
+
+
 def test_weights_are_rounded_with_the_samples(rng):
     X, weights = rng.standard_normal((20, 2)), rng.uniform(0.5, 2, size=(20, 1))
     rows = view_of(X, weights=weights)[1].apply(Rows(X, weights))
