@@ -173,7 +173,7 @@ def leading_directions(X: Any, n_directions: int, seed: int) -> Array:
 
     # Without normalisation, columns of much larger scale than others leave only rounding errors.
     directions = randomized_svd(
-        X, n_directions, n_iter=1, power_iteration_normalizer="QR", random_state=seed
+        X, n_directions, n_iter=2, power_iteration_normalizer="QR", random_state=seed
     )[2]
     return np.ascontiguousarray(directions.T, dtype=np.float32)
 
