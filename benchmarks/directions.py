@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("--data", help="folder of MNIST and CIFAR-10")
     parser.add_argument("--splits", type=int, default=4)
     parser.add_argument("--features", type=int, default=100)
-    parser.add_argument("--smoothing", type=float, default=0.06)
+    parser.add_argument("--smoothing", type=float, default=0.07)
     options = parser.parse_args()
     scores: dict[int, list[float]] = {number: [] for number in NUMBERS}
     seconds = dict.fromkeys(NUMBERS, 0.0)
