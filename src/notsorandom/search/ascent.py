@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import copy
+from typing import Any, Protocol
 
 import numpy as np
 
-from notsorandom._utils.parameters import check_number
+from notsorandom._utils.parameters import check_choice, check_number
 from notsorandom.data.rows import Array
 from notsorandom.search.base import Search
 from notsorandom.spaces.landscape import Landscape, Points
 
 # Smallest subsample: with fewer rows there is little time to save.
 MIN_SUBSAMPLE = 512
+# Starts and steps by spectrum. Gaussian starts are all alike and reach a peak by climbing. Of the
+# Cauchy starts few are good, and a long climb would lead from them to the same peaks.
+AUTO_STEPS = {"gaussian": 8, "cauchy": 3}
+CAUCHY_DRAWS = 256
 
 
 class Ascent(Search):
-    """Climb the log of the smoothed potential from random starts; keep the distinct peaks.
+    r"""Climb the log of the smoothed potential from random starts; keep the distinct peaks.
 
     The logarithm makes the ascent independent of the scale of the measure. Starts are new in every
     round, and similar peaks of one round count once. Both make the features diverse.
 
     Parameters
     ----------
+    spectrum : {"auto", "gaussian", "cauchy"}, default="auto"
+        Distribution of the starts on R^d. ``"gaussian"`` is the spectrum of the RBF kernel: all
+        columns matter alike, which suits images and other signals. ``"cauchy"`` is that of the
+        Laplacian kernel :math:`e^{-\gamma |x - z|_1}`, at random scales: few columns matter much,
+        which suits many tables. ``"auto"`` leaves the choice to the estimator's trials; without
+        trials it is ``"gaussian"``. The sphere has only its own distribution, the default.
     n_particles : int, default=16
-        Starts per round.
-    n_steps : int, default=8
-        Steps of each particle, the first half of them on a subsample of the rows.
+        Particles that climb, per round.
+    n_draws : int or "auto", default="auto"
+        Starts per round, of which the `n_particles` highest distinct ones climb. ``"auto"`` is
+        `n_particles` with Gaussian starts and 256 with Cauchy starts.
+    n_steps : int or "auto", default="auto"
+        Steps of each particle, the first half of them on a subsample of the rows. ``"auto"`` is 8
+        with Gaussian starts and 3 with Cauchy starts.
     n_peaks : int, default=4
         Maximum number of peaks returned, highest first.
     similarity : float, default=0.8
@@ -41,14 +56,18 @@ class Ascent(Search):
 
     def __init__(
         self,
+        spectrum: str = "auto",
         n_particles: int = 16,
-        n_steps: int = 8,
+        n_draws: Any = "auto",
+        n_steps: Any = "auto",
         n_peaks: int = 4,
         similarity: float = 0.8,
         subsample: float = 0.3,
         max_rows: int = 16384,
     ) -> None:
+        self.spectrum = spectrum
         self.n_particles = n_particles
+        self.n_draws = n_draws
         self.n_steps = n_steps
         self.n_peaks = n_peaks
         self.similarity = similarity
@@ -57,31 +76,52 @@ class Ascent(Search):
 
     def check(self) -> None:
         """Raise ValueError if a parameter is out of its range."""
+        check_choice("spectrum", self.spectrum, ["auto", *AUTO_STEPS])
         check_number("n_particles", self.n_particles, least=1, integer=True)
-        check_number("n_steps", self.n_steps, least=0, integer=True)
+        check_number("n_draws", self.n_draws, least=1, integer=True, or_else=["auto"])
+        check_number("n_steps", self.n_steps, least=0, integer=True, or_else=["auto"])
         check_number("n_peaks", self.n_peaks, least=1, integer=True)
         check_number("similarity", self.similarity, above=0, most=1)
         check_number("subsample", self.subsample, above=0, most=1)
         check_number("max_rows", self.max_rows, least=1, integer=True)
 
+    def resolved(self) -> Ascent:
+        """Return the search with a number in the place of each "auto", and a decided spectrum."""
+        search = copy.copy(self)
+        if self.spectrum == "auto":
+            search.spectrum = "gaussian"
+        if self.n_draws == "auto":
+            is_cauchy = search.spectrum == "cauchy"
+            search.n_draws = max(CAUCHY_DRAWS, self.n_particles) if is_cauchy else self.n_particles
+        if self.n_steps == "auto":
+            search.n_steps = AUTO_STEPS[search.spectrum]
+        return search
+
     def find(self, landscape: Landscape, n_peaks: int, rng: np.random.Generator) -> Points:
         """Return at most `n_peaks` distinct peaks of the landscape, highest first."""
         landscape.require_kind("continuous", self, "search='enumerate' or 'chain'")
+        return self.resolved()._find(landscape, n_peaks, rng)
+
+    def _find(self, landscape: Landscape, n_peaks: int, rng: np.random.Generator) -> Points:
         all_rows = landscape
         if len(all_rows.rows) > self.max_rows:
             landscape = all_rows.subsample(self.max_rows, rng)
-        frequencies = landscape.draw(self.n_particles, rng)
+        frequencies = landscape.draw(self.n_draws, rng, spectrum=self.spectrum)
         first_step = landscape.continuous_space.first_step()
-        steps = np.full(len(frequencies), first_step, dtype=frequencies.dtype)
         n_fine = self.n_steps
         n_rows = max(int(self.subsample * len(landscape.rows)), MIN_SUBSAMPLE)
         if n_rows < len(landscape.rows):
             n_fine = self.n_steps // 2
             coarse = landscape.subsample(n_rows, rng)
+            frequencies = self._highest(coarse, frequencies, rng)
+            steps = np.full(len(frequencies), first_step, dtype=frequencies.dtype)
             points = coarse.evaluate_with_slope(frequencies)
             points, steps = climb(coarse, points, steps, self.n_steps - n_fine)
             kept = coarse.distinct(points, self.similarity, rng)
             frequencies, steps = points.frequencies[kept], steps[kept]
+        else:
+            frequencies = self._highest(landscape, frequencies, rng)
+            steps = np.full(len(frequencies), first_step, dtype=frequencies.dtype)
         points, _ = climb(landscape, landscape.evaluate_with_slope(frequencies), steps, n_fine)
         best = landscape.distinct(points, self.similarity, rng)
         peaks = points.take(best[: min(n_peaks, self.n_peaks)])
@@ -89,6 +129,13 @@ class Ascent(Search):
             return peaks
         peaks = all_rows.evaluate(peaks.frequencies)
         return peaks.take(np.argsort(-peaks.height, kind="stable"))
+
+    def _highest(self, landscape: Landscape, starts: Array, rng: np.random.Generator) -> Array:
+        """Return the starts to climb from: if there are more, the highest distinct ones."""
+        if len(starts) <= self.n_particles:
+            return starts
+        points = landscape.evaluate(starts)
+        return starts[landscape.distinct(points, self.similarity, rng)[: self.n_particles]]
 
 
 class Climbable(Protocol):

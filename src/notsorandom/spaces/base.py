@@ -220,6 +220,13 @@ class ContinuousSpace(ResolvedSpace, ABC):
     kind = "continuous"
 
     @abstractmethod
+    def draw_cauchy(self, n_frequencies: int, rows: Rows, rng: np.random.Generator) -> Array:
+        """Draw frequencies to start from with independent Cauchy entries, at random scales.
+
+        Raise ValueError if the space has no such spectrum.
+        """
+
+    @abstractmethod
     def move(self, frequencies: Array, shift: Array) -> Array:
         """Return the frequencies displaced by a shift along the space."""
 

@@ -19,6 +19,8 @@ from notsorandom.spaces.view import ProjectedView, View, principal_directions
 
 # Random pairs of rows for the median distance: its standard error is then a few percent.
 N_PAIRS = 1024
+# Cauchy draws: the range of their scales, and the largest entry, whose float32 angles are precise.
+CAUCHY_SCALES, MAX_ENTRY = (0.1, 10.0), 1000.0
 # Maximum number of bytes of the waves of all samples, which are kept between two sweeps.
 WAVE_BYTES = 2**26
 # Most bytes of memory that a thread keeps for waves.
@@ -90,6 +92,11 @@ class Euclidean(ContinuousSpace):
         """Draw frequencies from the spectrum of the RBF kernel of bandwidth `scale`."""
         normal = rng.standard_normal((n_frequencies, rows.n_features))
         return (normal / self.scale).astype(rows.dtype) * rows.dtype.type(variance**0.5)
+
+    def draw_cauchy(self, n_frequencies: int, rows: Rows, rng: np.random.Generator) -> Array:
+        """Draw frequencies from spectra of Laplacian kernels; see :func:`cauchy_frequencies`."""
+        draws = cauchy_frequencies(n_frequencies, rows.n_features, rng)
+        return (draws / self.scale).astype(rows.dtype)
 
     def move(self, frequencies: Array, shift: Array) -> Array:
         """Return the sum."""
@@ -335,6 +342,20 @@ class Euclidean(ContinuousSpace):
             aligned = cosine * np.cos(phases) + sine * np.sin(phases)
             return aligned.T[:, None, :] * aligned.dtype.type(math.sqrt(2))
         return np.stack([cosine.T, sine.T], axis=1)
+
+
+def cauchy_frequencies(n_frequencies: int, n_features: int, rng: np.random.Generator) -> Array:
+    r"""Draw vectors with independent Cauchy entries, times one random scale per vector.
+
+    For samples at distance one. The Cauchy distribution of scale :math:`\gamma` is the spectrum of
+    :math:`e^{-\gamma |x - z|_1}`: most entries are small and a few are large. The scale is
+    log-uniform in `CAUCHY_SCALES`, divided by the square root of the number of columns, because
+    :math:`|x - z|_1` is about that times the distance.
+    """
+    low, high = np.log(CAUCHY_SCALES)
+    scales = np.exp(rng.uniform(low, high, size=(n_frequencies, 1))) / math.sqrt(n_features)
+    draws = scales * rng.standard_cauchy((n_frequencies, n_features))
+    return np.clip(draws, -MAX_ENTRY, MAX_ENTRY)
 
 
 def split_sums(sums: Array) -> Array:

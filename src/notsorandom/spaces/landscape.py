@@ -204,8 +204,20 @@ class Landscape:
                 f"{self.space.kind}: use {instead}, or search='auto'."
             )
 
-    def draw(self, n_points: int, rng: np.random.Generator, variance: float = 1.0) -> Array:
-        """Draw frequencies to start from; `variance` multiplies the usual one."""
+    def draw(
+        self,
+        n_points: int,
+        rng: np.random.Generator,
+        variance: float = 1.0,
+        spectrum: str = "gaussian",
+    ) -> Array:
+        """Draw frequencies to start from.
+
+        `variance` multiplies the usual one of the Gaussian spectrum. The spectrum "cauchy" needs a
+        continuous space; see :meth:`ContinuousSpace.draw_cauchy`.
+        """
+        if spectrum == "cauchy":
+            return self.continuous_space.draw_cauchy(n_points, self.rows, rng)
         return self.space.draw(n_points, self.rows, rng, variance)
 
     def subsample(self, n_rows: int, rng: np.random.Generator) -> Landscape:

@@ -83,6 +83,13 @@ class ZonalSphere(Spherical, ContinuousSpace):
         degrees = np.floor((self.max_degree + 1) ** levels)
         return (poles * np.minimum(degrees, self.max_degree)[:, None]).astype(rows.dtype)
 
+    def draw_cauchy(self, n_frequencies: int, rows: Rows, rng: np.random.Generator) -> Array:
+        """Raise ValueError: poles are drawn uniformly."""
+        raise ValueError(
+            "spectrum='cauchy' is not possible on the sphere, where poles are uniformly "
+            "distributed: use Ascent(spectrum='auto'), or space='euclidean'."
+        )
+
     def move(self, frequencies: Array, shift: Array) -> Array:
         """Return the frequencies with their poles rotated, and the same degrees."""
         poles, degrees = poles_and_degrees(frequencies)
