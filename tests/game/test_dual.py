@@ -4,7 +4,7 @@ import reference
 from sklearn.metrics import accuracy_score, r2_score
 
 from notsorandom.data.rows import Rows
-from notsorandom.game import LOSSES, DualProblem, Loss
+from notsorandom.game import LOSSES, DualProblem, QuadraticLoss
 from notsorandom.game.dual import codes_from_scores, signs_from_codes
 
 
@@ -58,7 +58,7 @@ def test_r2_of_constant_targets():
 @pytest.mark.parametrize("curvature", [0.0, 0.7])
 def test_best_scaled_objective_is_the_maximum_over_multiples(rng, upper, curvature):
     labels = np.where(rng.uniform(size=(9, 2)) < 0.5, 1.0, -1.0)
-    loss = Loss(upper=upper, curvature=curvature, start=0.1)
+    loss = QuadraticLoss(upper=upper, curvature=curvature, start=0.1)
     problem = DualProblem.from_arrays(loss, labels)
     dual = rng.uniform(0, min(upper, 1), size=(9, 2)) * labels
     potential = 5.0

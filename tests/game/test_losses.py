@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 import reference
 
-from notsorandom.game import LOSSES, DualProblem, Loss
+from notsorandom.game import LOSSES, DualProblem, QuadraticLoss
 
 ALL_LOSSES = {
     "hinge": LOSSES["hinge"](2.0),
     "squared_hinge": LOSSES["squared_hinge"](2.0),
-    "smoothed hinge": Loss(2.0, 0.3, 1.0),
-    "squared": Loss(math.inf, 0.25, 1.0, one_sided=False),
-    "epsilon_insensitive": Loss(2.0, 0.0, 1.0, epsilon=0.4, one_sided=False),
-    "smoothed epsilon_insensitive": Loss(2.0, 0.3, 1.0, epsilon=0.4, one_sided=False),
+    "smoothed hinge": QuadraticLoss(2.0, 0.3, 1.0),
+    "squared": QuadraticLoss(math.inf, 0.25, 1.0, one_sided=False),
+    "epsilon_insensitive": QuadraticLoss(2.0, 0.0, 1.0, epsilon=0.4, one_sided=False),
+    "smoothed epsilon_insensitive": QuadraticLoss(2.0, 0.3, 1.0, epsilon=0.4, one_sided=False),
 }
 
 

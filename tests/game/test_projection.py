@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import reference
 
-from notsorandom.game import Loss, project
+from notsorandom.game import QuadraticLoss, project
 
 
 def project_alternating(*arrays):
@@ -10,7 +10,7 @@ def project_alternating(*arrays):
 
 
 def box(labels, upper):
-    return Loss(upper, 0.0, 0.5).box(labels)
+    return QuadraticLoss(upper, 0.0, 0.5).box(labels)
 
 
 def random_point(rng, n_samples=12, n_tasks=3):
@@ -52,7 +52,7 @@ def test_weights_equal_repeated_samples(upper, seed):
     counts = rng.integers(1, 4, size=12)
     for one_sided in (True, False):
         point, labels = random_point(rng)
-        low, high = Loss(upper, 0.1, 0.5, one_sided=one_sided).box(labels)
+        low, high = QuadraticLoss(upper, 0.1, 0.5, one_sided=one_sided).box(labels)
         ours = project(point, low, high, counts[:, None].astype(float))
         many = project(*(np.repeat(part, counts, axis=0) for part in (point, low, high)))
         np.testing.assert_allclose(np.repeat(ours, counts, axis=0), many, atol=1e-12)

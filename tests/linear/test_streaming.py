@@ -12,7 +12,6 @@ from notsorandom import FourierFeatures
 from notsorandom._utils.threads import thread_pool
 from notsorandom.data.rows import Rows
 from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, DualProblem
-from notsorandom.linear.hessian import smoothing_schedule
 from notsorandom.linear.newton import solve_tasks
 from notsorandom.linear.passes import STEP_FRACTIONS, BlockPass, Iterate, PassResult
 from notsorandom.linear.streaming import DualityBracket, run_passes, solve_streaming
@@ -108,7 +107,7 @@ def test_every_pass_bounds_the_optimum_from_both_sides(rng, loss, weighted):
     problem = make_problem(rng, loss, weighted=weighted)
     (optimum,) = optima(problem, loss)
     for scale in (0.0, 0.1, 1.0, 30.0):
-        for curvature in smoothing_schedule(problem.loss)[:6]:
+        for curvature in problem.loss.smoothing_schedule()[:6]:
             coef = scale * rng.standard_normal(N_FEATURES)
             iterate = Iterate(coef, float(scale * rng.standard_normal()), curvature)
             result = run_pass(problem, iterate)
@@ -124,7 +123,7 @@ def test_every_pass_bounds_the_optimum_from_both_sides(rng, loss, weighted):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_gradient_and_slopes_are_those_of_the_objective(rng, loss, weighted):
     problem = make_problem(rng, loss, weighted=weighted)
-    base = Iterate(rng.standard_normal(N_FEATURES), 0.3, smoothing_schedule(problem.loss)[0])
+    base = Iterate(rng.standard_normal(N_FEATURES), 0.3, problem.loss.smoothing_schedule()[0])
     step = rng.standard_normal(N_FEATURES + 1)
     slopes = run_pass(problem, base.advance(step, with_slopes=True)).step_slopes()
     for fraction, slope in zip(STEP_FRACTIONS, slopes, strict=True):
@@ -174,7 +173,7 @@ def test_class_that_the_sample_lacks(rng, loss, n_positive, C):
 def test_bad_start_is_discarded(rng):
     """A start far from the optimum, with too little smoothing for Newton's method."""
     problem = make_problem(rng, "hinge", n_samples=2000)
-    curvature = smoothing_schedule(problem.loss)[-6]
+    curvature = problem.loss.smoothing_schedule()[-6]
     far = Iterate(1e3 * rng.standard_normal(N_FEATURES), 1e3, curvature)
     bracket = DualityBracket(far, problem.loss, 1e-3)
     features = feature_map(np.float64)

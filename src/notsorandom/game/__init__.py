@@ -41,7 +41,13 @@ from notsorandom.game.certificate import Certificate
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.equilibrium import Equilibrium, find_equilibrium
 from notsorandom.game.loop import GameLoop, play
-from notsorandom.game.losses import CLASSIFICATION_LOSSES, LOSSES, REGRESSION_LOSSES, Loss
+from notsorandom.game.losses import (
+    CLASSIFICATION_LOSSES,
+    LOSSES,
+    REGRESSION_LOSSES,
+    Loss,
+    QuadraticLoss,
+)
 from notsorandom.game.projection import PROJECTIONS, project
 from notsorandom.game.result import GameResult, GameState, Round
 
@@ -57,6 +63,7 @@ __all__ = [
     "GameResult",
     "GameState",
     "Loss",
+    "QuadraticLoss",
     "Round",
     "find_equilibrium",
     "play",

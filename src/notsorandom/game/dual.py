@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -31,12 +31,11 @@ def codes_from_scores(scores: Array) -> Array:
 class DualStats:
     """Sums over the dual variables of one point."""
 
-    linear: float  # the linear part of the dual objective
+    linear: float  # the part of the dual objective that is linear, or concave, along a ray
     quadratic: float  # twice the quadratic part that comes from the loss, not from the kernel
-    largest: float  # the largest absolute value
     share_at_zero: float
     share_at_upper: float  # share of the variables at the nonzero limit of their box
-    upper: float  # absolute value of the nonzero limit of the boxes
+    largest_multiple: float  # see `Loss.largest_multiple`
     block_stats: list[Any]  # `measure_stats` of each block's measure
 
     def objective(self, potential: float) -> float:
@@ -47,12 +46,12 @@ class DualStats:
         r"""Largest dual objective over the multiples of the point that stay in the box.
 
         With `g` the linear part and `v` the largest `potential` of any frequency,
-        :math:`s g - \tfrac{s^2}{2} (v + c |a|^2)` is maximised over the factor `s`.
+        :math:`s g - \tfrac{s^2}{2} (v + c |a|^2)` is maximised over the factor `s`. For a part
+        that is concave instead of linear, it is a lower bound on that objective.
         """
         square = potential + self.quadratic
-        largest_factor = self.upper / self.largest if self.largest > 0 else 0.0
-        factor = max(self.linear, 0.0) / square if square > 0 else largest_factor
-        factor = min(factor, largest_factor)
+        factor = max(self.linear, 0.0) / square if square > 0 else self.largest_multiple
+        factor = min(factor, self.largest_multiple)
         if not math.isfinite(factor):
             return math.inf
         return factor * self.linear - 0.5 * factor**2 * square
@@ -159,10 +158,8 @@ class DualProblem:
         )
         targets, least, most = zip(*blocks, strict=True)
         loss = self.loss
-        dual = max(targets) / loss.curvature if loss.curvature else math.inf
-        measure = min(loss.upper, dual) * self.total_weight  # the largest mass that it can have
-        numbers = [max(targets), min(least), max(most), measure]
-        numbers += [loss.upper, loss.curvature, loss.epsilon]
+        measure = loss.largest_dual(max(targets)) * self.total_weight  # the largest possible mass
+        numbers = [max(targets), min(least), max(most), measure, *astuple(loss)]
         return all(1 / limit < abs(x) < limit for x in numbers if x and math.isfinite(x))
 
     # Dual variables.
@@ -209,9 +206,7 @@ class DualProblem:
         loss = self.loss
 
         def block_sums(t: Array, w: Any, a: Array) -> tuple[Array, float, Any]:
-            linear = t * a
-            if loss.epsilon:
-                linear = linear - loss.epsilon * np.abs(a)
+            linear = loss.concave_part(t, a, *loss.box(t))
             sizes = np.abs(a)
             at_zero, at_upper = (
                 (w * which).sum(dtype=np.float64) / a.shape[1]
@@ -229,10 +224,9 @@ class DualProblem:
         return DualStats(
             linear=float(linear),
             quadratic=float(loss.curvature * squares),
-            largest=max(largest),
             share_at_zero=float(at_zero / self.total_weight),
             share_at_upper=float(at_upper / self.total_weight),
-            upper=loss.upper,
+            largest_multiple=loss.largest_multiple(max(largest)),
             block_stats=list(block_stats),
         )
 
@@ -300,8 +294,8 @@ class DualProblem:
         """
         n_tasks, radius = n_tasks or self.n_tasks, self.radius
         response = kernel_bound * radius * self.total_weight
-        gradient = self.target_norm + response + self.loss.curvature * radius
-        gradient += self.loss.epsilon * math.sqrt(self.total_weight)
+        root_weight = math.sqrt(self.total_weight)
+        gradient = response + self.loss.slope_norm(self.target_norm, radius, root_weight)
         diameter = radius
         if not math.isfinite(self.loss.upper):
             diameter *= math.sqrt(2)

@@ -3,49 +3,59 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import entr, expit
 
 from notsorandom.data.rows import Array
 
+# The entropy's slope, which is infinite at the limits of the box, is evaluated at probabilities
+# clipped to this distance from 0 and 1.
+LEAST_PROBABILITY = 1e-6
+# Smaller relative differences of curvatures come from rounding to float32.
+SAME_CURVATURE = 1e-5
+# Newton's method for `LogisticLoss.best_dual` takes about log(curvature * C) steps.
+MAX_ITERATIONS = 100
+
 
 @dataclass(frozen=True)
-class Loss:
-    r"""A convex loss, defined by the parameters of its dual.
+class Loss(ABC):
+    r"""A convex loss, defined by its dual.
 
     The loss of a score `f` with target `t` is
 
-    .. math:: \ell(t, f) = \max_{a \in B(t)} \; a (t - f) - \epsilon |a| - \tfrac c2 a^2,
+    .. math:: \ell(t, f) = \max_{a \in B(t)} \; a (t - f) + h(a) - \tfrac c2 a^2,
 
-    so a linear model with that loss has the dual
+    where `h` is concave and zero at zero. So a linear model with that loss has the dual
 
-    .. math:: \max_a \; t^T a - \epsilon |a|_1 - \tfrac12 a^T K a - \tfrac c2 |a|^2
+    .. math:: \max_a \; t^T a + \sum_i h(a_i) - \tfrac12 a^T K a - \tfrac c2 |a|^2
        \quad \text{s.t.} \quad a_i \in B(t_i), \; \mathbf 1^T a = 0.
-
-    For classification (one-sided), the box `B` is [0, u] for the label 1 and [-u, 0] for -1: the
-    loss is the hinge for ``curvature=0``, the squared hinge for ``upper=inf``, and a smoothed hinge
-    otherwise. For regression (two-sided), the box is [-u, u].
 
     Parameters
     ----------
     upper : float
-        Side `u` of the box; may be infinite if the curvature is positive.
+        Side `u` of the box `B`, which is [0, u] for the label 1 and [-u, 0] for -1 in
+        classification (one-sided), and [-u, u] in regression (two-sided). May be infinite if the
+        curvature is positive.
     curvature : float
         `c`, the strong concavity of the dual.
     start : float
         The game starts at the projection of the targets times this number.
-    epsilon : float
-        Residuals of smaller absolute value have no loss.
     one_sided : bool
         Whether the loss is one of classification.
+
+    Notes
+    -----
+    Methods that take the limits of the box also accept those of several multiples of the loss,
+    with the curvatures of these: they take all scales from the limits.
     """
 
     upper: float
     curvature: float
     start: float
-    epsilon: float = 0.0
     one_sided: bool = True
 
     def box(self, targets: Array) -> tuple[Array, Array]:
@@ -58,8 +68,100 @@ class Loss:
         zero = targets.dtype.type(0)
         return np.where(targets > 0, zero, -side), np.where(targets > 0, side, zero)
 
+    @abstractmethod
     def slope(self, targets: Array, dual: Array, response: Array) -> Array:
         """Return the gradient of the dual objective; `response` is the Gram matrix times `dual`."""
+
+    @abstractmethod
+    def slope_norm(self, target_norm: float, radius: float, root_weight: float) -> float:
+        """Bound the norm of the slope at a response of zero.
+
+        For targets and dual variables of these norms; `root_weight` is the norm of ones.
+        """
+
+    @property
+    def slope_error(self) -> float:
+        """Bound on how far the objective that has this slope is below the true one, per sample."""
+        return 0.0
+
+    @abstractmethod
+    def best_dual(
+        self, residuals: Array, low: Array, high: Array, curvature: float | Array
+    ) -> Array:
+        """Return the dual variables that attain the maximum in the definition of the loss.
+
+        `curvature` must be positive and at least that of the loss, which it replaces.
+        """
+
+    @abstractmethod
+    def hessian_weights(
+        self, dual: Array, low: Array, high: Array, curvature: float | Array
+    ) -> Array:
+        """Return the derivatives of :meth:`best_dual` by the residuals, times the curvature.
+
+        They are in [0, 1]; a boolean array, if they are 0 or 1.
+        """
+
+    @abstractmethod
+    def concave_part(self, residuals: Array, dual: Array, low: Array, high: Array) -> Array:
+        """Return `a r + h(a)`, the maximum's argument in the definition without its last term.
+
+        At the targets as residuals, it is the part of the dual objective that is not quadratic.
+        """
+
+    @abstractmethod
+    def values(self, residuals: Array, low: Array, high: Array) -> Array:
+        """Return the loss of each sample."""
+
+    @abstractmethod
+    def largest_multiple(self, dual_size: float) -> float:
+        """Return the largest factor by which a dual point may be multiplied.
+
+        `dual_size` is its largest absolute value. The multiple must stay in the box, and its
+        concave part must be at least the multiple of the point's.
+        """
+
+    @abstractmethod
+    def largest_dual(self, target_size: float) -> float:
+        """Return the absolute value that the maximiser's dual variables can reach."""
+
+    @abstractmethod
+    def near_margin(self, targets: Array, residuals: Array, slack: float) -> Array:
+        """Return which rows may get a dual variable, if their residuals change by `slack`."""
+
+    @abstractmethod
+    def smoothing_schedule(self) -> list[float]:
+        """Return decreasing curvatures of smoothed losses, for Newton's method.
+
+        The first is large enough for it to converge from the zero model. The last is the loss's
+        own curvature, if it has one.
+        """
+
+
+# Widths of the margin interval over which the hinge is smoothed, in turn, until the gap is closed.
+# The first contains every margin of the zero model, so the first step is a least squares fit.
+SMOOTHING_WIDTHS = tuple(2.0 * 0.3**k for k in range(16))
+
+
+@dataclass(frozen=True)
+class QuadraticLoss(Loss):
+    r"""A loss whose dual is quadratic: :math:`h(a) = -\epsilon |a|`.
+
+    For classification the loss is the hinge for ``curvature=0``, the squared hinge for
+    ``upper=inf``, and a smoothed hinge otherwise.
+
+    Parameters
+    ----------
+    upper, curvature, start, one_sided
+        See :class:`Loss`.
+    epsilon : float
+        Residuals of smaller absolute value have no loss.
+    """
+
+    epsilon: float = 0.0
+
+    def slope(self, targets: Array, dual: Array, response: Array) -> Array:
+        """Return the gradient of the dual objective."""
         slope = targets - response
         if self.epsilon:
             slope -= dual.dtype.type(self.epsilon) * np.sign(dual)
@@ -67,53 +169,207 @@ class Loss:
             slope -= dual.dtype.type(self.curvature) * dual
         return slope
 
+    def slope_norm(self, target_norm: float, radius: float, root_weight: float) -> float:
+        """Bound the norm of the slope at a response of zero."""
+        return target_norm + self.curvature * radius + self.epsilon * root_weight
+
     def best_dual(
         self, residuals: Array, low: Array, high: Array, curvature: float | Array
     ) -> Array:
-        """Return the dual variables that attain the maximum in the definition of the loss.
-
-        `curvature` must be positive; it replaces that of the loss.
-        """
+        """Return the best dual variables: residuals over the curvature, clipped to the box."""
         if self.epsilon:
             residuals = np.sign(residuals) * np.maximum(np.abs(residuals) - self.epsilon, 0)
         return np.minimum(np.maximum(residuals / curvature, low), high)  # faster than np.clip
+
+    def hessian_weights(
+        self, dual: Array, low: Array, high: Array, curvature: float | Array
+    ) -> Array:
+        """Return which dual variables are strictly inside their boxes."""
+        active: Array = (dual != 0) & (dual > low) & (dual < high)
+        return active
+
+    def concave_part(self, residuals: Array, dual: Array, low: Array, high: Array) -> Array:
+        """Return the linear part of the maximum's argument."""
+        linear = dual * residuals
+        return linear - self.epsilon * np.abs(dual) if self.epsilon else linear
 
     def values(self, residuals: Array, low: Array, high: Array) -> Array:
         """Return the loss of each sample."""
         if self.curvature:
             dual = self.best_dual(residuals, low, high, self.curvature)
-            return dual * residuals - self.epsilon * np.abs(dual) - 0.5 * self.curvature * dual**2
+            linear = self.concave_part(residuals, dual, low, high)
+            return linear - 0.5 * self.curvature * np.square(dual)
         above = np.maximum(residuals - self.epsilon, 0)
         below = np.maximum(-residuals - self.epsilon, 0)
         # np.where avoids inf * 0 where the box is infinite and the residual zero.
         return np.where(above > 0, high, 0) * above - np.where(below > 0, low, 0) * below
 
+    def largest_multiple(self, dual_size: float) -> float:
+        """Return the largest factor that stays in the box."""
+        return self.upper / dual_size if dual_size > 0 else 0.0
+
+    def largest_dual(self, target_size: float) -> float:
+        """Return the limit of the box, or that of the curvature."""
+        return min(self.upper, target_size / self.curvature if self.curvature else math.inf)
+
+    def near_margin(self, targets: Array, residuals: Array, slack: float) -> Array:
+        """Return which rows are near the margin or beyond it; all, in regression."""
+        if not self.one_sided:
+            return np.ones(len(targets), dtype=bool)
+        near: Array = residuals * targets > -slack
+        return near
+
+    def smoothing_schedule(self) -> list[float]:
+        """Return decreasing curvatures of smoothed losses."""
+        if not self.curvature:
+            return [width / self.upper for width in SMOOTHING_WIDTHS]
+        n_before = max(0, math.ceil(-math.log10(self.curvature)))
+        return [self.curvature * 10.0**power for power in range(n_before, -1, -1)]
+
+
+@dataclass(frozen=True)
+class LogisticLoss(Loss):
+    r"""The loss :math:`C \log(1 + e^{-t f})` of labels.
+
+    A dual variable is `C` times the probability `p` of the other label, with its own label's sign,
+    and the dual has the entropy `H`:
+
+    .. math:: -|a| + C H(|a| / C), \qquad H(p) = -p \log p - (1 - p) \log(1 - p).
+
+    Its least curvature, at :math:`p = \tfrac12`, is :math:`c = 4 / C`; what is left without it,
+    :math:`h(a) = -|a| + C H(p) + \tfrac c2 a^2`, is concave.
+    """
+
+    def slope(self, targets: Array, dual: Array, response: Array) -> Array:
+        """Return the gradient of the dual objective, finite at the limits of the box."""
+        # The slope of a strongly concave function that is below the entropy by at most
+        # LEAST_PROBABILITY: its concave part is linear near the limits of the box.
+        probability = np.abs(dual) / dual.dtype.type(self.upper)
+        clipped = np.clip(probability, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
+        logit = np.log((1 - clipped) / clipped)
+        return targets * (logit + 4 * (clipped - probability)) - response
+
+    def slope_norm(self, target_norm: float, radius: float, root_weight: float) -> float:
+        """Bound the norm of the slope at a response of zero."""
+        return (4 * LEAST_PROBABILITY - math.log(LEAST_PROBABILITY)) * root_weight
+
+    @property
+    def slope_error(self) -> float:
+        """Bound on the difference that clipped probabilities make, per sample."""
+        return LEAST_PROBABILITY * self.upper
+
+    def best_dual(
+        self, residuals: Array, low: Array, high: Array, curvature: float | Array
+    ) -> Array:
+        """Return the best dual variables: `C` times the sigmoid, if the curvature is the loss's."""
+        signed = high + low
+        logits = np.sign(signed) * residuals - 1
+        # The curvature that is added to that of the entropy, times C.
+        added = curvature * (high - low) - 4
+        if np.max(added, initial=0.0) > 4 * SAME_CURVATURE:
+            logits = damped_logits(logits, np.maximum(added, 0))
+        best: Array = signed * expit(logits)
+        return best
+
+    def hessian_weights(
+        self, dual: Array, low: Array, high: Array, curvature: float | Array
+    ) -> Array:
+        """Return ``4 p (1 - p)``, if the curvature is the loss's."""
+        size = high - low
+        probability = np.abs(dual) / at_least_tiny(size)
+        variance = 4 * probability * (1 - probability)  # over c: the derivative without addition
+        ratio = curvature * size / 4
+        weights: Array = variance * ratio / (1 + np.maximum(ratio - 1, 0) * variance)
+        return weights
+
+    def concave_part(self, residuals: Array, dual: Array, low: Array, high: Array) -> Array:
+        """Return the maximum's argument without its last term."""
+        size, absolute = high - low, np.abs(dual)
+        probability = absolute / at_least_tiny(size)
+        entropy = entr(probability) + entr(np.maximum(1 - probability, 0))
+        part: Array = dual * residuals - absolute
+        part += size * (entropy + 2 * np.square(probability))
+        return part
+
+    def values(self, residuals: Array, low: Array, high: Array) -> Array:
+        """Return the loss of each sample."""
+        size = high - low
+        losses: Array = size * np.logaddexp(0, np.sign(high + low) * residuals - 1)
+        return losses
+
+    def largest_multiple(self, dual_size: float) -> float:
+        """Return 1: the concave part is not linear."""
+        return 1.0
+
+    def largest_dual(self, target_size: float) -> float:
+        """Return the limit of the box."""
+        return self.upper
+
+    def near_margin(self, targets: Array, residuals: Array, slack: float) -> Array:
+        """Return all rows: each has a loss."""
+        return np.ones(len(targets), dtype=bool)
+
+    def smoothing_schedule(self) -> list[float]:
+        """Return the loss's own curvature: its Newton steps need no smoothing."""
+        return [self.curvature]
+
+
+def at_least_tiny(size: Array) -> Array:
+    """Return sizes of boxes to divide by: those of empty boxes are not zero."""
+    return np.maximum(size, np.finfo(size.dtype).tiny)
+
+
+def damped_logits(logits: Array, added: Array) -> Array:
+    """Return the roots `z` of `z + added * sigmoid(z) = logits`.
+
+    The left side is convex below zero and concave above it, so Newton's method from zero, or from
+    the nearer one of the root's bounds, converges without overshooting.
+    """
+    logits, added = np.broadcast_arrays(logits, added)
+    dtype = np.result_type(logits, added)
+    roots = np.where(added < 2 * logits, np.maximum(logits - added, 0), np.minimum(logits, 0))
+    roots = roots.astype(np.float64)
+    for _ in range(MAX_ITERATIONS):
+        probability = expit(roots)
+        slope = 1 + added * probability * (1 - probability)
+        steps = (logits - roots - added * probability) / slope
+        roots += steps
+        if not np.any(np.abs(steps) > 1e-12 * (1 + np.abs(roots))):
+            break
+    return roots.astype(dtype)
+
 
 def hinge(C: float, epsilon: float = 0.0) -> Loss:
     """Return the loss ``C * max(0, 1 - margin)`` of the l1-SVM."""
-    return Loss(upper=C, curvature=0.0, start=C / 2)
+    return QuadraticLoss(upper=C, curvature=0.0, start=C / 2)
 
 
 def squared_hinge(C: float, epsilon: float = 0.0) -> Loss:
     """Return the loss ``C * max(0, 1 - margin) ** 2`` of the l2-SVM."""
-    return Loss(upper=math.inf, curvature=1 / (2 * C), start=C / 2)
+    return QuadraticLoss(upper=math.inf, curvature=1 / (2 * C), start=C / 2)
+
+
+def logistic(C: float, epsilon: float = 0.0) -> Loss:
+    """Return the loss ``C * log(1 + exp(-margin))`` of logistic regression."""
+    return LogisticLoss(upper=C, curvature=4 / C, start=C / 2)
 
 
 def squared(C: float, epsilon: float = 0.0) -> Loss:
     """Return the loss ``C * residual ** 2`` of ridge regression."""
-    return Loss(upper=math.inf, curvature=1 / (2 * C), start=C, one_sided=False)
+    return QuadraticLoss(upper=math.inf, curvature=1 / (2 * C), start=C, one_sided=False)
 
 
 def epsilon_insensitive(C: float, epsilon: float = 0.1) -> Loss:
     """Return the loss ``C * max(0, abs(residual) - epsilon)`` of support vector regression."""
-    return Loss(upper=C, curvature=0.0, start=C / 2, epsilon=epsilon, one_sided=False)
+    return QuadraticLoss(upper=C, curvature=0.0, start=C / 2, epsilon=epsilon, one_sided=False)
 
 
-CLASSIFICATION_LOSSES = ("hinge", "squared_hinge")
+CLASSIFICATION_LOSSES = ("hinge", "squared_hinge", "logistic")
 REGRESSION_LOSSES = ("squared", "epsilon_insensitive")
 LOSSES: dict[str, Callable[..., Loss]] = {
     "hinge": hinge,
     "squared_hinge": squared_hinge,
+    "logistic": logistic,
     "squared": squared,
     "epsilon_insensitive": epsilon_insensitive,
 }

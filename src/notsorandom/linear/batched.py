@@ -11,6 +11,7 @@ import numpy as np
 
 from notsorandom.data.rows import Array
 from notsorandom.game import Loss
+from notsorandom.linear.hessian import active_rows
 
 # The hinge is first smoothed over a margin interval of this width, which contains every margin of
 # the zero model.
@@ -202,8 +203,8 @@ class Batch:
             grams = self.weighted.transpose(0, 2, 1) @ self.weighted
             grams = np.broadcast_to(grams[:, None], (*unsolved.shape, *grams.shape[1:]))[unsolved]
         else:
-            active = (dual != 0) & (dual > low) & (dual < high) & (self.mass > 0)
-            grams = self.active_grams(active, unsolved)
+            row_weights = self.loss.hessian_weights(dual, low, high, curvature[..., None])
+            grams = self.weighted_grams(row_weights * (self.mass > 0), unsolved)
         steps = np.zeros_like(models)
         ridge = INTERCEPT_RIDGE * self.mass.sum(axis=-1) / curvature
         if math.isfinite(self.loss.upper):
@@ -212,21 +213,20 @@ class Batch:
         steps[unsolved] = -solve_hessians(grams, *parts)
         return steps, -dots(gradient, steps), gradient[..., -1]
 
-    def active_grams(self, active: Array, unsolved: Array) -> Array:
-        """Return the Gram matrices of the active rows of each unsolved model."""
+    def weighted_grams(self, row_weights: Array, unsolved: Array) -> Array:
+        """Return the Gram matrices of the weighted rows of each unsolved model."""
         games, tasks = np.nonzero(unsolved)
         n_columns = self.design.shape[2]
         grams = np.empty((len(games), n_columns, n_columns), dtype=self.design.dtype)
         for gram, game, task in zip(grams, games, tasks, strict=True):
-            rows = self.weighted[game][active[game, task]]
+            rows, _ = active_rows(self.weighted[game], row_weights[game, task], None)
             np.matmul(rows.T, rows, out=gram)
         return grams
 
     def objectives(self, models: Array, residuals: Array, dual: Array, curvature: Array) -> Array:
         """Return the objectives with these dual variables in the definition of the loss."""
-        losses = dual * (residuals - 0.5 * curvature[..., None] * dual)
-        if self.loss.epsilon:
-            losses -= self.loss.epsilon * np.abs(dual)
+        losses = self.loss.concave_part(residuals, dual, *self.box)
+        losses -= 0.5 * curvature[..., None] * np.square(dual)
         coef = models[..., :-1]
         return 0.5 * dots(coef, coef) + dots(self.mass, losses)
 

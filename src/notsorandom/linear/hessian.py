@@ -1,8 +1,7 @@
-"""Linear systems of Newton's method, and the smoothing of the loss that it needs."""
+"""Linear systems of Newton's method."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -11,26 +10,13 @@ from scipy import linalg
 from notsorandom.data.rows import Array
 from notsorandom.game import Loss
 
-# Widths of the margin interval over which the hinge is smoothed, in turn, until the gap is closed.
-# The first contains every margin of the zero model, so the first step is a least squares fit.
-SMOOTHING_WIDTHS = tuple(2.0 * 0.3**k for k in range(16))
-
-
-def smoothing_schedule(loss: Loss) -> list[float]:
-    """Return decreasing curvatures of the smoothed loss.
-
-    The first is large enough for Newton's method to converge from the zero model. The last is the
-    loss's own curvature, if it has one.
-    """
-    if not loss.curvature:
-        return [width / loss.upper for width in SMOOTHING_WIDTHS]
-    n_before = max(0, math.ceil(-math.log10(loss.curvature)))
-    return [loss.curvature * 10.0**power for power in range(n_before, -1, -1)]
+# Rows that weigh less than this share of the mean are left out of Gram matrices.
+LEAST_WEIGHT = 1e-8
 
 
 def solve_hessian(
     features: Array,
-    active: Array,
+    weights: Array,
     curvature: float,
     ridge: float,
     gradient: Array,
@@ -38,13 +24,13 @@ def solve_hessian(
 ) -> Array:
     r"""Solve a linear system with the Hessian of the smoothed objective.
 
-    With :math:`\Phi` the features of the active rows and `D` the ridge, it is
+    With :math:`\Phi` the rows of features times the roots of their weights and `D` the ridge, it is
     :math:`D + \Phi^T \Phi / c`, or, by Woodbury's identity, a system with
-    :math:`c I + \Phi D^{-1} \Phi^T`. The smaller one is solved. `active` marks the rows, and the
-    gradient of the intercept, whose ridge is given, is last.
+    :math:`c I + \Phi D^{-1} \Phi^T`. The smaller one is solved. `weights` are those of
+    `Loss.hessian_weights`, and the gradient of the intercept, whose ridge is given, is last.
     """
     precision = features.dtype
-    rows, roots = active_rows(features, active, sqrt_weights)
+    rows, roots = active_rows(features, weights, sqrt_weights)
     by_features = len(rows) >= features.shape[1]
     if not by_features:
         # By rows, the curvature is added to the Gram matrix and must exceed its rounding error.
@@ -64,12 +50,18 @@ def solve_hessian(
     return scaled - np.append(rows.T @ solution.astype(precision), roots @ solution / ridge)
 
 
-def active_rows(features: Array, active: Array, sqrt_weights: Array | None) -> tuple[Array, Array]:
-    """Return the active rows times the roots of their weights, and these roots."""
-    rows = features[active]
-    if sqrt_weights is None:
-        return rows, np.ones(len(rows), dtype=rows.dtype)
-    roots = sqrt_weights[active].astype(rows.dtype)
+def active_rows(features: Array, weights: Array, sqrt_weights: Array | None) -> tuple[Array, Array]:
+    """Return the active rows times the roots of their weights, and these roots.
+
+    `weights` are those of `Loss.hessian_weights`; those of the samples are given by their roots.
+    """
+    active = weights if weights.dtype == bool else weights > LEAST_WEIGHT * weights.mean()
+    rows = features if active.all() else features[active]
+    roots = np.sqrt(weights[active].astype(rows.dtype))
+    if sqrt_weights is not None:
+        roots *= sqrt_weights[active].astype(rows.dtype)
+    elif weights.dtype == bool:
+        return rows, roots
     return rows * roots[:, None], roots
 
 
@@ -80,7 +72,8 @@ def active_sums(rows: Array, roots: Array) -> tuple[Array, Array, float]:
 
 def intercept_ridge(total_weight: float, loss: Loss) -> float:
     """Return a small ridge: the unpenalised intercept has no curvature when no row is active."""
-    return 1e-6 * total_weight / smoothing_schedule(loss)[0]
+    first = loss.smoothing_schedule()[0]
+    return 1e-6 * total_weight / (max(first, 1.0) if loss.curvature else first)
 
 
 def solve_hessian_of_sums(

@@ -13,7 +13,7 @@ import numpy as np
 from notsorandom._utils.threads import ONE_THREAD
 from notsorandom.data.rows import Array
 from notsorandom.game import DualProblem, Loss
-from notsorandom.linear.hessian import intercept_ridge, smoothing_schedule, solve_hessian
+from notsorandom.linear.hessian import intercept_ridge, solve_hessian
 
 # Each reduction of the smoothing divides it by a number in this interval.
 LEAST_REDUCTION, MOST_REDUCTION = 2.0, 4.0
@@ -137,7 +137,7 @@ class Task:
     @property
     def zero_start(self) -> Start:
         """The zero model, with maximal smoothing."""
-        return Start(np.zeros(self.features.shape[1] + 1), smoothing_schedule(self.loss)[0])
+        return Start(np.zeros(self.features.shape[1] + 1), self.loss.smoothing_schedule()[0])
 
     def start_from_sample(self) -> Start:
         """Return the solution of a sample, or the zero model if there are few rows."""
@@ -165,12 +165,12 @@ class Task:
 
         With a good start, the others have no loss and dual variables of zero.
         """
-        if not self.loss.one_sided or not start.model.any():
+        if not start.model.any():
             return self.solve(start, tol)
         near = np.zeros(len(self.targets), dtype=bool)
         residuals = self.targets - self.scores(start.model)
         for _ in range(NEAR_ROUNDS):
-            near |= residuals * self.targets > -NEAR_MARGIN
+            near |= self.loss.near_margin(self.targets, residuals, NEAR_MARGIN)
             if 2 * np.count_nonzero(near) > len(near):
                 break
             weights = None if self.weights is None else self.weights[near]
@@ -208,7 +208,7 @@ class Task:
 
     def solve(self, start: Start, tol: float) -> LinearModel:
         """Take Newton's steps until the duality gap is at most `tol`, or no longer decreases."""
-        model, last = start.model, smoothing_schedule(self.loss)[-1]
+        model, last = start.model, self.loss.smoothing_schedule()[-1]
         residuals = self.targets - self.scores(model)
         curvature = self.largest_curvature(start, residuals, tol)
         best: LinearModel | None = None
@@ -226,7 +226,8 @@ class Task:
             if best.gap <= tol or n_stalled > PATIENCE:
                 break
             gradient = np.append(model[:-1], 0) - alignment.sum(axis=1)
-            direction = self.newton_direction(self.active(dual), gradient, curvature)
+            row_weights = self.loss.hessian_weights(dual, *self.box, curvature)
+            direction = self.newton_direction(row_weights, gradient, curvature)
             gain = -float(gradient @ direction)
             change = -self.scores(direction)
             step = self.line_search(model, direction, residuals, change, curvature, gain)
@@ -258,7 +259,7 @@ class Task:
         method on more rows takes many steps.
         """
         allowed = SMOOTHING_SHARE * tol * self.primal_value(start.model, residuals)
-        curvature, first = start.curvature, smoothing_schedule(self.loss)[0]
+        curvature, first = start.curvature, self.loss.smoothing_schedule()[0]
         while 2 * curvature <= first and self.smoothing_error(residuals, 2 * curvature) <= allowed:
             curvature *= 2
         return curvature
@@ -282,7 +283,7 @@ class Task:
         scale = min(above, below) / max(above, below) if max(above, below) > 0 else 1.0
         factors = np.array([scale, 1.0] if above > below else [1.0, scale])
         feasible = dual * np.where(dual > 0, factors[0], factors[1])
-        linear = self.total(feasible * self.targets - self.loss.epsilon * np.abs(feasible))
+        linear = self.total(self.loss.concave_part(self.targets, feasible, *self.box))
         square = float(np.square(alignment[:-1] @ factors).sum())
         if self.loss.curvature:
             square += self.loss.curvature * self.total(np.square(feasible))
@@ -299,26 +300,21 @@ class Task:
             curvature=curvature,
         )
 
-    def newton_direction(self, active: Array, gradient: Array, curvature: float) -> Array:
+    def newton_direction(self, row_weights: Array, gradient: Array, curvature: float) -> Array:
         """Return Newton's direction for the smoothed objective."""
         ridge = intercept_ridge(self.total_weight, self.loss)
-        return -solve_hessian(self.features, active, curvature, ridge, gradient, self.roots)
-
-    def active(self, dual: Array) -> Array:
-        """Return which dual variables are strictly inside their boxes."""
-        low, high = self.box
-        return (dual != 0) & (dual > low) & (dual < high)
+        return -solve_hessian(self.features, row_weights, curvature, ridge, gradient, self.roots)
 
     def predict(self, model: Array, residuals: Array, curvature: float, reduced: float) -> Array:
-        """Return the minimiser for a reduced curvature, if the same rows stay active.
+        """Return the minimiser for a reduced curvature, if the rows keep their weights.
 
         The given model, if the primal objective of that is not smaller.
         """
         dual = self.loss.best_dual(residuals, *self.box, curvature)
-        active = self.active(dual)
-        gradient = np.append(model[:-1], 0)
-        gradient -= self.align(np.where(active, dual * (curvature / reduced), dual)).sum(axis=1)
-        predicted = model + self.newton_direction(active, gradient, reduced)
+        row_weights = self.loss.hessian_weights(dual, *self.box, curvature)
+        growth = row_weights * (curvature / reduced - 1)
+        gradient = np.append(model[:-1], 0) - self.align(dual * (1 + growth)).sum(axis=1)
+        predicted = model + self.newton_direction(row_weights, gradient, reduced)
         left = self.targets - self.scores(predicted)
         lower = self.primal_value(predicted, left) < self.primal_value(model, residuals)
         return predicted if lower else model
@@ -327,7 +323,8 @@ class Task:
         """Return the duality gap of a model if it minimises the smoothed objective."""
         loss, (low, high) = self.loss, self.box
         dual = loss.best_dual(residuals, low, high, curvature)
-        attained = dual * (residuals - 0.5 * loss.curvature * dual) - loss.epsilon * np.abs(dual)
+        attained = loss.concave_part(residuals, dual, low, high)
+        attained -= 0.5 * loss.curvature * np.square(dual)
         return self.total(loss.values(residuals, low, high) - attained)
 
     def line_search(

@@ -73,23 +73,22 @@ class BlockPass:
         residuals = targets - scores
         dual = self.loss.best_dual(residuals, low, high, curvatures)
         positive, negative = np.maximum(dual, 0), np.minimum(dual, 0)
-        insensitive = self.loss.epsilon * np.abs(dual)
-        linear, squares = targets * dual - insensitive, np.square(dual)
+        linear, squares = self.loss.concave_part(targets, dual, low, high), np.square(dual)
 
         def total(values: Array) -> Array:
             return (mass * values).sum(axis=0)  # (n_iterates,)
 
-        smoothed = dual * residuals - insensitive - 0.5 * curvatures * squares
+        smoothed = self.loss.concave_part(residuals, dual, low, high) - 0.5 * curvatures * squares
         losses = np.stack([total(self.loss.values(residuals, low, high)), total(smoothed)], axis=1)
         signs = dual > 0, dual < 0
         by_sign = [[total(np.where(sign, part, 0)) for sign in signs] for part in (linear, squares)]
         sides = np.array([[total(positive), total(negative)], *by_sign])
-        active = (dual != 0) & (dual > low) & (dual < high)
+        active = self.loss.hessian_weights(dual, low, high, curvatures)
         parts = [mass * part for part in (positive, negative, active * dual)]
         aligned = (features.T @ np.concatenate(parts, axis=1).astype(self.dtype)).T
         aligned = aligned.reshape(3, len(self.iterates), -1)
         roots = None if weights is None else np.sqrt(weights[:, 0])
-        hessians = [active_sums(*active_rows(features, mask, roots)) for mask in active.T]
+        hessians = [active_sums(*active_rows(features, part, roots)) for part in active.T]
         grams, totals, active_weights = zip(*hessians, strict=True)
         slopes = np.zeros((len(self.iterates), len(STEP_FRACTIONS)))
         if changes.any():
@@ -182,7 +181,7 @@ class PassResult:
         return self.predict_step(self.iterate.curvature, ridge, precision)
 
     def predict_step(self, curvature: float, ridge: float, precision: Any) -> Array:
-        """Return the step to the minimum for another curvature, if the same rows stay active."""
+        """Return the step to the minimum for another curvature, if the rows keep their weights."""
         sums = self.gram, self.totals, float(self.active_weight)
         growth = self.iterate.curvature / curvature - 1
         gradient = self.gradient - growth * np.append(self.alignment[2], self.active_dual)

@@ -11,7 +11,7 @@ import numpy as np
 
 from notsorandom.data.rows import Array
 from notsorandom.game import DualProblem, Loss
-from notsorandom.linear.hessian import intercept_ridge, smoothing_schedule
+from notsorandom.linear.hessian import intercept_ridge
 from notsorandom.linear.newton import solve_task, solve_tasks
 from notsorandom.linear.passes import STEP_FRACTIONS, BlockPass, Iterate, PassResult
 
@@ -73,7 +73,7 @@ class DualityBracket:
 
 def zero_iterate(n_features: int, loss: Loss) -> Iterate:
     """Return the zero model with maximal smoothing of the loss."""
-    return Iterate(np.zeros(n_features), 0.0, smoothing_schedule(loss)[0])
+    return Iterate(np.zeros(n_features), 0.0, loss.smoothing_schedule()[0])
 
 
 # A solver of one task yields the iterates to evaluate and receives the results of the passes.
@@ -88,7 +88,7 @@ def iterate_newton(bracket: DualityBracket, total_weight: float, precision: Any)
     """
     iterate, loss = bracket.best, bracket.loss
     ridge = intercept_ridge(total_weight, loss)
-    schedule = smoothing_schedule(loss)
+    schedule = loss.smoothing_schedule()
     level = next(i for i, curvature in enumerate(schedule) if curvature <= iterate.curvature)
     warm_started = level > 0
     previous: PassResult | None = None
@@ -118,7 +118,7 @@ def iterate_newton(bracket: DualityBracket, total_weight: float, precision: Any)
             level, iterate, previous = 0, zero_iterate(len(iterate.coef), loss), None
             warm_started = False
         else:
-            # Start the next smoothing level at its minimum, if the active rows stay the same; the
+            # Start the next smoothing level at its minimum, if the rows keep their weights; the
             # primal objective decides whether to keep it.
             level, previous = level + 1, result
             if level < len(schedule):
