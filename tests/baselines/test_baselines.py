@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 import reference
-from scipy import optimize
+from scipy import optimize, sparse
 from scipy.spatial.distance import pdist
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
-from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -51,6 +51,7 @@ def test_arc_cosine_kernel_rejects_other_degrees():
         RandomFourierFeatures(20),
         RandomFourierFeatures(20, draw="orthogonal"),
         RandomFourierFeatures(20, draw="quasi"),
+        RandomFourierFeatures(20, kernel="laplacian"),
         LKRF(20, n_pool=100, rho=2.0),
         LKRF("all", n_pool=50, weighting="sqrt_q"),
     ]
@@ -70,6 +71,29 @@ class TestRandomFourierFeatures:
         gram = features.transform(X) @ features.transform(Z).T
         np.testing.assert_allclose(gram, rbf_kernel(X, Z, gamma=0.5 / 1.7**2), atol=0.03)
         np.testing.assert_allclose(gram, features.kernel_(X, Z))
+
+    @pytest.mark.parametrize("draw", ["plain", "quasi"])
+    @pytest.mark.parametrize("phase", ["random", "paired"])
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_inner_products_approximate_the_laplacian_kernel(self, rng, draw, phase, dtype):
+        X, Z = (rng.standard_normal((n, 3)).astype(dtype) + 7 for n in (8, 5))
+        features = RandomFourierFeatures(
+            20_000, kernel="laplacian", bandwidth=4.0, phase=phase, draw=draw, random_state=0
+        ).fit(X)
+        assert features.transform(X).dtype == dtype
+        gram = features.transform(X) @ features.transform(Z).T
+        np.testing.assert_allclose(gram, laplacian_kernel(X, Z, gamma=1 / 4), atol=0.03)
+        np.testing.assert_allclose(gram, features.kernel_(X, Z), rtol=1e-3)
+
+    def test_laplacian_bandwidth_is_the_median_distance_in_its_norm(self, rng):
+        X = rng.standard_normal((300, 4)) * (rng.random((300, 4)) < 0.6)
+        dense, from_sparse = (
+            RandomFourierFeatures(10, kernel="laplacian", random_state=0).fit(samples)
+            for samples in (X, sparse.csr_array(X))
+        )
+        np.testing.assert_allclose(dense.bandwidth_, np.median(pdist(X, "cityblock")), rtol=0.1)
+        np.testing.assert_allclose(from_sparse.bandwidth_, dense.bandwidth_)
+        np.testing.assert_allclose(from_sparse.transform(sparse.csr_array(X)), dense.transform(X))
 
     def test_orthogonal_and_quasi_draws_have_smaller_error(self, rng):
         X = rng.standard_normal((40, 5))
@@ -120,6 +144,8 @@ class TestRandomFourierFeatures:
             ({"bandwidth": "mean"}, "bandwidth='mean' is not allowed"),
             ({"draw": "sobol"}, "draw='sobol' is not allowed"),
             ({"phase": "aligned"}, "phase='aligned' is not allowed"),
+            ({"kernel": "cauchy"}, "kernel='cauchy' is not allowed"),
+            ({"kernel": "laplacian", "draw": "orthogonal"}, "not possible with kernel='laplacian'"),
         ],
     )
     def test_invalid_parameters(self, settings, message):

@@ -1,10 +1,11 @@
-"""Random Fourier features of the RBF kernel."""
+"""Random Fourier features of the RBF and of the Laplacian kernel."""
 
 from __future__ import annotations
 
 import copy
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 from notsorandom._utils.parameters import check_choice, check_number
-from notsorandom.data.rows import FLOATS, Array, Rows
+from notsorandom.data.rows import FLOATS, Array, Rows, row_norms
 from notsorandom.estimators.transformer import KernelTransformer
 from notsorandom.kernel import LearnedKernel, normalized
 from notsorandom.spaces import Euclidean
@@ -22,7 +23,7 @@ from notsorandom.spaces.euclidean import median_distance
 
 
 class RandomFeatures(KernelTransformer, BaseEstimator):
-    """Base class of transformers whose features are drawn from the spectrum of an RBF kernel."""
+    """Base class of transformers whose features are drawn from the spectrum of a kernel."""
 
     bandwidth: Any
     random_state: Any
@@ -48,11 +49,19 @@ class RandomFeatures(KernelTransformer, BaseEstimator):
     def _fit(self, X: Any, y: Any) -> None:
         raise NotImplementedError
 
-    def _resolve_space(self, rows: Rows) -> tuple[Euclidean, np.random.Generator]:
-        """Return the space with its bandwidth, and the generator to draw from."""
+    def _resolve_space(
+        self, rows: Rows, norms: Callable[[Any], Array] = row_norms
+    ) -> tuple[Euclidean, np.random.Generator]:
+        """Return the space with its bandwidth, and the generator to draw from.
+
+        `norms` are those of the rows of differences between samples.
+        """
         check_number("bandwidth", self.bandwidth, above=0, or_else=["median"])
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        space = Euclidean(scale=self.bandwidth).resolve(rows, rng)
+        bandwidth = self.bandwidth
+        if bandwidth == "median":
+            bandwidth = median_distance(rows, rng, norms)
+        space = Euclidean(scale=bandwidth).resolve(rows, rng)
         self.bandwidth_ = float(space.scale)
         return space, rng
 
@@ -72,22 +81,27 @@ class RandomFeatures(KernelTransformer, BaseEstimator):
 
 
 class RandomFourierFeatures(RandomFeatures):
-    r"""Random features whose inner products approximate the RBF kernel.
+    r"""Random features whose inner products approximate the RBF or the Laplacian kernel.
 
-    .. math:: k(x, z) = \exp(-|x - z|^2 / (2 \sigma^2))
+    .. math:: k(x, z) = \exp(-|x - z|^2 / (2 \sigma^2)) \quad\text{or}\quad
+       k(x, z) = \exp(-|x - z|_1 / \sigma)
 
     Parameters
     ----------
     n_components : int, default=100
         Number of real output features.
+    kernel : {"gaussian", "laplacian"}, default="gaussian"
+        The first or the second kernel above. Frequencies have independent Gaussian or Cauchy
+        entries.
     bandwidth : "median" or float, default="median"
-        :math:`\sigma` above. ``"median"`` takes the median distance between samples.
+        :math:`\sigma` above. ``"median"`` takes the median distance between samples, for the
+        Laplacian kernel that of the sum of absolute differences.
     phase : {"random", "paired"}, default="random"
         Per frequency, one cosine with a random phase, or a cosine and a sine.
     draw : {"plain", "orthogonal", "quasi"}, default="plain"
-        ``"plain"`` draws independent Gaussian frequencies. ``"orthogonal"`` draws orthogonal
-        blocks of `n_features` frequencies whose norms are distributed like Gaussian ones.
-        ``"quasi"`` maps a scrambled Sobol sequence to the Gaussian.
+        ``"plain"`` draws independent frequencies. ``"orthogonal"`` draws orthogonal blocks of
+        `n_features` frequencies whose norms are distributed like Gaussian ones; the Laplacian
+        kernel doesn't have it. ``"quasi"`` maps a scrambled Sobol sequence to the distribution.
     random_state : int, RandomState instance or None, default=None
 
     Attributes
@@ -117,12 +131,14 @@ class RandomFourierFeatures(RandomFeatures):
         self,
         n_components: int = 100,
         *,
+        kernel: str = "gaussian",
         bandwidth: Any = "median",
         phase: str = "random",
         draw: str = "plain",
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
+        self.kernel = kernel
         self.bandwidth = bandwidth
         self.phase = phase
         self.draw = draw
@@ -131,7 +147,14 @@ class RandomFourierFeatures(RandomFeatures):
     def _fit(self, X: Any, y: Any) -> None:
         check_number("n_components", self.n_components, above=0, integer=True)
         check_choice("phase", self.phase, ["random", "paired"])
+        check_choice("kernel", self.kernel, SPECTRA)
+        spectrum = SPECTRA[self.kernel]
         check_choice("draw", self.draw, DRAWS)
+        if self.draw == "orthogonal" and self.kernel != "gaussian":
+            raise ValueError(
+                f"draw='orthogonal' is not possible with kernel={self.kernel!r}, whose spectrum is "
+                "not the same in all directions: use 'plain' or 'quasi', or kernel='gaussian'."
+            )
         is_paired = self.phase == "paired"
         if is_paired and self.n_components % 2:
             raise ValueError(
@@ -139,9 +162,10 @@ class RandomFourierFeatures(RandomFeatures):
                 "frequency gives a cosine and a sine, so it must be even."
             )
         rows = Rows(validate_data(self, X, accept_sparse="csr", dtype=FLOATS))
-        space, rng = self._resolve_space(rows)
+        space, rng = self._resolve_space(rows, spectrum.norms)
         n_frequencies = self.n_components // 2 if is_paired else self.n_components
-        frequencies = DRAWS[self.draw](n_frequencies, rows.n_features, rng) / space.scale
+        draws = DRAWS[self.draw](spectrum, n_frequencies, rows.n_features, rng)
+        frequencies = draws / space.scale
         phases = rng.uniform(0, 2 * math.pi, size=n_frequencies)
         if is_paired:
             phases = 0 * phases
@@ -160,7 +184,41 @@ def median_gamma(X: Any, random_state: int = 0) -> float:
     return 0.5 / median_distance(rows, np.random.default_rng(random_state)) ** 2
 
 
-def draw_orthogonal(n_draws: int, n_features: int, rng: np.random.Generator) -> Array:
+def row_sums(X: Any) -> Array:
+    """Return the sum of absolute values of each row, dense or sparse."""
+    return np.asarray(abs(X).sum(axis=1)).ravel()
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """A distribution of frequencies with independent entries, and the norm of its kernel.
+
+    Parameters
+    ----------
+    sample : function of a generator and a shape
+    quantile : function of probabilities
+    norms : function of an array of vectors
+    """
+
+    sample: Callable[[np.random.Generator, tuple[int, int]], Array]
+    quantile: Callable[[Array], Array]
+    norms: Callable[[Any], Array]
+
+
+SPECTRA = {
+    "gaussian": Spectrum(np.random.Generator.standard_normal, special.ndtri, row_norms),
+    "laplacian": Spectrum(np.random.Generator.standard_cauchy, stats.cauchy.ppf, row_sums),
+}
+
+
+def draw_plain(
+    spectrum: Spectrum, n_draws: int, n_features: int, rng: np.random.Generator
+) -> Array:
+    """Return independent vectors."""
+    return spectrum.sample(rng, (n_draws, n_features))
+
+
+def draw_orthogonal(_: Spectrum, n_draws: int, n_features: int, rng: np.random.Generator) -> Array:
     """Return standard normal vectors that are orthogonal within each block of `n_features`."""
     parts = []
     for first in range(0, n_draws, n_features):
@@ -172,8 +230,10 @@ def draw_orthogonal(n_draws: int, n_features: int, rng: np.random.Generator) -> 
     return np.concatenate(parts) * norms
 
 
-def draw_quasi(n_draws: int, n_features: int, rng: np.random.Generator) -> Array:
-    """Return normal quantiles of the first points of a scrambled Sobol sequence."""
+def draw_quasi(
+    spectrum: Spectrum, n_draws: int, n_features: int, rng: np.random.Generator
+) -> Array:
+    """Return quantiles of the first points of a scrambled Sobol sequence."""
     max_features = stats.qmc.Sobol.MAXDIM
     if n_features > max_features:
         raise ValueError(
@@ -183,11 +243,11 @@ def draw_quasi(n_draws: int, n_features: int, rng: np.random.Generator) -> Array
     sequence = stats.qmc.Sobol(n_features, scramble=True, seed=rng)
     points = sequence.random_base2(math.ceil(math.log2(n_draws)))[:n_draws]
     cell = 0.5**sequence.bits  # resolution of the sequence; the quantiles of 0 and 1 are infinite
-    return special.ndtri(np.clip(points, cell / 2, 1 - cell / 2))
+    return spectrum.quantile(np.clip(points, cell / 2, 1 - cell / 2))
 
 
-DRAWS: dict[str, Callable[[int, int, np.random.Generator], Array]] = {
-    "plain": lambda n_draws, n_features, rng: rng.standard_normal((n_draws, n_features)),
+DRAWS: dict[str, Callable[[Spectrum, int, int, np.random.Generator], Array]] = {
+    "plain": draw_plain,
     "orthogonal": draw_orthogonal,
     "quasi": draw_quasi,
 }

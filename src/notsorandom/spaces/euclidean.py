@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property
 from threading import local
 from typing import Any
@@ -347,10 +348,9 @@ class Euclidean(ContinuousSpace):
 def cauchy_frequencies(n_frequencies: int, n_features: int, rng: np.random.Generator) -> Array:
     r"""Draw vectors with independent Cauchy entries, times one random scale per vector.
 
-    For samples at distance one. The Cauchy distribution of scale :math:`\gamma` is the spectrum of
-    :math:`e^{-\gamma |x - z|_1}`: most entries are small and a few are large. The scale is
-    log-uniform in `CAUCHY_SCALES`, divided by the square root of the number of columns, because
-    :math:`|x - z|_1` is about that times the distance.
+    They are for samples at distance one. With scale :math:`\gamma` they have the spectrum of
+    :math:`e^{-\gamma |x - z|_1}`. The scale is log-uniform in `CAUCHY_SCALES`, divided by the root
+    of the number of columns, which is about the ratio of :math:`|x - z|_1` to the distance.
     """
     low, high = np.log(CAUCHY_SCALES)
     scales = np.exp(rng.uniform(low, high, size=(n_frequencies, 1))) / math.sqrt(n_features)
@@ -382,18 +382,19 @@ def resolve_scale(scale: str | float, rows: Rows, rng: np.random.Generator) -> f
     return median_distance(rows, rng) if isinstance(scale, str) else float(scale)
 
 
-def median_distance(rows: Rows, rng: np.random.Generator) -> float:
-    """Return the median distance between random pairs of samples.
+def median_distance(
+    rows: Rows, rng: np.random.Generator, norms: Callable[[Any], Array] = row_norms
+) -> float:
+    """Return the median distance between random pairs of samples, in a norm of their differences.
 
-    Equal samples are left out, so many copies of a point don't make it zero. It is 1 if all samples
-    are equal.
+    Equal samples are left out. It is 1 if all samples are equal.
     """
     left, right = (to_host(draw_by_weight(rows, N_PAIRS, rng).array) for _ in range(2))
-    distances = row_norms(left - right.astype(np.float64))
+    distances = norms(left - right.astype(np.float64))
     if not distances.any():  # almost all samples are equal: search for others
         origin = to_host(rows.take(np.array([0])).array).astype(np.float64)
         distances = rows.to_host(
-            rows.map(lambda X: row_norms(to_host(X) - origin[np.zeros(X.shape[0], dtype=int)]))
+            rows.map(lambda X: norms(to_host(X) - origin[np.zeros(X.shape[0], dtype=int)]))
         )
     apart = distances[distances > 0]
     return float(np.median(apart)) if len(apart) else 1.0
