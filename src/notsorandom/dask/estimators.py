@@ -26,6 +26,7 @@ from notsorandom.dask.validation import (
     unknown_sizes,
 )
 from notsorandom.estimators.base import FitData, FourierEstimator, FourierPredictor
+from notsorandom.estimators.classifier import ProbabilityMethod
 from notsorandom.estimators.config import FitConfig, GradientSolver
 from notsorandom.estimators.validation import TrainingData
 from notsorandom.game.dual import DualProblem
@@ -269,6 +270,16 @@ class FourierClassifier(DaskPredictor, local.FourierClassifier):
     def predict(self, X: Any) -> Any:
         """Return the class of each sample, lazily for a Dask collection."""
         return self._apply("predict", X)
+
+    @ProbabilityMethod
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the classes, lazily for a Dask collection."""
+        return self._apply("predict_proba", X)
+
+    @ProbabilityMethod
+    def predict_log_proba(self, X: Any) -> Any:
+        """Return the logarithms of the probabilities, lazily for a Dask collection."""
+        return self._apply("predict_log_proba", X)
 
     def _score(self, truth: Any, predicted: Any, weights: Any) -> float:
         return float(*self._compute(da.average(predicted == truth, weights=weights)))

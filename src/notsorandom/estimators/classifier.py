@@ -2,17 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
+import numpy as np
+from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import check_is_fitted
 
 from notsorandom.data.array_api import asarray_like, to_host
-from notsorandom.estimators.base import FourierPredictor
+from notsorandom.data.rows import Array
+from notsorandom.estimators.base import FourierEstimator, FourierPredictor
 from notsorandom.game.dual import codes_from_scores
 from notsorandom.game.losses import CLASSIFICATION_LOSSES
 from notsorandom.search.base import Search
 from notsorandom.spaces.base import Space
+
+
+def log_probabilities(scores: Array, temperature: float) -> Array:
+    """Return the logarithms of the class probabilities, one column per class.
+
+    The scores, of shape (n_samples, n_tasks), are divided by the temperature. Then one column goes
+    through the logistic function, several go through softmax.
+    """
+    exact = scores.astype(np.float64)
+    with np.errstate(over="ignore"):  # minus infinity is right where a logarithm overflows
+        if scores.shape[1] == 1:
+            odds = exact[:, 0] / temperature
+            # Never the logarithm of a probability, which may be rounded to 0 or 1.
+            logarithms = -np.logaddexp(0, np.column_stack([odds, -odds]))
+        else:
+            # The largest score is subtracted before the division can make it infinite.
+            below = exact - exact.max(axis=1, keepdims=True)
+            logarithms = log_softmax(below / temperature, axis=1)
+        return logarithms.astype(scores.dtype)
+
+
+class ProbabilityMethod:
+    """A method that a classifier has only if its loss gives probabilities.
+
+    Like scikit-learn's ``available_if``, but the error itself says what to do.
+    """
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.method = method
+
+    def __get__(self, model: Any, owner: Any = None) -> Any:
+        if model is None:
+            return self.method
+        if model.loss != "logistic":
+            raise AttributeError(
+                f"loss={model.loss!r} gives no probabilities, so there is no "
+                f"{self.method.__name__}: fit with loss='logistic', or wrap the model in "
+                "scikit-learn's CalibratedClassifierCV(model, ensemble=False)."
+            )
+        return MethodType(self.method, model)
 
 
 class FourierClassifier(ClassifierMixin, FourierPredictor):
@@ -88,6 +134,8 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
     duality_gap_ : float
         Largest duality gap of the final SVMs, relative to the objective. They are solved to 1e-3;
         where that can't be reached, as with a huge `C`, a ``ConvergenceWarning`` says so.
+    temperature_ : float
+        With ``loss="logistic"``: what decision values are divided by for probabilities.
     features_ : FourierFeatures
         The learned features as a fitted transformer.
     kernel_ : LearnedKernel
@@ -167,6 +215,13 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         self.random_state = random_state
         self.verbose = verbose
 
+    def _forget_last_fit(self) -> FourierEstimator:
+        last_fit = super()._forget_last_fit()
+        self.__dict__.pop("temperature_", None)
+        if self.loss == "logistic":
+            self.temperature_ = 1.0
+        return last_fit
+
     def decision_function(self, X: Any) -> Any:
         """Return the signed distance to the decision boundary, up to scale.
 
@@ -198,6 +253,44 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         codes = codes_from_scores(self._scores(X))
         labels = self.classes_[codes]
         return asarray_like(labels, X) if labels.dtype.kind in "biuf" else labels
+
+    @ProbabilityMethod
+    def predict_log_proba(self, X: Any) -> Any:
+        """Return the logarithms of the probabilities of the classes; see `predict_proba`.
+
+        They are finite where a probability is rounded to zero.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            For an array API array `X`, of its kind and on its device.
+        """
+        check_is_fitted(self, "temperature_")
+        return asarray_like(log_probabilities(self._scores(X), self.temperature_), X)
+
+    @ProbabilityMethod
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the classes, for ``loss="logistic"``.
+
+        They are the logistic function of the decision values divided by `temperature_`, or softmax
+        for more than two classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`; rows sum to one. For an array API array `X`, of its kind
+            and on its device.
+        """
+        check_is_fitted(self, "temperature_")
+        return asarray_like(np.exp(log_probabilities(self._scores(X), self.temperature_)), X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy.

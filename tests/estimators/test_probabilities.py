@@ -1,0 +1,221 @@
+"""Probabilities of classes: laws, scikit-learn's tools, other kinds of arrays, Dask."""
+
+import copy
+import warnings
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import VotingClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import cross_val_score
+
+from notsorandom import FourierClassifier
+from notsorandom.estimators import training
+from notsorandom.estimators.classifier import log_probabilities
+
+SETTINGS = {"n_components": 20, "loss": "logistic", "C": 10.0}
+SETTINGS |= {"smoothing": 0.06, "random_state": 0}
+
+
+def labels_of(X, n_classes):
+    """Return classes that are noisy, so that probabilities are not all near 0 and 1."""
+    noise = np.random.default_rng(1).normal(size=len(X))
+    waves = np.cos(2 * X[:, 0] + X[:, 1]) + 0.4 * noise
+    return np.array(["a", "b", "c", "d"])[np.digitize(waves, [0.0, 0.5, 0.9][: n_classes - 1])]
+
+
+@pytest.fixture(scope="module", params=[2, 3, 4])
+def fitted(request):
+    """A model of several classes with a temperature, and samples."""
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    model = FourierClassifier(**SETTINGS).fit(X, labels_of(X, request.param))
+    model.temperature_ = 1.5
+    return model, X
+
+
+class TestLaws:
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_rows_sum_to_one(self, fitted, dtype):
+        X = fitted[1].astype(dtype)
+        model = clone(fitted[0]).fit(X, fitted[0].predict(X))
+        probabilities = model.predict_proba(X)
+        assert probabilities.shape == (len(X), len(model.classes_))
+        assert probabilities.dtype == dtype
+        assert (probabilities > 0).all()
+        eps = 4 * np.finfo(dtype).eps
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=0, atol=eps)
+
+    def test_definition(self, fitted):
+        model, X = fitted
+        scores = model.decision_function(X)
+        if scores.ndim == 1:
+            scores = np.column_stack([np.zeros(len(X)), scores])
+        odds = np.exp(scores / model.temperature_)
+        expected = odds / odds.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(model.predict_proba(X), expected, rtol=1e-12)
+
+    def test_the_most_probable_class_is_the_prediction(self, fitted):
+        model, X = fitted
+        probabilities = model.predict_proba(X)
+        np.testing.assert_array_equal(
+            model.classes_[probabilities.argmax(axis=1)], model.predict(X)
+        )
+        if len(model.classes_) == 2:
+            np.testing.assert_array_equal(probabilities[:, 1] > 0.5, model.decision_function(X) > 0)
+
+    def test_the_order_is_that_of_the_decisions(self, fitted):
+        """Of the samples for two classes, of the classes of each sample for more."""
+        model, X = fitted
+        scores, probabilities = model.decision_function(X), model.predict_proba(X)
+        if scores.ndim == 1:
+            scores, probabilities = scores[None], probabilities[:, 1][None]
+        np.testing.assert_array_equal(scores.argsort(axis=1), probabilities.argsort(axis=1))
+
+    def test_logarithms(self, fitted):
+        model, X = fitted
+        np.testing.assert_allclose(
+            np.log(model.predict_proba(X)), model.predict_log_proba(X), rtol=1e-12, atol=1e-15
+        )
+
+    def test_a_higher_temperature_is_less_confident(self, fitted):
+        model, X = fitted
+        confidences = []
+        for temperature in (0.5, 1.0, 3.0, 1e6):
+            other = copy.copy(model)
+            other.temperature_ = temperature
+            confidences.append(other.predict_proba(X).max(axis=1))
+        assert (np.diff(confidences, axis=0) < 0).all()
+        np.testing.assert_allclose(confidences[-1], 1 / len(model.classes_), rtol=1e-4)
+
+    def test_sparse_samples(self, fitted):
+        model, X = fitted
+        dense = np.where(np.abs(X) > 1, X, 0)
+        np.testing.assert_allclose(
+            model.predict_proba(sparse.csr_array(dense)), model.predict_proba(dense), rtol=1e-9
+        )
+
+
+class TestLogarithms:
+    @pytest.mark.parametrize("score", [0.0, 1e-9, 0.3, 5.0, 40.0, 800.0, -3.0, -40.0, -800.0])
+    def test_two_classes_against_long_arithmetic(self, score):
+        with localcontext() as context:
+            context.prec = 800
+            odds = Decimal(score / 2.0).exp()
+            expected = [float(-(1 + odds).ln()), float(-(1 + 1 / odds).ln())]
+        found = log_probabilities(np.array([[score]]), 2.0)
+        np.testing.assert_allclose(found, [expected], rtol=1e-13)
+
+    @pytest.mark.parametrize("temperature", [1e-300, 1.0, 1e300])
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("n_tasks", [1, 3])
+    def test_extreme_scores(self, n_tasks, dtype, temperature):
+        """Probabilities are numbers, and no warning is issued."""
+        largest = np.finfo(dtype).max
+        values = np.array([-largest, -1e3, -1e-30, 0, 1e-30, 1e3, largest], dtype=dtype)
+        scores = np.stack(np.meshgrid(*[values] * n_tasks), axis=-1).reshape(-1, n_tasks)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            logarithms = log_probabilities(scores, temperature)
+        assert logarithms.dtype == dtype
+        assert not np.isnan(logarithms).any()
+        assert (logarithms <= 0).all()
+        sums = np.exp(logarithms.astype(np.float64)).sum(axis=1)
+        np.testing.assert_allclose(sums, 1, rtol=1e-6)
+
+    def test_they_are_finite_where_the_probability_is_zero(self):
+        for scores in ([[-2000.0]], [[0.0, 2000.0, 3.0]]):
+            logarithms = log_probabilities(np.array(scores), 1.0)
+            assert np.isfinite(logarithms).all()
+            assert (np.exp(logarithms) == 0).any()
+
+
+class TestAvailability:
+    @pytest.mark.parametrize("method", ["predict_proba", "predict_log_proba"])
+    @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+    def test_losses_of_the_svm_have_no_probabilities(self, method, loss):
+        model = FourierClassifier(loss=loss)
+        assert not hasattr(model, method)
+        parts = f"loss='{loss}'.*loss='logistic'.*CalibratedClassifierCV.*ensemble=False"
+        with pytest.raises(AttributeError, match=parts):
+            getattr(model, method)
+
+    @pytest.mark.parametrize("method", ["predict_proba", "predict_log_proba"])
+    def test_logistic_loss(self, method):
+        model = FourierClassifier(loss="logistic")
+        assert hasattr(model, method)
+        with pytest.raises(NotFittedError):
+            getattr(model, method)([[1.0]])
+        assert "Returns\n" in getattr(FourierClassifier, method).__doc__
+
+    def test_the_loss_of_the_fit_counts(self, windmill):
+        """A change of the parameter after the fit doesn't turn margins into probabilities."""
+        X, y = windmill[:2]
+        model = FourierClassifier(**SETTINGS).fit(X, y).set_params(loss="hinge").fit(X, y)
+        assert not hasattr(model, "temperature_")
+        with pytest.raises(NotFittedError):
+            model.set_params(loss="logistic").predict_proba(X)
+
+
+class TestEcosystem:
+    def test_soft_voting(self, windmill):
+        X, y, X_test, _ = windmill
+        members = [("ours", FourierClassifier(**SETTINGS)), ("linear", LogisticRegression())]
+        vote = VotingClassifier(members, voting="soft").fit(X, y)
+        expected = np.mean([each.predict_proba(X_test) for each in vote.estimators_], axis=0)
+        np.testing.assert_allclose(vote.predict_proba(X_test), expected)
+
+    def test_log_loss_in_cross_validation(self, windmill):
+        X, y = windmill[:2]
+        model = FourierClassifier(**SETTINGS)
+        scores = cross_val_score(model, X, y, scoring="neg_log_loss", cv=3)
+        assert (-np.log(2) < scores).all()
+
+    def test_hinge_models_can_be_calibrated(self, windmill):
+        X, y, X_test, y_test = windmill
+        model = FourierClassifier(**SETTINGS | {"loss": "hinge"})
+        calibrated = CalibratedClassifierCV(model, ensemble=False).fit(X, y)
+        assert log_loss(y_test, calibrated.predict_proba(X_test)) < 0.4
+
+    @pytest.mark.parametrize("n_classes", [2, 3])
+    def test_torch_tensors_return_their_kind(self, n_classes):
+        torch = pytest.importorskip("torch", reason="needs torch: pip install 'notsorandom[all]'")
+        X = np.random.default_rng(0).normal(size=(300, 3))
+        model = FourierClassifier(**SETTINGS).fit(X, labels_of(X, n_classes))
+        for method in ("predict_proba", "predict_log_proba"):
+            found = getattr(model, method)(torch.asarray(X.copy()))
+            assert isinstance(found, torch.Tensor)
+            np.testing.assert_allclose(found.numpy(), getattr(model, method)(X), rtol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_dask_is_lazy_and_equals_the_model_in_memory(n_classes, monkeypatch):
+    # In float32 the games would go apart by the rounding of their sums.
+    monkeypatch.setattr(training, "FLOAT32_LIMIT", 1.0)
+    distributed = pytest.importorskip(
+        "distributed", reason="needs dask: pip install 'notsorandom[all]'"
+    )
+    import dask.array as da
+
+    from notsorandom import dask as on_dask
+
+    X = np.random.default_rng(0).normal(size=(3000, 3))
+    y, parts = labels_of(X, n_classes), da.from_array(X, chunks=(1000, 3))
+    with distributed.Client(processes=False, dashboard_address=":0", n_workers=1):
+        model = on_dask.FourierClassifier(**SETTINGS).fit(parts, da.from_array(y, chunks=1000))
+        local = model.to_local()
+        for method in ("predict_proba", "predict_log_proba"):
+            lazy, expected = getattr(model, method)(parts), getattr(local, method)(X)
+            assert isinstance(lazy, da.Array)
+            assert (lazy.shape, lazy.dtype) == (expected.shape, expected.dtype)
+            np.testing.assert_allclose(lazy.compute(), expected, rtol=1e-9)
+            np.testing.assert_array_equal(getattr(model, method)(X), expected)
+        in_memory = FourierClassifier(**SETTINGS).fit(X, y)
+        np.testing.assert_allclose(local.predict_proba(X), in_memory.predict_proba(X), atol=0.02)
+    assert not hasattr(on_dask.FourierClassifier(loss="hinge"), "predict_proba")
