@@ -56,6 +56,17 @@ def data():
     return X, np.where(np.cos(3 * X[:, 0] + X[:, 1]) > 0, "yes", "no")
 
 
+def with_choices(model):
+    """Return the model with what trials choose, and their results."""
+    model.C_, model.spectrum_, model.temperature_ = 0.3, "cauchy", 1.7
+    model.tuning_ = {
+        "spectrum": np.array(["gaussian", "cauchy"]),
+        "C": np.array([0.3, 1.0]),
+        "error": np.array([0.4, 0.1]),
+    }
+    return model
+
+
 @pytest.fixture(scope="module")
 def files(data, tmp_path_factory):
     """Contents of valid files, of all estimators and spaces."""
@@ -63,6 +74,7 @@ def files(data, tmp_path_factory):
     sphere = Sphere(normalize=True)
     models = {
         "classifier": FourierClassifier("auto", max_components=8, **SETTINGS).fit(X, y),
+        "logistic": with_choices(FourierClassifier(8, loss="logistic", **SETTINGS).fit(X, y)),
         "three classes": FourierClassifier(8, **SETTINGS).fit(X, np.arange(60) % 3),
         "regressor": FourierRegressor(8, phase="paired", **SETTINGS).fit(X, X[:, :2]),
         "features": FourierFeatures(8, **SETTINGS).fit(pd.DataFrame(X, columns=list("abc")), y),
@@ -212,6 +224,8 @@ def test_a_damaged_file_is_rejected_or_a_model_that_predicts(damage, n_files, fi
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = model.transform(X) if hasattr(model, "transform") else model.predict(X)
+            if hasattr(model, "predict_proba"):
+                assert model.predict_proba(X).shape == (3, len(model.classes_))
         assert len(result) == 3
     assert n_rejected > 0
     if damage in (flip_bits, cut, replace_content):
@@ -226,7 +240,8 @@ def test_a_damaged_file_is_rejected_or_a_model_that_predicts(damage, n_files, fi
     ("place", "value", "message"),
     [
         (("format",), None, "of format None"),
-        (("format",), 3, "of format 3, but .*update the library"),
+        (("format",), 2, "of format 2, but .*use the version that wrote the file"),
+        (("format",), 4, "of format 4, but .*update the library"),
         (("class",), "SVC", "valid model"),
         (("phase",), "none", "phase is not valid"),
         (("space",), None, "valid model"),
@@ -254,7 +269,75 @@ def test_a_damaged_file_is_rejected_or_a_model_that_predicts(damage, n_files, fi
     ],
 )
 def test_a_wrong_value(place, value, message, files, path):
-    header, data = split_file(files["classifier"])
+    assert_value_is_rejected(files["classifier"], place, value, message, path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("C_", 0.0),
+        ("C_", -1.0),
+        ("C_", "auto"),
+        ("C_", {"number": "inf"}),
+        ("temperature_", 0.0),
+        ("temperature_", -2.0),
+        ("temperature_", None),
+        ("temperature_", 1),
+        ("temperature_", {"number": "nan"}),
+        ("spectrum_", "laplace"),
+        ("spectrum_", 3),
+        ("tuning_", 1.0),
+        ("tuning_", {"pairs": []}),
+        ("tuning_", {"pairs": [["C", {"array": "tuning_.C", "dtype": "f8"}]]}),
+        ("tuning_", {"pairs": [["error", {"array": "coef_", "dtype": "f8"}]]}),
+        ("tuning_", {"pairs": [["error", {"array": "empty", "dtype": "f8"}]]}),
+        ("tuning_", {"pairs": [["error", {"strings": "tuning_.spectrum", "objects": False}]]}),
+        ("tuning_", {"pairs": [["error", 0.5]]}),
+        (
+            "tuning_",
+            {
+                "pairs": [
+                    ["error", {"array": "tuning_.error", "dtype": "f8"}],
+                    [5, {"array": "tuning_.C", "dtype": "f8"}],
+                ]
+            },
+        ),
+        (
+            "tuning_",
+            {
+                "pairs": [
+                    ["error", {"array": "tuning_.error", "dtype": "f8"}],
+                    ["C", {"array": "kernel.weights", "dtype": "f8"}],
+                ]
+            },
+        ),
+        (
+            "tuning_",
+            {
+                "pairs": [
+                    ["error", {"array": "tuning_.error", "dtype": "f8"}],
+                    ["spectrum", {"strings": "tuning_.spectrum", "objects": True}],
+                ]
+            },
+        ),
+    ],
+)
+def test_a_wrong_choice(name, value, files, path):
+    message = f"{name} is not valid|valid model"
+    assert_value_is_rejected(files["logistic"], ("learned", name), value, message, path)
+
+
+def test_probabilities_need_a_temperature(files, path):
+    header, data = split_file(files["logistic"])
+    metadata = json.loads(header[METADATA][METADATA_KEY])
+    del metadata["learned"]["temperature_"]
+    header[METADATA][METADATA_KEY] = json.dumps(metadata)
+    path.write_bytes(join_file(header, data))
+    assert_rejected(path, "valid model.*temperature_")
+
+
+def assert_value_is_rejected(content, place, value, message, path):
+    header, data = split_file(content)
     metadata = json.loads(header[METADATA][METADATA_KEY])
     parent = metadata
     for key in place[:-1]:

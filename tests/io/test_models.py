@@ -73,6 +73,8 @@ def make_cases():
         "uint8 classes": (FourierClassifier(8, **SETTINGS), three.astype(np.uint8)),
         "uint16 classes": (FourierClassifier(8, **SETTINGS), three.astype(np.uint16)),
         "bool classes": (FourierClassifier(8, **SETTINGS), three > 1),
+        "logistic": (FourierClassifier(8, loss="logistic", **SETTINGS), None),
+        "logistic, three classes": (FourierClassifier(8, loss="logistic", **SETTINGS), three),
         "features": (FourierFeatures(8, search=Ascent(n_steps=3), **SETTINGS), None),
         "features of real targets": (FourierFeatures(8, loss="squared", **SETTINGS), real),
         "regressor": (FourierRegressor(8, **SETTINGS), real[:, 0]),
@@ -114,10 +116,39 @@ def test_a_loaded_model_equals_the_saved_one(case, dtype, data, tmp_path):
         assert model.classes_.dtype == loaded.classes_.dtype
         np.testing.assert_array_equal(model.predict(X), loaded.predict(X))
         assert loaded.features_.transform(X).tobytes() == model.features_.transform(X).tobytes()
+    assert hasattr(loaded, "predict_proba") == case.startswith("logistic")
+    if hasattr(loaded, "predict_proba"):
+        assert loaded.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
     # Only arrays with one value per training sample are missing, and saving again changes nothing.
     assert set(vars(model)) - set(vars(loaded)) == {"dual_", "average_dual_"}
     again = save(loaded, tmp_path / "again.safetensors", {"accuracy": 0.5})
     assert again.read_bytes() == path.read_bytes()
+
+
+def test_what_was_chosen_is_in_the_file(data, tmp_path):
+    X, y = data
+    model = FourierClassifier(8, loss="logistic", **SETTINGS).fit(X, y)
+    model.C_, model.spectrum_, model.temperature_ = 0.3, "cauchy", 1.7
+    model.tuning_ = {
+        "spectrum": np.array(["gaussian", "cauchy", "cauchy"]),
+        "smoothing": np.array([0.03, 0.06, 0.1]),
+        "C": np.array([1.0, 0.3, 1e3]),
+        "error": np.array([0.4, 0.1, np.inf]),
+        "standard_error": np.array([0.1, 0.05, np.nan]),
+    }
+    loaded = load(save(model, tmp_path / "model.safetensors"))
+    for name in ("C_", "spectrum_", "temperature_"):
+        assert getattr(loaded, name) == getattr(model, name)
+        assert type(getattr(loaded, name)) is type(getattr(model, name))
+    assert list(loaded.tuning_) == list(model.tuning_)
+    for name, column in model.tuning_.items():
+        assert loaded.tuning_[name].dtype == column.dtype
+        np.testing.assert_array_equal(loaded.tuning_[name], column)
+    assert loaded.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+    model.spectrum_ = model.tuning_ = None
+    loaded = load(save(model, tmp_path / "model.safetensors"))
+    assert loaded.spectrum_ is None
+    assert loaded.tuning_ is None
 
 
 @pytest.mark.parametrize("case", ["early stopping", "zonal", "regressor of two columns"])
@@ -223,6 +254,7 @@ def test_what_cannot_be_saved(data, tmp_path):
         (FourierClassifier, {"C": -1}),
         (FourierClassifier, {"space": Sphere(basis="none")}),
         (FourierFeatures, {"loss": "squared"}),
+        (FourierClassifier, {"loss": "logistic"}),
     ],
 )
 def test_parameters_changed_after_the_fit_are_an_error_when_saving(

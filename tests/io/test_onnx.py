@@ -137,6 +137,34 @@ class TestOutputs:
         np.testing.assert_array_equal(outputs["label"][clear], model.predict(X)[clear])
 
     @each_case
+    def test_probabilities(self, run, case):
+        model, X = fit_case(FourierClassifier, case, loss="logistic")
+        model.temperature_ = 1.5
+        outputs = run(model, X)
+        assert list(outputs) == ["label", "decision", "probabilities"]
+        assert_close(outputs["decision"], model.decision_function(X))
+        assert_close(outputs["probabilities"], model.predict_proba(X))
+        np.testing.assert_allclose(outputs["probabilities"].sum(axis=1), 1, rtol=1e-6)
+
+    @pytest.mark.parametrize("temperature", [0.01, 1.0, 100.0])
+    def test_probabilities_of_three_classes(self, run, temperature):
+        X, targets = make_samples(3, euclidean=True)
+        model = FourierClassifier(loss="logistic", **SETTINGS).fit(X, targets.argmax(axis=1))
+        model.temperature_ = temperature
+        found, expected = run(model, X)["probabilities"], model.predict_proba(X)
+        assert found.dtype == np.float32
+        tolerance = TOLERANCE * np.abs(model.decision_function(X)).max() / min(temperature, 1)
+        np.testing.assert_allclose(found, expected, atol=tolerance)
+
+    def test_small_probabilities_keep_their_digits(self, run):
+        X, targets = make_samples(3, euclidean=True)
+        model = FourierClassifier(loss="logistic", **SETTINGS).fit(X, targets[:, 0] > 0)
+        model.coef_ *= 30 / np.abs(model.decision_function(X)).max()
+        found, expected = run(model, X)["probabilities"], model.predict_proba(X)
+        assert expected.min() < 1e-9
+        np.testing.assert_allclose(found, expected, rtol=1e-3)
+
+    @each_case
     def test_predictions(self, run, case):
         model, X = fit_case(FourierRegressor, case)
         outputs = run(model, X)

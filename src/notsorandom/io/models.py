@@ -32,7 +32,7 @@ from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces.view import CastView, ProjectedView
 
 # Version of the file format. Files of another one are rejected.
-FORMAT = 2
+FORMAT = 3
 METADATA_KEY = "notsorandom.model"
 SUFFIX = ".safetensors"
 ESTIMATORS: dict[str, Any] = {
@@ -58,7 +58,7 @@ KERNEL_ARRAYS = ("frequencies", "phases", "scales", "weights")
 NOT_STORED = {"dual_", "average_dual_", "_weights", "frequencies_", "phases_"}
 NOT_STORED |= {"kernel_", "average_kernel_"}
 STORED = [name for name in LEARNED if name not in NOT_STORED]
-STORED += ["coef_", "intercept_", "duality_gap_"]
+STORED += ["C_", "spectrum_", "tuning_", "coef_", "intercept_", "duality_gap_", "temperature_"]
 
 
 def save(

@@ -47,8 +47,9 @@ def to_onnx(model: Any, path: Any) -> Path:
     -----
     The input of the graph is ``X``, of shape (n_samples, n_features_in_), in float32. The output of
     a transformer is ``features``; those of a classifier are ``label`` and ``decision``, as from
-    `predict` and `decision_function`; that of a regressor is ``prediction``. Harmonics of high
-    degree are computed in float64 internally.
+    `predict` and `decision_function`, and with ``loss="logistic"`` also ``probabilities``, of shape
+    (n_samples, n_classes); that of a regressor is ``prediction``. Harmonics of high degree are
+    computed in float64 internally.
 
     A graph can't reject samples. On the sphere it scales all of them to norm one, whether or not
     the space has ``normalize=True``; a sample of zeros gives NaN.
@@ -66,12 +67,13 @@ def to_onnx(model: Any, path: Any) -> Path:
         scores = graph.add("Add", graph.add("MatMul", features, coef.T), intercept)
         is_classifier = isinstance(model, FourierClassifier)
         is_flat = len(model.classes_) == 2 if is_classifier else model._flat
-        if is_flat:
-            scores = graph.add("Squeeze", scores, np.array([1]))
+        values = graph.add("Squeeze", scores, np.array([1])) if is_flat else scores
         if is_classifier:
-            add_labels(graph, scores, model.classes_)
-        name, scores = "decision" if is_classifier else "prediction", graph.cast(scores, np.float32)
-        graph.add_output(name, scores, np.float32, None if is_flat else len(coef))
+            add_labels(graph, values, model.classes_)
+        name, values = "decision" if is_classifier else "prediction", graph.cast(values, np.float32)
+        graph.add_output(name, values, np.float32, None if is_flat else len(coef))
+        if hasattr(model, "predict_proba"):
+            add_probabilities(graph, scores, model)
     proto = graph.build(type(model).__name__, model.n_features_in_)
     write_atomic(path, proto.SerializeToString())
     return path
@@ -324,6 +326,15 @@ def add_labels(graph: Graph, scores: str, classes: Array) -> None:
         codes = graph.add("ArgMax", scores, axis=1, keepdims=0)
     stored = convert_classes(classes)
     graph.add_output("label", graph.add("Gather", stored, codes), stored.dtype)
+
+
+def add_probabilities(graph: Graph, scores: str, model: FourierClassifier) -> None:
+    """Add the probabilities of the classes as an output; scores have one column per task."""
+    # The logistic function as softmax of two columns: runtimes round Sigmoid coarsely near zero.
+    factors = np.array([-0.5, 0.5] if len(model.classes_) == 2 else [1.0])
+    odds = graph.add("Mul", scores, factors / model.temperature_)
+    values = graph.cast(graph.add("Softmax", odds, axis=1), np.float32)
+    graph.add_output("probabilities", values, np.float32, len(model.classes_))
 
 
 def convert_classes(classes: Array) -> Array:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from notsorandom.data.rows import Array, row_norms
+from notsorandom.estimators.classifier import FourierClassifier
 from notsorandom.estimators.config import configure, loss_of
 from notsorandom.estimators.features import FourierFeatures
 from notsorandom.kernel import LearnedKernel
@@ -16,6 +17,7 @@ from notsorandom.spaces.zonal_sphere import MAX_DEGREE
 # Tolerance for rounding, of the sum of the weights and of the length of zonal frequencies.
 TOLERANCE = 1e-3
 STATUSES = ("complete", "stopped", "flat")
+SPECTRA = ("gaussian", "cauchy", None)
 
 
 def validate_model(model: Any) -> None:
@@ -38,6 +40,7 @@ def validate_model(model: Any) -> None:
     require(model.status_ in STATUSES, "status_")
     require(type(model.smoothing_) is float and 0 <= model.smoothing_ < np.inf, "smoothing_")
     require(isinstance(model._weighted, bool), "_weighted")
+    validate_choices(model)
     validate_records(model)
     n_tasks = validate_targets(model)
     if not isinstance(model, FourierFeatures):
@@ -95,6 +98,25 @@ def validate_targets(model: Any) -> int:
     return int(n_outputs)
 
 
+def validate_choices(model: Any) -> None:
+    """Raise an error unless what was chosen by trials, and their results, make sense."""
+    if hasattr(model, "C_"):
+        require(is_positive(model.C_), "C_")
+    require(getattr(model, "spectrum_", None) in SPECTRA, "spectrum_")
+    if hasattr(model, "temperature_") or (
+        isinstance(model, FourierClassifier) and model.loss == "logistic"
+    ):
+        require(is_positive(model.temperature_), "temperature_")
+    tuning = getattr(model, "tuning_", None)
+    if tuning is not None:
+        require(all(isinstance(name, str) for name in tuning), "tuning_")
+        require(tuning["error"].dtype.kind == "f", "tuning_")
+        require(len({len(column) for column in tuning.values()}) == 1, "tuning_")
+        for column in tuning.values():
+            require(column.ndim == 1 and len(column) > 0, "tuning_")
+            require(column.dtype.kind in "bifU", "tuning_")
+
+
 def validate_records(model: Any) -> None:
     """Raise an error unless the records of the game are columns of numbers."""
     history = model.history_
@@ -120,3 +142,8 @@ def is_array(values: Array, kind: str, shape: tuple[int, ...] | None = None) -> 
 def is_integer(value: Any, least: int = 0) -> bool:
     """Return whether a value is an int of at least this."""
     return type(value) is int and value >= least
+
+
+def is_positive(value: Any) -> bool:
+    """Return whether a value is a positive, finite float."""
+    return type(value) is float and 0 < value < np.inf
