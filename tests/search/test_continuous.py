@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 
-from notsorandom import Ascent, Euclidean, Langevin
+from notsorandom import Ascent, Euclidean, FourierFeatures, Langevin, Sphere
+from notsorandom.data.lazy import SlicedArray
 from notsorandom.data.rows import Rows
 from notsorandom.game import LOSSES, DualProblem
 from notsorandom.search.ascent import climb
@@ -35,6 +37,8 @@ def distance_to_planted(frequencies):
         Ascent(),
         Ascent(subsample=1.0),
         Ascent(max_rows=1000),
+        Ascent("cauchy"),
+        Ascent("cauchy", max_rows=1000),
         Langevin(n_particles=100, n_refine=10),
     ],
 )
@@ -165,6 +169,9 @@ def test_ascent_ends_on_all_rows(rng):
 @pytest.mark.parametrize(
     ("search", "name"),
     [
+        (Ascent("laplace"), "spectrum"),
+        (Ascent(n_draws=0), "n_draws"),
+        (Ascent(n_steps="many"), "n_steps"),
         (Ascent(n_particles=0), "n_particles"),
         (Ascent(n_steps=-1), "n_steps"),
         (Ascent(n_peaks=1.5), "n_peaks"),
@@ -181,3 +188,85 @@ def test_bad_parameters(search, name):
     with pytest.raises(ValueError, match=f"{name}=.*must be"):
         search.check()
     assert clone(search).get_params() == search.get_params()
+
+
+# The spectrum of the starts.
+
+
+def test_undecided_spectrum_is_gaussian(rng):
+    land = landscape(rng)
+    one, other = (
+        search.find(land, 4, np.random.default_rng(1))
+        for search in (Ascent(), Ascent("gaussian", n_draws=16, n_steps=8))
+    )
+    np.testing.assert_array_equal(one.frequencies, other.frequencies)
+
+
+def test_equal_seeds_give_equal_peaks(rng):
+    land = landscape(rng, noise=3.0)
+    one, other, different = (
+        Ascent("cauchy").find(land, 4, np.random.default_rng(seed)) for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(one.frequencies, other.frequencies)
+    assert (one.frequencies[0] != different.frequencies[0]).all()
+
+
+@pytest.mark.parametrize("spectrum", ["gaussian", "cauchy"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_peaks_are_at_least_as_high_as_the_highest_start(rng, spectrum, smoothing):
+    land = landscape(rng, smoothing=smoothing, noise=10.0)
+    for seed in range(5):
+        starts = land.draw(100, np.random.default_rng(seed), spectrum=spectrum)
+        search = Ascent(spectrum, n_draws=100, n_particles=3, n_steps=2, subsample=1.0)
+        peaks = search.find(land, 1, np.random.default_rng(seed))
+        assert peaks.height[0] >= land.evaluate(starts).height.max()
+
+
+def test_particles_start_at_the_highest_distinct_draws(rng):
+    """Without steps the peaks are those draws; a comparison with all of them."""
+    land = landscape(rng, n_samples=500, noise=3.0)
+    search = Ascent("cauchy", n_draws=60, n_particles=5, n_steps=0, n_peaks=60)
+    peaks = search.find(land, 60, np.random.default_rng(3))
+    points = land.evaluate(land.draw(60, np.random.default_rng(3), spectrum="cauchy"))
+    expected = land.distinct(points, search.similarity, rng)[:5]
+    np.testing.assert_array_equal(peaks.frequencies, points.frequencies[expected])
+
+
+@pytest.mark.parametrize("kind", ["sparse", "lazy", "blocks", "torch"])
+def test_cauchy_starts_for_samples_of_any_kind(rng, kind):
+    land = landscape(rng, n_samples=2000, noise=3.0)
+    X = land.rows.array
+    if kind == "torch":
+        samples = Rows(pytest.importorskip("torch").asarray(X.copy()))
+    elif kind == "sparse":
+        samples = Rows(sparse.csr_array(X))
+    else:
+        samples = Rows(SlicedArray(X) if kind == "lazy" else X, block_rows=300)
+    same = Landscape(land.space, samples, land.measure, land.smoothing)
+    one, other = (Ascent("cauchy").find(each, 4, np.random.default_rng(1)) for each in (land, same))
+    assert isinstance(other.frequencies, np.ndarray)
+    np.testing.assert_allclose(other.frequencies, one.frequencies, rtol=1e-6, atol=1e-9)
+
+
+def test_cauchy_starts_find_a_wave_in_one_of_many_columns(rng):
+    """A high frequency in one of 20 columns, which Gaussian starts are far from."""
+    X = rng.standard_normal((2000, 20))
+    y = np.cos(7 * X[:, 3]) > 0
+    found = {}
+    for spectrum in ("gaussian", "cauchy"):
+        features = FourierFeatures(8, search=Ascent(spectrum), smoothing=0.01, random_state=0)
+        frequencies = np.abs(features.fit(X, y).frequencies_)
+        found[spectrum] = np.any((np.abs(frequencies[:, 3] - 7) < 0.5).ravel())
+    assert found == {"gaussian": False, "cauchy": True}
+
+
+@pytest.mark.parametrize("space", [Sphere("zonal"), Euclidean()])
+def test_sphere_has_no_cauchy_spectrum(rng, space):
+    X, y = rng.standard_normal((60, 4)), np.arange(60) % 2
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    features = FourierFeatures(4, space=space, search=Ascent("cauchy"), smoothing=0.1)
+    if isinstance(space, Euclidean):
+        assert np.isfinite(features.fit_transform(X, y)).all()
+    else:
+        with pytest.raises(ValueError, match="spectrum='cauchy' is not possible on the sphere"):
+            features.fit(X, y)

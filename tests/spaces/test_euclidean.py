@@ -6,7 +6,7 @@ import reference
 
 from notsorandom import Euclidean
 from notsorandom.data.rows import Rows
-from notsorandom.spaces import Landscape
+from notsorandom.spaces import Landscape, euclidean
 from notsorandom.spaces.euclidean import median_distance
 from notsorandom.spaces.landscape import potential_of
 
@@ -179,3 +179,26 @@ def test_given_scale_and_center_are_kept(rng):
 def test_bad_parameters(name, value):
     with pytest.raises(ValueError, match=f"{name}=.*must be"):
         Euclidean(**{name: value}).check()
+
+
+@pytest.mark.parametrize("scales", [(1.0, 1.0), (0.1, 10.0)])
+def test_cauchy_draws_have_the_spectrum_of_laplacian_kernels(rng, monkeypatch, scales):
+    """The mean wave of the draws is the kernel, averaged over the logarithm of its scale."""
+    monkeypatch.setattr(euclidean, "CAUCHY_SCALES", scales)
+    X = rng.standard_normal((12, 3))
+    rows, space, n_draws = Rows(X), Euclidean(scale=2.0, center=np.zeros(3)), 100_000
+    draws = space.draw_cauchy(n_draws, rows, rng)
+    lengths = np.abs(X).sum(axis=1) / (2 * 3**0.5)
+    each = np.exp(np.linspace(*np.log(scales), 1001))
+    expected = np.exp(-each[:, None] * lengths).mean(axis=0)  # (n_samples,)
+    tolerance = 5 / n_draws**0.5
+    np.testing.assert_allclose(np.cos(X @ draws.T).mean(axis=1), expected, atol=tolerance)
+    np.testing.assert_allclose(np.sin(X @ draws.T).mean(axis=1), 0, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_cauchy_draws_keep_the_type_and_are_bounded(rng, dtype):
+    rows = Rows(rng.standard_normal((10, 5)).astype(dtype))
+    draws = Euclidean(scale=0.5, center=np.zeros(5)).draw_cauchy(100_000, rows, rng)
+    assert draws.dtype == dtype
+    assert np.abs(draws).max() == euclidean.MAX_ENTRY / 0.5
