@@ -235,8 +235,8 @@ class CountingArray:
 def linear_model_value(features, targets, loss, C, weights=None, epsilon=0.1):
     """Optimal primal value of a linear model with an unpenalised intercept, by a general solver.
 
-    Ridge regression has a closed form. The other losses are quadratic programs in the coefficients,
-    the intercept and one slack variable per sample.
+    Ridge regression has a closed form, and logistic regression is smooth. The other losses are
+    quadratic programs in the coefficients, the intercept and one slack variable per sample.
     """
     features, targets = features.astype(np.float64), targets.astype(np.float64)
     n, m = features.shape
@@ -247,6 +247,8 @@ def linear_model_value(features, targets, loss, C, weights=None, epsilon=0.1):
         hessian = np.diag(ridge) + 2 * design.T @ (weights[:, None] * design)
         model = np.linalg.solve(hessian, 2 * design.T @ (weights * targets))
         return 0.5 * model[:-1] @ model[:-1] + weights @ (targets - design @ model) ** 2
+    if loss == "logistic":
+        return logistic_value(design, targets, weights, ridge)
     identity = sparse.identity(n, format="csc")
     if loss == "epsilon_insensitive":
         sides = [(-design, epsilon - targets), (design, epsilon + targets)]
@@ -268,3 +270,24 @@ def linear_model_value(features, targets, loss, C, weights=None, epsilon=0.1):
     ).solve()
     assert "Solved" in str(solution.status)
     return solution.obj_val
+
+
+def logistic_value(design, labels, weights, ridge):
+    """Optimal value of logistic regression with a ridge, by a trust region method."""
+
+    def value(model):
+        losses = np.logaddexp(0, -labels * (design @ model))
+        return 0.5 * ridge @ model**2 + weights @ losses
+
+    def slope(model):
+        wrong = special.expit(-labels * (design @ model))
+        return ridge * model - design.T @ (weights * labels * wrong)
+
+    def hessian(model):
+        wrong = special.expit(-labels * (design @ model))
+        return np.diag(ridge) + design.T @ ((weights * wrong * (1 - wrong))[:, None] * design)
+
+    start, options = np.zeros(design.shape[1]), {"gtol": 1e-9 * weights.sum(), "maxiter": 1000}
+    return optimize.minimize(
+        value, start, method="trust-exact", jac=slope, hess=hessian, options=options
+    ).fun

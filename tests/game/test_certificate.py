@@ -7,7 +7,7 @@ import reference
 from notsorandom import FourierClassifier, FourierFeatures, GradientSolver, Sphere
 from notsorandom.data.rows import Rows
 from notsorandom.datasets import make_checkerboard, make_windmill
-from notsorandom.game import LOSSES, DualProblem
+from notsorandom.game import LOSSES, DualProblem, find_equilibrium
 from notsorandom.game.certificate import lower_bound, margin_bound
 from notsorandom.spaces import Euclidean, Supremum
 from notsorandom.spaces.harmonics import harmonics
@@ -130,6 +130,34 @@ def test_bounds_enclose_the_value(n_features, phase):
 @pytest.mark.parametrize("phase", ["aligned", "paired"])
 def test_bounds_enclose_the_value_in_many_instances(n_features, phase):
     check_bounds_against_a_grid(n_features, phase, 50)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_enclose_the_value_of_the_logistic_game(seed):
+    """No kernel has a lower value than the bound, not even the best one of a fine grid."""
+    rng = np.random.default_rng(seed)
+    X, C = rng.standard_normal((20, 2)), [0.3, 1.0, 5.0, 30.0][seed]
+    y = rng.permutation(np.arange(20) % 2)
+    labels = np.where(y == 1, 1.0, -1.0)
+    settings = {"phase": "paired", "smoothing": 0.1, "random_state": seed}
+    certificate = FourierFeatures(8, loss="logistic", C=C, **settings).fit(X, y).certificate(X, y)
+    assert certificate.certified
+    assert 0 < certificate.lower <= certificate.upper_dual <= certificate.upper
+    assert math.isnan(certificate.margin)
+    assert "margin" not in repr(certificate)
+    angles = X @ grid_in_ball(2, certificate.bandwidth, 41).T
+    waves = np.stack([np.cos(angles), np.sin(angles)], axis=2)  # (n_samples, n_frequencies, 2)
+    groups = np.repeat(np.arange(angles.shape[1]), 2)
+    problem = DualProblem.from_arrays(LOSSES["logistic"](C), labels[:, None])
+    best = find_equilibrium(waves.reshape(20, -1), groups, problem)
+    assert best.relative_gap <= 1e-3
+    assert certificate.lower <= best.upper
+    assert best.lower <= certificate.upper
+    for _ in range(10):
+        weights = rng.dirichlet(np.full(angles.shape[1], 0.02))
+        features = (waves * np.sqrt(weights)[:, None]).reshape(20, -1)
+        value = reference.linear_model_value(features, labels, "logistic", C)
+        assert value >= max(certificate.lower, best.lower)
 
 
 @pytest.mark.parametrize("basis", ["harmonic", "degree"])

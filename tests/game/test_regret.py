@@ -9,7 +9,7 @@ from notsorandom import Ascent, Euclidean, FourierFeatures, GradientSolver, Sphe
 from notsorandom.data.rows import Rows
 from notsorandom.datasets import make_checkerboard, make_windmill
 from notsorandom.estimators.certify import average_regret
-from notsorandom.game import LOSSES, DualProblem, play
+from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, DualProblem, play
 from notsorandom.game.certificate import regret_bound
 from notsorandom.linear.newton import solve_task
 
@@ -89,7 +89,18 @@ def test_squared_hinge_has_logarithmic_regret():
     assert 0 < long < short * (1 + math.log(320)) / (1 + math.log(20)) * 20 / 320 * 1.5
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("C", [0.05, 1.0])
+def test_logistic_regret_is_within_its_bound_and_vanishes(C):
+    (short, _), (long, allowed) = (
+        play_two_clusters(LOSSES["logistic"](C), n_rounds) for n_rounds in (20, 320)
+    )
+    assert 0 < long <= allowed
+    assert long < 0.3 * short
+    broken, _ = play_two_clusters(LOSSES["logistic"](C), 320, ZeroStep)
+    assert broken > 2 * long
+
+
+@pytest.mark.parametrize("loss", CLASSIFICATION_LOSSES)
 @pytest.mark.parametrize("rate", ["auto", "theory", 0.05])
 @pytest.mark.parametrize("space", ["euclidean", "sphere"])
 def test_certificate_has_the_regret_of_the_game(loss, rate, space):

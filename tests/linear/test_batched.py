@@ -5,7 +5,7 @@ import pytest
 
 from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, DualProblem
 from notsorandom.linear import batched
-from notsorandom.linear.batched import find_roots, solve_batch
+from notsorandom.linear.batched import Batch, find_roots, solve_batch
 from notsorandom.linear.newton import solve_task
 
 N_GAMES, N_ROWS, N_FEATURES = 4, 160, 9
@@ -109,6 +109,34 @@ def test_scale_of_the_loss_multiplies_c(rng, loss):
             model = coef[[game]][:, [task]], intercept[[game]][:, [task]]
             scaled = LOSSES[loss](scales[game, task])
             assert excesses(*one, scaled, None, *model).max() <= 0.01
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+@pytest.mark.parametrize("tol", [0.1, 1e-3])
+def test_logistic_models_of_very_different_scales(rng, noise, tol):
+    """A grid of `C`, also where the classes are separable."""
+    features, targets, masks = make_games(rng, "logistic", n_tasks=1, noise=noise)
+    scales = np.geomspace(1e-2, 1e4, 6)
+    loss, repeated = LOSSES["logistic"](1.0), np.repeat(targets, 6, axis=1)
+    coef, intercept = solve_batch(features, repeated, masks, loss, loss_scales=scales, tol=tol)
+    for task, scale in enumerate(scales):
+        model = coef[:, [task]], intercept[:, [task]]
+        scaled = LOSSES["logistic"](scale)
+        assert excesses(features, targets, masks, scaled, None, *model).max() <= tol
+
+
+@pytest.mark.parametrize("kind", [bool, np.float32])
+def test_gram_matrices_have_the_weights_of_the_rows(rng, kind):
+    features, targets, masks = make_games(rng, "logistic")
+    roots = rng.uniform(0.5, 2, size=masks.shape) * masks
+    batch = Batch(features, roots, targets.T, LOSSES["logistic"](1.0), np.ones((N_GAMES, 3)))
+    row_weights = (rng.uniform(size=(N_GAMES, 3, N_ROWS)) * 2).astype(kind)
+    unsolved = np.arange(N_GAMES * 3).reshape(N_GAMES, 3) % 2 == 0
+    grams = batch.weighted_grams(row_weights, unsolved)
+    expected = np.einsum(
+        "gni,gnj,gn,gtn->gtij", features, features, np.square(roots), row_weights.astype(float)
+    )
+    np.testing.assert_allclose(grams, expected[unsolved], rtol=1e-3, atol=1e-3)
 
 
 def test_chunks_of_tasks_do_not_change_the_models(rng, monkeypatch):

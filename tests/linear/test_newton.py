@@ -1,14 +1,15 @@
-"""The linear model on features in memory, against libsvm, duality and optimality conditions."""
+"""The linear model in memory, against other solvers, duality and optimality conditions."""
 
 import numpy as np
 import pytest
 import reference
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 from notsorandom import FourierClassifier
 from notsorandom.datasets import make_windmill
-from notsorandom.game import LOSSES, DualProblem
+from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, DualProblem
 from notsorandom.linear import newton
 from notsorandom.linear.hessian import solve_hessian
 from notsorandom.linear.newton import solve_task, solve_tasks
@@ -38,7 +39,39 @@ def test_hinge_agrees_with_libsvm(rng, C, share):
     np.testing.assert_allclose(model.coef, libsvm.coef_[0], atol=0.02 * np.abs(model.coef).max())
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("C", [1e-3, 1.0, 100.0, 1e4])
+@pytest.mark.parametrize("share", [0.5, 0.03])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_logistic_agrees_with_scikit_learn(rng, C, share, weighted):
+    X, labels = make_problem(rng, share=share)
+    weights = rng.uniform(0.2, 3, size=300) if weighted else np.ones(300)
+    problem = DualProblem.from_arrays(LOSSES["logistic"](C), labels[:, None], weights[:, None])
+    model = solve_task(X, problem, 1e-8)
+    settings = {"C": C, "tol": 1e-10, "solver": "newton-cholesky", "max_iter": 1000}
+    theirs = LogisticRegression(**settings).fit(X, labels, sample_weight=weights)
+    scores = theirs.decision_function(X)[:, None]
+    value = 0.5 * np.square(theirs.coef_).sum() + problem.total_loss(scores)
+    np.testing.assert_allclose(model.primal_value, value, rtol=1e-7)
+    np.testing.assert_allclose(model.coef, theirs.coef_[0], rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(model.intercept, theirs.intercept_[0], rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e5])
+@pytest.mark.parametrize("shape", [(300, 12), (60, 200), (3000, 8)])
+@pytest.mark.parametrize("separable", [False, True])
+def test_logistic_reaches_small_gaps(rng, dtype, C, shape, separable):
+    X = rng.standard_normal(shape).astype(dtype)
+    noise = 0 if separable else rng.standard_normal(shape[0])
+    labels = np.where(X[:, 0] + noise > 0.3, 1.0, -1.0).astype(dtype)
+    model = solve_svm(X, labels, LOSSES["logistic"](C), 1e-6)
+    assert model.gap <= 1e-6
+    optimum = reference.linear_model_value(X, labels, "logistic", C)
+    assert model.dual_value <= optimum * (1 + 1e-8)
+    assert optimum <= model.primal_value * (1 + 1e-8)
+
+
+@pytest.mark.parametrize("loss", CLASSIFICATION_LOSSES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
 def test_primal_and_dual_values_bracket_the_optimum(rng, loss, dtype, C):
@@ -68,7 +101,7 @@ def test_two_separable_samples(rng):
     np.testing.assert_allclose([model.coef[0], model.intercept], [1, 0], atol=1e-3)
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("loss", CLASSIFICATION_LOSSES)
 @pytest.mark.parametrize("C", [10.0, 1000.0])
 def test_more_features_than_samples_in_single_precision(rng, loss, C):
     X, labels = make_problem(rng, n_samples=60, n_features=200, dtype=np.float32)
@@ -88,7 +121,7 @@ def test_constant_features_predict_the_majority(rng):
     np.testing.assert_allclose(model.primal_value, 4.0, rtol=1e-4)
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("loss", CLASSIFICATION_LOSSES)
 @pytest.mark.parametrize("C", [1.0, 100.0, 1e4])
 @pytest.mark.parametrize("shape", [(300, 150), (60, 200), (200, 60)])
 @pytest.mark.parametrize("noise", [0.0, 0.1])
@@ -170,6 +203,28 @@ def test_hessian_by_rows_and_by_features(rng):
         active = np.arange(n_rows + 3) < n_rows
         solution = solve_hessian(features, active, 0.3, 2e-4, gradient)
         np.testing.assert_allclose(solution, expected, rtol=1e-6)
+        # With weights between 0 and 1, and weights of the samples.
+        weights, counts = rng.uniform(0.1, 1, size=(2, n_rows))
+        wide *= np.sqrt(weights * counts)[:, None]
+        expected = np.linalg.solve(ridge + wide.T @ wide / 0.3, gradient)
+        solution = solve_hessian(rows, weights, 0.3, 2e-4, gradient, np.sqrt(counts))
+        np.testing.assert_allclose(solution, expected, rtol=1e-6)
+
+
+def test_rows_of_little_weight_do_not_change_the_hessian(rng):
+    features, gradient = rng.standard_normal((30, 4)), rng.standard_normal(5)
+    weights = np.where(np.arange(30) % 3, 0.5, 1e-12)
+    wide = np.column_stack([features, np.ones(30)]) * np.sqrt(weights)[:, None]
+    hessian = np.diag([1.0] * 4 + [2e-4]) + wide.T @ wide / 1e-3
+    solution = solve_hessian(features, weights, 1e-3, 2e-4, gradient)
+    np.testing.assert_allclose(solution, np.linalg.solve(hessian, gradient), rtol=1e-6)
+    # If all weigh little, none are left out.
+    wide /= 1e6
+    wide[::3] *= 1e6
+    weights = np.where(np.arange(30) % 3, 0.5e-12, 1e-12)
+    hessian = np.diag([1.0] * 4 + [2e-4]) + wide.T @ wide / 1e-12
+    solution = solve_hessian(features, weights, 1e-12, 2e-4, gradient)
+    np.testing.assert_allclose(solution, np.linalg.solve(hessian, gradient), rtol=1e-6)
 
 
 def test_unsolved_model_gives_a_warning(monkeypatch):

@@ -146,6 +146,24 @@ def test_predicted_step_ends_at_the_minimum_if_the_same_rows_stay_active(rng, we
     np.testing.assert_allclose(there.gradient, 0, atol=1e-9)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e5])
+@pytest.mark.parametrize("separable", [False, True])
+def test_logistic_passes_reach_the_solution_in_memory(rng, dtype, C, separable):
+    problem = make_problem(rng, "logistic", n_tasks=2, weighted=True, dtype=dtype, C=C)
+    features = feature_map(dtype)(problem.rows.array)
+    if separable:
+        targets = np.where(features[:, :2] > 0.1, 1, -1).astype(dtype)
+        problem = replace(problem, targets=targets)
+    coef, intercept, gap = solve(problem, 1e-8)
+    assert gap <= 1e-8
+    assert problem.rows.passes
+    expected = solve_tasks(features.astype(np.float64), problem, 1e-10)
+    values = objectives(problem, coef, intercept)
+    rounding = 1e-7 if dtype is np.float32 else 1e-8
+    np.testing.assert_allclose(values, objectives(problem, *expected[:2]), rtol=rounding)
+
+
 def test_solution_of_a_sample_saves_passes(rng):
     problem = make_problem(rng, "hinge", n_samples=20_000, block_rows=4096)
     counts = []
@@ -182,7 +200,7 @@ def test_bad_start_is_discarded(rng):
     assert bracket.gap <= 1e-3
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared"])
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared"])
 def test_block_size_does_not_change_the_solution(rng, loss):
     problem = make_problem(rng, loss, weighted=True)
     solutions = [

@@ -74,7 +74,7 @@ def certify(
         regret_bound=allowed_regret,
         generalization=generalization,
         sample_size=kernel.space.required_sample_size(rows, bandwidth),
-        has_margin=problem.loss.one_sided,
+        has_margin=problem.loss.has_margin,
     )
 
 

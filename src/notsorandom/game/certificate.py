@@ -12,6 +12,10 @@ from notsorandom.data.rows import Array
 from notsorandom.game.dual import DualProblem
 from notsorandom.spaces import Supremum
 
+# Multiples of a dual point whose lower bounds are compared. For a quadratic dual, the first one's
+# bound is the best; powers of two don't change it by rounding.
+MULTIPLES = 0.5 ** np.arange(12)
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -50,7 +54,8 @@ class Certificate:
         Number of samples with which the potential is everywhere within a tenth of its largest value
         from its expectation, with probability 95 %; NaN where there is no theorem.
     has_margin : bool
-        Whether the loss is one of classification.
+        Whether the loss is zero beyond a margin: there is no such margin for regression, nor for
+        logistic regression.
     """
 
     upper: float
@@ -107,7 +112,9 @@ class Certificate:
             f"  sample size       {samples}",
         ]
         if not self.has_margin:
-            lines = [line for line in lines if "margin" not in line and "error bound" not in line]
+            lines = [line for line in lines if "margin" not in line]
+            if math.isnan(self.generalization):
+                lines = [line for line in lines if "error bound" not in line]
         return "\n".join(lines)
 
 
@@ -118,15 +125,16 @@ def lower_bound(
 
     Certified bounds are preferred to estimated ones, which may be too high.
     """
-    bounds = [
-        (
-            supremum.certified,
-            problem.stats(dual).best_scaled_objective(
-                supremum.bound if supremum.certified else supremum.reached
-            ),
-            name,
+
+    def bound(dual: Array, supremum: Supremum) -> float:
+        highest = supremum.bound if supremum.certified else supremum.reached
+        return max(
+            problem.stats(multiple * dual).best_scaled_objective(multiple**2 * highest)
+            for multiple in MULTIPLES
         )
-        for name, dual, supremum in candidates
+
+    bounds = [
+        (supremum.certified, bound(dual, supremum), name) for name, dual, supremum in candidates
     ]
     certified, value, name = max(bounds, key=lambda bound: bound[:2])
     return value, name, certified
@@ -144,14 +152,15 @@ def regret_bound(problem: DualProblem, bound: float, plays: Array, steps: Array)
 
     At :math:`\eta_t = D / (G \sqrt t)` this is the theorem's :math:`\tfrac32 G D \sqrt T`, and at
     :math:`\eta_t = 1 / (c t)` it is :math:`\tfrac{G^2}{2 c} (1 + \log T)`. `bound` is the
-    largest value of a kernel.
+    largest value of a kernel. A loss whose slope is one of a nearby objective adds its distance.
     """
     if not math.isfinite(bound):
         return math.inf
     diameter, gradient = problem.diameter_and_gradient(bound)
     slower = np.maximum(np.diff(1 / steps, prepend=0.0) - problem.loss.curvature * plays, 0).sum()
     total = diameter**2 * float(slower) + gradient**2 * float(steps @ plays**2)
-    return 0.5 * total / float(plays.sum())
+    error = problem.loss.slope_error * problem.total_weight * problem.n_tasks
+    return 0.5 * total / float(plays.sum()) + error
 
 
 def margin_bound(

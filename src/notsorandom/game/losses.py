@@ -49,8 +49,8 @@ class Loss(ABC):
 
     Notes
     -----
-    Methods that take the limits of the box also accept those of several multiples of the loss,
-    with the curvatures of these: they take all scales from the limits.
+    Methods that take a curvature and the limits of the box, and `concave_part`, also accept those
+    of multiples of the loss: they take the scale from them.
     """
 
     upper: float
@@ -125,9 +125,24 @@ class Loss(ABC):
     def largest_dual(self, target_size: float) -> float:
         """Return the absolute value that the maximiser's dual variables can reach."""
 
+    @property
     @abstractmethod
+    def has_margin(self) -> bool:
+        """Whether scores of labels beyond a margin of 1 have no loss and no dual variable."""
+
     def near_margin(self, targets: Array, residuals: Array, slack: float) -> Array:
-        """Return which rows may get a dual variable, if their residuals change by `slack`."""
+        """Return which rows may have a loss, if their residuals change by `slack`."""
+        if not self.has_margin:
+            return np.ones(len(targets), dtype=bool)
+        near: Array = residuals * targets > -slack
+        return near
+
+    def unit(self, target_scale: float) -> float:
+        """Return the unit of `C`: if it grows with this, the scale of the targets doesn't matter.
+
+        `target_scale` is their standard deviation.
+        """
+        return 1.0
 
     @abstractmethod
     def smoothing_schedule(self) -> list[float]:
@@ -212,12 +227,14 @@ class QuadraticLoss(Loss):
         """Return the limit of the box, or that of the curvature."""
         return min(self.upper, target_size / self.curvature if self.curvature else math.inf)
 
-    def near_margin(self, targets: Array, residuals: Array, slack: float) -> Array:
-        """Return which rows are near the margin or beyond it; all, in regression."""
-        if not self.one_sided:
-            return np.ones(len(targets), dtype=bool)
-        near: Array = residuals * targets > -slack
-        return near
+    @property
+    def has_margin(self) -> bool:
+        """Whether it is a loss of labels."""
+        return self.one_sided
+
+    def unit(self, target_scale: float) -> float:
+        """Return the scale of the targets, if the loss is linear in the residuals."""
+        return 1.0 if self.one_sided or self.curvature else target_scale
 
     def smoothing_schedule(self) -> list[float]:
         """Return decreasing curvatures of smoothed losses."""
@@ -287,9 +304,8 @@ class LogisticLoss(Loss):
         size, absolute = high - low, np.abs(dual)
         probability = absolute / at_least_tiny(size)
         entropy = entr(probability) + entr(np.maximum(1 - probability, 0))
-        part: Array = dual * residuals - absolute
-        part += size * (entropy + 2 * np.square(probability))
-        return part
+        curved: Array = size * (entropy + 2 * np.square(probability))
+        return dual * residuals - absolute + curved
 
     def values(self, residuals: Array, low: Array, high: Array) -> Array:
         """Return the loss of each sample."""
@@ -305,9 +321,10 @@ class LogisticLoss(Loss):
         """Return the limit of the box."""
         return self.upper
 
-    def near_margin(self, targets: Array, residuals: Array, slack: float) -> Array:
-        """Return all rows: each has a loss."""
-        return np.ones(len(targets), dtype=bool)
+    @property
+    def has_margin(self) -> bool:
+        """False: every score has a loss."""
+        return False
 
     def smoothing_schedule(self) -> list[float]:
         """Return the loss's own curvature: its Newton steps need no smoothing."""

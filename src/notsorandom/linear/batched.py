@@ -234,16 +234,15 @@ class Batch:
         self, models: Array, residuals: Array, curvature: Array, last: Array
     ) -> tuple[Array, Array]:
         """Return the primal values, and the duality gaps of minimisers of the smoothed loss."""
-        best, smoothed = (
-            self.objectives(
-                models,
-                residuals,
-                self.loss.best_dual(residuals, *self.box, each[..., None]),
-                last,
-            )
-            for each in (last, curvature)
-        )
-        return best, best - smoothed
+
+        def attained(curvature: Array) -> Array:
+            dual = self.loss.best_dual(residuals, *self.box, curvature[..., None])
+            return self.objectives(models, residuals, dual, last)
+
+        best = attained(last)
+        if np.array_equal(curvature, last):
+            return best, np.zeros_like(best)
+        return best, best - attained(curvature)
 
     def line_search(
         self,

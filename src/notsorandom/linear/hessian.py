@@ -55,7 +55,8 @@ def active_rows(features: Array, weights: Array, sqrt_weights: Array | None) -> 
 
     `weights` are those of `Loss.hessian_weights`; those of the samples are given by their roots.
     """
-    active = weights if weights.dtype == bool else weights > LEAST_WEIGHT * weights.mean()
+    least = LEAST_WEIGHT * weights.sum() / max(len(weights), 1)
+    active = weights if weights.dtype == bool else weights > least
     rows = features if active.all() else features[active]
     roots = np.sqrt(weights[active].astype(rows.dtype))
     if sqrt_weights is not None:
