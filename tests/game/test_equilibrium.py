@@ -1,4 +1,5 @@
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -85,6 +86,19 @@ def test_bounds_hold_for_the_found_and_for_other_kernels(loss, C):
         weights = random.dirichlet(np.full(len(groups), 0.1))
         other = solve_task(features * np.sqrt(weights), problem, 1e-6)
         assert other.primal_value >= equilibrium.lower
+
+
+@pytest.mark.parametrize("loss", CLASSIFICATION_LOSSES)
+@pytest.mark.parametrize("C", [1e-100, 1e30, 1e300])
+def test_extreme_numbers_end_with_finite_weights(loss, C):
+    features, indices, labels = instance(0, n_samples=20)
+    problem = DualProblem.from_arrays(LOSSES[loss](C), labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        equilibrium = find_equilibrium(features, np.arange(len(indices)), problem, max_steps=200)
+    np.testing.assert_allclose(equilibrium.weights.sum(), 1)
+    assert 0 <= equilibrium.lower <= equilibrium.upper
+    assert 0 <= equilibrium.relative_gap <= 1
 
 
 def test_tasks_share_the_kernel():

@@ -1,5 +1,7 @@
 """The linear model in memory, against other solvers, duality and optimality conditions."""
 
+import warnings
+
 import numpy as np
 import pytest
 import reference
@@ -241,3 +243,18 @@ def test_gap_that_is_not_a_number_is_returned(rng):
     with np.errstate(all="ignore"):
         *_, gap = solve_tasks(X, problem, 1e-3)
     assert np.isnan(gap)
+
+
+@pytest.mark.parametrize("loss", CLASSIFICATION_LOSSES)
+@pytest.mark.parametrize("C", [1e-300, 1e-30, 1e12, 1e30, 1e300])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_extreme_numbers_end_without_error_or_overflow(rng, loss, C, weighted):
+    """In a warning of the estimator, if the gap is large."""
+    X, labels = make_problem(rng)
+    weights = np.full((300, 1), C) if weighted else None
+    loss = LOSSES[loss](1.0 if weighted else C)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = solve_task(X, DualProblem.from_arrays(loss, labels[:, None], weights), 1e-3)
+    assert np.isfinite(model.coef).all()
+    assert np.isnan(model.gap) or model.gap >= -1e-6

@@ -20,6 +20,8 @@ RESTART_SHARE = 0.4
 RESTART_CHECKS = 30
 # Steps are shorter than the norm of the matrix allows, by this factor.
 SAFETY = 0.99
+# Ratios of step sizes are at most this, and at least its inverse.
+MAX_BALANCE = 1e100
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,9 @@ class Equilibrium:
 
     @property
     def relative_gap(self) -> float:
-        """Difference of the bounds, as a share of the upper one."""
+        """Difference of the bounds, as a share of the upper one; 1 if that is infinite."""
+        if math.isinf(self.upper):
+            return 1.0
         return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
 
 
@@ -63,6 +67,8 @@ class FiniteGame:
         return np.sqrt(np.bincount(self.groups, weights=(coef * coef).sum(axis=1)))
 
 
+# Numbers that overflow end in bounds that aren't used.
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def find_equilibrium(
     features: Array,
     groups: Array,
@@ -101,7 +107,7 @@ def find_equilibrium(
     # Ratio of primal to dual step sizes, at first from the expected norms of the two.
     dual = problem.loss.start * problem.targets
     n_tasks = dual.shape[1]
-    balance = math.sqrt(n_tasks) / max(float(np.linalg.norm(dual)), np.finfo(float).tiny)
+    balance = limit_balance(math.sqrt(n_tasks) / max(float(np.linalg.norm(dual)), 1 / MAX_BALANCE))
     coef, intercept = np.zeros((features.shape[1], n_tasks)), np.zeros(n_tasks)
     state: tuple[Array, ...] = (coef, intercept, dual)
     anchor, count, anchor_gap = state, 0, math.inf
@@ -125,9 +131,14 @@ def find_equilibrium(
             state = state if gaps[0] < gaps[1] else average
             moved = [float(np.linalg.norm(state[part] - anchor[part])) for part in (0, 2)]
             if min(moved) > 0:
-                balance = math.sqrt(balance * moved[0] / moved[1])
+                balance = limit_balance(math.sqrt(balance * moved[0] / moved[1]))
             anchor, total, count, anchor_gap = state, None, 0, min(gaps)
     return best
+
+
+def limit_balance(ratio: float) -> float:
+    """Return the ratio of step sizes, within limits."""
+    return min(max(float(ratio), 1 / MAX_BALANCE), MAX_BALANCE)
 
 
 def step(
@@ -173,6 +184,9 @@ def bounds(game: FiniteGame, state: tuple[Array, ...], n_steps: int) -> Equilibr
     potentials = game.group_norms(features.T @ problem.measure(dual)) ** 2
     weights = norms / norms.sum() if norms.any() else np.full(len(norms), 1 / len(norms))
     lower = problem.stats(dual).best_scaled_objective(float(potentials.max()))
+    if not math.isfinite(upper):
+        upper, weights = math.inf, np.full(len(norms), 1 / len(norms))
+    lower = lower if math.isfinite(lower) and np.isfinite(dual).all() else -math.inf
     return Equilibrium(weights, dual, upper, lower, n_steps)
 
 

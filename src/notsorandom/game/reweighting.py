@@ -42,7 +42,7 @@ def reweight(
     features = replace(kernel, weights=shares).features_of(problem.rows)
     columns = np.repeat(groups, kernel.space.n_columns(kernel.phase))
     equilibrium = find_equilibrium(features, columns, problem, GAP, callback=callback)
-    if equilibrium.relative_gap > GAP:
+    if not equilibrium.relative_gap <= GAP:
         warnings.warn(
             f"The weights of the kernel were found to a relative gap of "
             f"{equilibrium.relative_gap:.1e}, not to {GAP:.0e}: try a smaller C or fewer features.",

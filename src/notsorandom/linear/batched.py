@@ -38,8 +38,9 @@ CHUNK_BYTES = 2**27
 NUMBERS_PER_ROW = 12
 
 
-# Some BLAS kernels for products of few rows read beyond them and set the invalid flag.
-@np.errstate(invalid="ignore")
+# Some BLAS kernels for products of few rows read beyond them and set the invalid flag. Numbers that
+# overflow end in coefficients that are not finite.
+@np.errstate(invalid="ignore", over="ignore", divide="ignore")
 def solve_batch(
     features: Array,
     targets: Array,
@@ -312,5 +313,5 @@ def solve_hessians(
     # Rounding of the Gram matrix may exceed the ridge of 1.
     diagonals += np.finfo(grams.dtype).eps * diagonals.sum(axis=-1, keepdims=True)
     diagonals[:, :-1] += 1
-    diagonals[:, -1] += intercept_ridge
+    diagonals[:, -1] += np.maximum(intercept_ridge, TINY)
     return np.linalg.solve(hessians, gradient[..., None].astype(np.float64))[..., 0]

@@ -1,7 +1,8 @@
-"""Linear systems of Newton's method."""
+"""Linear systems of Newton's method, and the duality gap that it ends at."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,19 @@ from scipy import linalg
 from notsorandom.data.rows import Array
 from notsorandom.game import Loss
 
+# Duality gaps may be negative by rounding to float32, but not more than this.
+MAX_ROUNDING = 1e-2
 # Rows that weigh less than this share of the mean are left out of Gram matrices.
 LEAST_WEIGHT = 1e-8
+
+
+def relative_gap(primal: float, dual: float) -> float:
+    """Return the duality gap, relative to the primal value.
+
+    It is not a number if it is more negative than rounding explains: something overflowed.
+    """
+    gap = (primal - dual) / max(primal, 1e-300)
+    return gap if gap >= -MAX_ROUNDING else math.nan
 
 
 def solve_hessian(

@@ -13,7 +13,7 @@ import numpy as np
 from notsorandom._utils.threads import ONE_THREAD
 from notsorandom.data.rows import Array
 from notsorandom.game import DualProblem, Loss
-from notsorandom.linear.hessian import intercept_ridge, solve_hessian
+from notsorandom.linear.hessian import intercept_ridge, relative_gap, solve_hessian
 
 # Each reduction of the smoothing divides it by a number in this interval.
 LEAST_REDUCTION, MOST_REDUCTION = 2.0, 4.0
@@ -57,11 +57,12 @@ class LinearModel:
     @property
     def gap(self) -> float:
         """Duality gap, relative to the primal value."""
-        return (self.primal_value - self.dual_value) / max(self.primal_value, 1e-300)
+        return relative_gap(self.primal_value, self.dual_value)
 
 
-# Some BLAS kernels for products of few rows read beyond them and set the invalid flag.
-@np.errstate(invalid="ignore")
+# Some BLAS kernels for products of few rows read beyond them and set the invalid flag. Numbers that
+# overflow end in a gap that is infinite or not a number.
+@np.errstate(invalid="ignore", over="ignore", divide="ignore")
 def solve_task(features: Array, problem: DualProblem, tol: float) -> LinearModel:
     r"""Minimise :math:`\tfrac12 |w|^2 + \sum_i \ell(t_i, \langle w, \phi_i\rangle + b)`.
 
@@ -221,7 +222,7 @@ class Task:
             improved = best is None or bound.gap < 0.9 * best.gap or bound.primal_value < threshold
             n_stalled = 0 if improved else n_stalled + 1
             lowest = min(lowest, bound.primal_value)
-            if best is None or not best.gap <= bound.gap:
+            if best is None or (not best.gap <= bound.gap and np.isfinite(model).all()):
                 best = bound
             if best.gap <= tol or n_stalled > PATIENCE:
                 break
@@ -325,7 +326,8 @@ class Task:
         dual = loss.best_dual(residuals, low, high, curvature)
         attained = loss.concave_part(residuals, dual, low, high)
         attained -= 0.5 * loss.curvature * np.square(dual)
-        return self.total(loss.values(residuals, low, high) - attained)
+        error = self.total(loss.values(residuals, low, high) - attained)
+        return max(error, 0.0)  # rounding may make it negative
 
     def line_search(
         self,

@@ -56,7 +56,7 @@ class BlockPass:
     tasks: Array
     iterates: tuple[Iterate, ...]
 
-    @np.errstate(invalid="ignore")
+    @np.errstate(invalid="ignore", over="ignore", divide="ignore")
     def __call__(self, X: Any, targets: Array, weights: Array | None = None) -> tuple[Array, ...]:
         """Return the block's sums, with one entry per iterate, in the order of PassResult."""
         features = to_host(self.features(cast(X, self.dtype)))

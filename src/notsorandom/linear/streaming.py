@@ -11,7 +11,7 @@ import numpy as np
 
 from notsorandom.data.rows import Array
 from notsorandom.game import DualProblem, Loss
-from notsorandom.linear.hessian import intercept_ridge
+from notsorandom.linear.hessian import intercept_ridge, relative_gap
 from notsorandom.linear.newton import solve_task, solve_tasks
 from notsorandom.linear.passes import STEP_FRACTIONS, BlockPass, Iterate, PassResult
 
@@ -56,7 +56,7 @@ class DualityBracket:
     @property
     def gap(self) -> float:
         """Duality gap, relative to the primal value."""
-        return (self.primal - self.dual) / max(self.primal, 1e-300)
+        return relative_gap(self.primal, self.dual)
 
     @property
     def finished(self) -> bool:
@@ -146,8 +146,8 @@ def take_step(
     return fraction, trial
 
 
-# The invalid flag is set by BLAS, as in newton.solve_task.
-@np.errstate(invalid="ignore")
+# As in newton.solve_task.
+@np.errstate(invalid="ignore", over="ignore", divide="ignore")
 def solve_streaming(
     problem: DualProblem,
     feature_map: FeatureMap,
