@@ -14,8 +14,10 @@ from notsorandom.spaces.landscape import Landscape, Points
 
 # Smallest subsample: with fewer rows there is little time to save.
 MIN_SUBSAMPLE = 512
-# Starts and steps by spectrum. Gaussian starts are all alike and reach a peak by climbing. Of the
-# Cauchy starts few are good, and a long climb would lead from them to the same peaks.
+# Steps by spectrum, and Cauchy starts. Gaussian starts are alike and reach a peak by climbing. Of
+# Cauchy starts few are good, but those need few steps. On held-out training rows of 11 tables, 64
+# draws lose 1 point and 1024 are as good for more time; less than 3 steps lose 2 points of R^2, and
+# 5 or 8 gain nothing. Half of the draws Gaussian: 0.4 points of accuracy, 0.9 of R^2 less.
 AUTO_STEPS = {"gaussian": 8, "cauchy": 3}
 CAUCHY_DRAWS = 256
 
