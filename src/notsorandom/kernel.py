@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from notsorandom._utils.parameters import check_number
-from notsorandom.data.array_api import as_floats, cast_like, is_device_array
-from notsorandom.data.rows import Array, Rows
+from notsorandom.data.array_api import as_floats, cast_like, is_device_array, namespace, to_host
+from notsorandom.data.rows import Array, Rows, dense
 from notsorandom.spaces.base import ResolvedSpace
 
 
@@ -77,8 +77,13 @@ class LearnedKernel:
         if X.shape[0] == 0:
             empty = np.empty((0, self.n_components), dtype=self.frequencies.dtype)
             return cast_like(empty, X) if is_device_array(X) else empty.astype(X.dtype)
-        rows = Rows(self.space.prepare(X))
-        return rows.map(self.feature_map(rows.dtype), width=self.width, on_device=True)
+        return self.device_features(Rows(self.space.prepare(X)))
+
+    def device_features(self, rows: Rows) -> Any:
+        """Return the features of validated rows, on their device."""
+        features = self._map(self.feature_map(rows.dtype), rows, on_device=True)
+        self._check(rows, features[:, :1])  # a row without features has none at all
+        return features
 
     def features_of(self, rows: Rows) -> Array:
         """Return the features of validated rows, in host memory."""
@@ -90,8 +95,31 @@ class LearnedKernel:
         Only the features of one block at a time are in memory.
         """
         features = self.feature_map(rows.dtype)
-        return rows.map(
-            lambda block: linear_scores(features(block), coef, intercept), width=self.width
+        scores = self._map(lambda block: linear_scores(features(block), coef, intercept), rows)
+        self._check(rows, scores)
+        return scores
+
+    def _map(self, function: Callable[[Any], Any], rows: Rows, on_device: bool = False) -> Any:
+        """Map blocks of rows to values, which are NaN where a row is too far away."""
+
+        @np.errstate(over="ignore", invalid="ignore")
+        def compute(block: Any) -> Any:
+            values, far = function(block), self.space.far_rows(block)
+            return values if far is None else namespace(values).where(far[:, None], np.nan, values)
+
+        return rows.map(compute, width=self.width, on_device=on_device)
+
+    def _check(self, rows: Rows, values: Any) -> None:
+        """Raise ValueError at the first row whose values are not finite."""
+        if bool(namespace(values).all(namespace(values).isfinite(values))):
+            return
+        row = int(np.flatnonzero(~np.isfinite(to_host(values)).all(axis=1))[0])
+        numbers = dense(rows.take(np.array([row])).array)[0]
+        column = int(np.abs(numbers).argmax())
+        raise ValueError(
+            f"Row {row} of X has {numbers[column]:g} in column {column}, but the samples at fit "
+            f"had distances of about {float(self.space.scale):.3g}: it is too far from them to "
+            f"compute with in {rows.dtype}. Check its units, or leave the row out."
         )
 
     @property
@@ -103,9 +131,10 @@ class LearnedKernel:
     def feature_map(self, dtype: Any) -> Callable[[Any], Any]:
         """Return a function that computes the features of a block of rows of that type."""
         columns = np.repeat(self.scales * np.sqrt(self.weights), self.space.n_columns(self.phase))
-        frequencies, phases, factors = (
-            part.astype(dtype, copy=False) for part in (self.frequencies, self.phases, columns)
-        )
+        with np.errstate(over="ignore"):  # features that are not finite are refused
+            frequencies, phases, factors = (
+                part.astype(dtype, copy=False) for part in (self.frequencies, self.phases, columns)
+            )
 
         def compute_features(block: Any) -> Any:
             features = self.space.features(block, frequencies, phases, self.phase)

@@ -11,6 +11,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+# Limit of parameters, targets and weights, and of their inverses: products of them are finite, and
+# so are the squares of products. Beyond it, double precision has no correct digit of a model.
+MAX_NUMBER = 1e30
+
 
 def check_choice(name: str, value: Any, allowed: Collection[str]) -> None:
     """Raise ValueError unless the value is one of the allowed strings."""
@@ -51,6 +55,15 @@ def check_number(
     allowed = [repr(string) for string in or_else]
     allowed.append(f"{'an int' if integer else 'a finite number'} {ranges}".strip())
     raise ValueError(f"{name}={value!r} is not allowed: it must be {' or '.join(allowed)}.")
+
+
+def check_magnitude(name: str, largest: float) -> None:
+    """Raise ValueError unless the largest of some numbers is zero, or of a size to compute with."""
+    if largest and not 1 / MAX_NUMBER <= largest <= MAX_NUMBER:
+        raise ValueError(
+            f"{name} has numbers up to {largest:g}, but the largest must be between "
+            f"{1 / MAX_NUMBER:g} and {MAX_NUMBER:g}: scale them."
+        )
 
 
 def check_flag(name: str, value: Any) -> None:

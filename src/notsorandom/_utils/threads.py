@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
-from threading import Lock
+from threading import Lock, local
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -28,6 +29,9 @@ LITTLE_WORK = 2**13
 # at most MAX_RATIO: one interruption by another process doesn't end the sharing, two in a row do.
 # After that it is tried once in RETRY calls.
 MEMORY, MAX_RATIO, RETRY = 1 / 8, 4.0, 16
+# Most bytes of scratch memory that a thread keeps.
+SCRATCH_BYTES = 2**22
+_scratch = local()
 
 
 class BlasLimit:
@@ -277,3 +281,17 @@ class RunningSum:
                 running += part
         else:
             self.parts = [np.array(part, dtype=np.float64) for part in parts]
+
+
+def scratch(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return an array of this thread that is overwritten by the next call.
+
+    New memory costs more than simple operations on it.
+    """
+    size = math.prod(shape)
+    array = getattr(_scratch, "array", None)
+    if array is None or array.size < size or array.dtype != dtype:
+        array = np.empty(size, dtype=dtype)
+        if array.nbytes <= SCRATCH_BYTES:
+            _scratch.array = array
+    return array[:size].reshape(shape)

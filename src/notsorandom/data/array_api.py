@@ -114,3 +114,17 @@ def cast(X: Any, dtype: np.dtype[Any]) -> Any:
         return X.astype(dtype, copy=False)
     xp = namespace(X)
     return xp.astype(X, xp.float32 if dtype == np.float32 else xp.float64, copy=False)
+
+
+@np.errstate(over="ignore")  # of norms beyond the largest number
+def row_norms(vectors: Any) -> Array:
+    """Return the Euclidean norms of the rows, without overflow for very large or small numbers."""
+    if sparse.issparse(vectors):
+        largest = abs(vectors).max(axis=1).toarray().ravel()
+        scaled = vectors.copy()
+        scaled.data /= np.repeat(np.where(largest > 0, largest, 1), np.diff(vectors.indptr))
+        return largest * np.sqrt(np.ravel(scaled.multiply(scaled).sum(axis=1)))
+    xp = namespace(vectors)
+    largest = xp.max(xp.abs(vectors), axis=1, keepdims=True)
+    scaled = vectors / xp.where(largest > 0, largest, xp.ones_like(largest))
+    return largest[:, 0] * xp.sqrt(xp.sum(scaled * scaled, axis=1))

@@ -19,6 +19,7 @@ from notsorandom.data.array_api import (
     is_device_array,
     namespace,
     numpy_dtype,
+    row_norms,
     to_host,
 )
 
@@ -349,8 +350,9 @@ class Rows:
         )
         return float(total)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def mean(self) -> Array:
-        """Return the weighted mean of the samples."""
+        """Return the weighted mean of the samples, which is not finite if a sum overflows."""
 
         def sums(X: Any, w: Any = None) -> tuple[Any]:
             if is_device_array(X):
@@ -386,15 +388,3 @@ def dense(block: Any) -> Array:
     if hasattr(block, "chosen"):  # a LazyArray
         block = block[:]
     return block.toarray() if sparse.issparse(block) else to_host(block)
-
-
-def row_norms(vectors: Any) -> Array:
-    """Return the Euclidean norms of the rows, without overflow for very large or small numbers."""
-    if sparse.issparse(vectors):
-        largest = float(np.abs(vectors.data).max(initial=0.0)) or 1.0
-        scaled = vectors / largest
-        return largest * np.sqrt(np.ravel(scaled.multiply(scaled).sum(axis=1)))
-    xp = namespace(vectors)
-    largest = xp.max(xp.abs(vectors), axis=1, keepdims=True)
-    scaled = vectors / xp.where(largest > 0, largest, xp.ones_like(largest))
-    return largest[:, 0] * xp.sqrt(xp.sum(scaled * scaled, axis=1))

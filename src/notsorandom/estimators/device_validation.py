@@ -36,6 +36,7 @@ def validate_device_samples(X: Any, name: str, min_samples: int) -> Any:
     return X
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def check_finite(X: Any, name: str) -> None:
     """Raise ValueError at the first number that is not finite."""
     xp = namespace(X)

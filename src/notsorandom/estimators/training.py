@@ -52,7 +52,7 @@ class Preparation:
         """Return the preparation of a training problem."""
         resolved, offset = space.resolve(problem.rows, rng), problem.mean_target()
         fits = problem.fits_float32(FLOAT32_LIMIT, offset)
-        dtype = "float32" if fits else problem.dtype.name
+        dtype = "float32" if fits else "float64"
         return cls(resolved, resolved.view(problem.rows, dtype, rng), offset)
 
     def apply(self, problem: DualProblem) -> DualProblem:

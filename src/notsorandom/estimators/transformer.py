@@ -36,7 +36,7 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         X, kernel = read_samples(self, X), self.kernel_
         with thread_pool(self.n_jobs, work=X.shape[0] * kernel.frequencies.size) as pool:
             rows = Rows(kernel.space.prepare(X), pool=pool)
-            return rows.map(kernel.feature_map(rows.dtype), width=kernel.width, on_device=True)
+            return kernel.device_features(rows)
 
     @property
     def _n_features_out(self) -> int:

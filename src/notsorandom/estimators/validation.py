@@ -11,11 +11,13 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, validate_data
 
+from notsorandom._utils.parameters import check_magnitude
 from notsorandom._utils.threads import ThreadPool
 from notsorandom.data.array_api import in_host_memory, is_device_array, to_host
 from notsorandom.data.rows import FLOATS, Array, Rows, dense
 from notsorandom.estimators.config import loss_of
 from notsorandom.game.dual import DualProblem, signs_from_codes
+from notsorandom.game.losses import Loss
 from notsorandom.spaces.base import Space
 
 # Up to this many samples are sorted and duplicates merged, so that the model depends on nothing but
@@ -52,6 +54,10 @@ class TrainingData:
         """Return the training data of the rows where the mask is true."""
         positions = self._compose(np.where(mask, np.cumsum(mask) - 1, -1))
         return TrainingData(self.problem.subset(np.flatnonzero(mask)), positions)
+
+    def with_loss(self, loss: Loss) -> TrainingData:
+        """Return the training data with another loss."""
+        return replace(self, problem=replace(self.problem, loss=loss))
 
     def to_given(self, column: Any) -> Array:
         """Return a column of the problem for the rows that were given; zero for those left out."""
@@ -132,7 +138,8 @@ def read_training_data(
         )
         if estimator.class_weight is not None:
             factors = class_factors(estimator.class_weight, classes, codes, weights, rows.dtype)
-            weights = factors if weights is None else weights * factors
+            with np.errstate(over="ignore"):  # see check_magnitudes
+                weights = factors if weights is None else weights * factors
     else:
         targets = real_targets(y, rows.dtype)
         if reset:
@@ -142,7 +149,22 @@ def read_training_data(
             raise ValueError(f"y has {n_outputs} columns, but had {known} at fit: give as many.")
     column = None if weights is None or (weights == 1).all() else weights[:, None]
     rows = Rows(space.prepare(X), column, pool)
-    return TrainingData(DualProblem(loss, targets, rows), positions).deduplicated()
+    problem = DualProblem(loss, targets, rows)
+    check_magnitudes(problem)
+    return TrainingData(problem, positions).deduplicated()
+
+
+def check_magnitudes(problem: DualProblem) -> None:
+    """Raise ValueError if targets or weights are too large or too small to compute with."""
+
+    def largest(_: Any, targets: Array, weights: Any = 1.0) -> tuple[float, float]:
+        return float(np.abs(targets).max()), float(np.max(weights))
+
+    columns = (problem.targets, *problem.rows.weight_columns)
+    targets, weights = zip(*problem.rows.columns_only.map_blocks(largest, *columns), strict=True)
+    check_magnitude("sample_weight, times class_weight,", max(weights))
+    if not problem.loss.one_sided:
+        check_magnitude("y", max(targets))
 
 
 # Samples.
@@ -166,6 +188,7 @@ def is_lazy(X: Any) -> bool:
     return hasattr(X, "prepared")
 
 
+@np.errstate(invalid="ignore")  # scikit-learn adds up numbers like 1e308
 def validate_samples_and_targets(
     estimator: Any, X: Any, y: Any, names: list[str] | None, reset: bool, is_classification: bool
 ) -> tuple[Any, Array]:
@@ -178,19 +201,14 @@ def validate_samples_and_targets(
             X = to_host(X)  # without a copy; NumPy gives the same model as for NumPy input
         check_consistent_length(X, y)
     else:
+        checks = target_checks | {"ensure_min_samples": 2 if reset else 1}
         X, y = validate_data(
-            estimator,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=FLOATS,
-            ensure_min_samples=2 if reset else 1,
-            reset=reset,
-            **target_checks,
+            estimator, X, y, accept_sparse="csr", dtype=FLOATS, reset=reset, **checks
         )
     return sparse.csr_array(X) if sparse.issparse(X) else X, np.asarray(y)
 
 
+@np.errstate(invalid="ignore")
 def read_samples(estimator: Any, X: Any, reset: bool = False, dtype: Any = FLOATS) -> Any:
     """Validate samples without targets, as `transform` and `predict` take them.
 
@@ -377,5 +395,6 @@ def class_factors(
                 f"class_weight has {name!r}: {weight!r}, but its keys must be classes of y, "
                 f"{known[:10]!r}, and its values positive; classes left out have weight 1."
             )
-    factors = np.array([class_weight.get(name, 1.0) for name in known], dtype=dtype)
+    with np.errstate(over="ignore"):
+        factors = np.array([class_weight.get(name, 1.0) for name in known], dtype=dtype)
     return factors[codes]

@@ -130,6 +130,10 @@ class ResolvedSpace(Space, ABC):
         """Return the view of the samples that the game is played on."""
         return CastView(self, dtype)
 
+    def far_rows(self, X: Any) -> Any:
+        """Return which rows of a block are too far away to compute with, or None if none is."""
+        return None
+
     @abstractmethod
     def phases(self, amplitudes: Array) -> Array:
         """Return the phase per frequency at which an aligned feature has the largest potential."""

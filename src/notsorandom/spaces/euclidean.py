@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property
-from threading import local
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from notsorandom._utils.parameters import check_choice, check_number
+from notsorandom._utils.threads import scratch
 from notsorandom.data.array_api import cast_like, namespace, to_host
 from notsorandom.data.rows import Array, Column, Rows, dense, row_norms
 from notsorandom.spaces.base import ContinuousSpace, Supremum
 from notsorandom.spaces.landscape import draw_by_weight, feature_potentials
-from notsorandom.spaces.view import ProjectedView, View, principal_directions
+from notsorandom.spaces.view import ProjectedView, View, check_scale, far_rows, principal_directions
 
 # Random pairs of rows for the median distance: its standard error is then a few percent.
 N_PAIRS = 1024
@@ -24,9 +24,6 @@ N_PAIRS = 1024
 CAUCHY_SCALES, MAX_ENTRY = (0.1, 10.0), 1000.0
 # Maximum number of bytes of the waves of all samples, which are kept between two sweeps.
 WAVE_BYTES = 2**26
-# Most bytes of memory that a thread keeps for waves.
-SCRATCH_BYTES = 2**22
-_scratch = local()
 # Highest dimension in which a supremum is bounded by covering the frequencies with cells.
 MAX_BOUNDED_FEATURES = 3
 
@@ -78,7 +75,13 @@ class Euclidean(ContinuousSpace):
                     f"center has {len(center)} coordinates, but X has {rows.n_features} columns: "
                     "give one coordinate per column, or 'mean'."
                 )
-        return Euclidean(scale=resolve_scale(self.scale, rows, rng), center=center)
+        scale = resolve_scale(self.scale, rows, rng)
+        check_scale(scale, center)
+        return Euclidean(scale=scale, center=center)
+
+    def far_rows(self, X: Any) -> Any:
+        """Return which rows of a block are too far from the centre to compute with, or None."""
+        return far_rows(X, np.asarray(self.center), float(self.scale))
 
     def view(self, rows: Rows, dtype: str, rng: np.random.Generator) -> View:
         """Return the samples centred, in units of the scale, in their principal directions."""
@@ -294,10 +297,11 @@ class Euclidean(ContinuousSpace):
         from notsorandom.spaces.supremum import largest_in_ball
 
         mass = np.abs(measure).astype(np.float64)  # (n_samples, n_tasks)
-        X = dense(rows.array).astype(np.float64) - self.center  # a few columns
+        # In units of the scale, so that squares don't overflow; there are a few columns.
+        X = (dense(rows.array).astype(np.float64) - self.center) / self.scale
         drift = np.sqrt(np.square(mass.T @ np.abs(X)).sum(axis=0))  # (n_features,)
         exact, measure = Rows(X), measure.astype(np.float64)
-        space = Euclidean(scale=self.scale, center=np.zeros(rows.n_features))
+        space, bandwidth = Euclidean(1.0, np.zeros(rows.n_features)), bandwidth * self.scale
 
         def amplitude(frequencies: Array) -> Array:
             transform = space.amplitudes(exact, measure, frequencies)
@@ -308,21 +312,23 @@ class Euclidean(ContinuousSpace):
 
     def rademacher_complexity(self, rows: Rows, bandwidth: float, phase: str) -> float:
         r"""Return :math:`3 R_\omega R_x \sqrt{R_\lambda / n}` (Appendix D of the paper)."""
-        reach = bandwidth * self.radius(rows)
+        reach = bandwidth * self.scale * self.radius(rows)
         return 3 * reach * math.sqrt(self.kernel_bound(rows.n_features, phase) / rows.total_weight)
 
     def required_sample_size(self, rows: Rows, bandwidth: float) -> float:
         """Return the sample size at which the potential concentrates."""
         from notsorandom.spaces.supremum import concentration_sample_size
 
-        return concentration_sample_size(rows.n_features, bandwidth * self.radius(rows))
+        return concentration_sample_size(
+            rows.n_features, bandwidth * self.scale * self.radius(rows)
+        )
 
     def radius(self, rows: Rows) -> float:
-        """Return the largest distance of a sample from the centre."""
-        center = np.asarray(self.center, dtype=np.float64)
+        """Return the largest distance of a sample from the centre, in units of the scale."""
+        center = np.asarray(self.center, dtype=np.float64) / self.scale
 
         def farthest(X: Any) -> float:
-            X = to_host(X)
+            X = to_host(X) / self.scale
             squares = np.square(row_norms(X), dtype=np.float64) - 2 * (X @ center)
             return float((squares + center @ center).max())
 
@@ -363,25 +369,12 @@ def split_sums(sums: Array) -> Array:
     return np.swapaxes(sums.reshape(2, -1, sums.shape[1]), 1, 2)
 
 
-def scratch(shape: tuple[int, ...], dtype: Any) -> Array:
-    """Return an array of this thread that is overwritten by the next call.
-
-    New memory costs more than the waves that are written to it.
-    """
-    size = math.prod(shape)
-    array = getattr(_scratch, "array", None)
-    if array is None or array.size < size or array.dtype != dtype:
-        array = np.empty(size, dtype=dtype)
-        if array.nbytes <= SCRATCH_BYTES:
-            _scratch.array = array
-    return array[:size].reshape(shape)
-
-
 def resolve_scale(scale: str | float, rows: Rows, rng: np.random.Generator) -> float:
     """Return a scale given as a number or as "median"."""
     return median_distance(rows, rng) if isinstance(scale, str) else float(scale)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # check_scale
 def median_distance(
     rows: Rows, rng: np.random.Generator, norms: Callable[[Any], Array] = row_norms
 ) -> float:

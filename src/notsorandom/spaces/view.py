@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from notsorandom.data.array_api import cast, cast_like, to_host
+from notsorandom.data.array_api import cast, cast_like, namespace, to_host
 from notsorandom.data.rows import Array, Rows
 
 if TYPE_CHECKING:
@@ -30,6 +30,11 @@ VIEW_BYTES = 2**28
 DENSE_SIZE = 2**20
 # Range of numbers that float32 holds with its full precision.
 FLOAT32_RANGE = (1e-37, 1e37)
+# Largest distance of a number from the mean of its column, in units of the scale: in float64, the
+# rounding errors of larger ones are about as large as the distances between the samples.
+MAX_DISTANCE = 1e15
+# Scales must be between the inverse of this and it, so that frequencies don't overflow.
+MAX_SCALE = {"float32": 1e28, "float64": 1e290}
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,11 @@ class View(ABC):
 
     space: ResolvedSpace
     dtype: str
+
+    @property
+    def is_projected(self) -> bool:
+        """Whether the view has other directions than the columns of the samples."""
+        return False
 
     @abstractmethod
     def transform(self, X: Any) -> Any:
@@ -97,13 +107,22 @@ class ProjectedView(View):
     scale: float
     basis: Array | None
 
+    @property
+    def is_projected(self) -> bool:
+        """Whether the directions are not all columns."""
+        return self.basis is not None
+
+    @np.errstate(over="ignore")  # checked
     def transform(self, X: Any) -> Any:
         """Return the block centred, scaled and projected; dense."""
         if sparse.issparse(X) and self.basis is not None:
+            check_distances(X, X.data - self.center[X.indices], self)
             basis = self.basis.astype(np.float64)
             return ((X @ basis - self.center @ basis) / self.scale).astype(self.dtype)
         X = X.toarray() if sparse.issparse(X) else X
-        centred = cast((X - cast_like(self.center, X)) / self.scale, np.dtype(self.dtype))
+        offsets = X - cast_like(self.center, X)
+        check_distances(X, offsets, self)
+        centred = cast(offsets / self.scale, np.dtype(self.dtype))
         return centred if self.basis is None else centred @ cast_like(self.basis, centred)
 
     def restore(self, frequencies: Array) -> Array:
@@ -159,7 +178,8 @@ def centred_sample(sample: Rows, center: Array) -> Any:
     """Return samples in float32 with their weights, centred unless they are sparse and large."""
     X = to_host(sample.array)
     if not sparse.issparse(X) or X.shape[0] * X.shape[1] <= DENSE_SIZE:
-        X = (X.toarray() if sparse.issparse(X) else X) - center
+        # Half of the offsets never overflows.
+        X = (X.toarray() if sparse.issparse(X) else X) / 2 - center / 2
     if sample.weights is not None:
         roots = np.sqrt(to_host(sample.weights).astype(np.float64))
         roots /= roots.max()
@@ -198,3 +218,66 @@ def round_to_float32(frequencies: Array) -> Array:
     if sizes.size and not (FLOAT32_RANGE[0] < sizes.min() and sizes.max() < FLOAT32_RANGE[1]):
         return frequencies
     return frequencies.astype(np.float32).astype(np.float64)
+
+
+# Limits of the samples.
+
+
+def largest_size(numbers: Any) -> float:
+    """Return the largest absolute value, or NaN if there is one; without a copy."""
+    if 0 in numbers.shape:
+        return 0.0
+    xp = namespace(numbers)
+    return max(float(to_host(xp.max(numbers))), -float(to_host(xp.min(numbers))))
+
+
+def far_rows(X: Any, center: Array, scale: float) -> Any:
+    """Return which rows of a block are too far from the centre; None if none is.
+
+    The limit is ten times that of a fit, so that no training sample is refused for rounding.
+    """
+    limit = 10 * MAX_DISTANCE * scale
+    numbers = X.data if sparse.issparse(X) else X
+    if largest_size(numbers) + largest_size(center) <= limit:
+        return None
+    if not sparse.issparse(X):
+        far = abs(X - cast_like(center, X)) > limit
+        return namespace(X).any(far, axis=1)
+    far = np.zeros(X.shape[0], dtype=bool)
+    indices = np.repeat(np.arange(len(far)), np.diff(X.indptr))
+    far[indices[np.abs(X.data - center[X.indices]) > limit]] = True
+    return far
+
+
+def check_distances(X: Any, offsets: Any, view: ProjectedView) -> None:
+    """Raise ValueError if a sample is too far from the centre; see :data:`MAX_DISTANCE`.
+
+    `offsets` are the numbers of `X` minus the centre: an array like `X`, or one number per entry.
+    """
+    if largest_size(offsets) <= MAX_DISTANCE * view.scale:
+        return
+    place = np.unravel_index(np.abs(to_host(offsets)).argmax(), offsets.shape)
+    column = int(place[1] if offsets.ndim == 2 else X.indices[place])
+    value = float((to_host(X) if offsets.ndim == 2 else X.data)[place])
+    raise ValueError(
+        f"X has {value:g} in column {column}, where the mean is {view.center[column]:g}: they "
+        f"differ by more than {MAX_DISTANCE:g} times the scale of the samples ({view.scale:.3g}, "
+        "by default their median distance). Check the units, leave rows with huge numbers out, or "
+        "scale the columns."
+    )
+
+
+def check_scale(scale: float, center: Array) -> None:
+    """Raise ValueError if the samples are too large or too close to each other to compute with."""
+    dtype = center.dtype.name
+    limit = MAX_SCALE[dtype]
+    if 1 / limit <= scale <= limit and np.isfinite(center).all():
+        return
+    what = "numbers that are too large"
+    if np.isfinite(center).all():
+        what = f"distances of about {scale:.3g}"
+    hint = "multiply X by a number" + (", or give it in float64" if dtype == "float32" else "")
+    raise ValueError(
+        f"X has {what}: in {dtype}, the samples must have distances between {1 / limit:g} and "
+        f"{limit:g}, and a finite mean: {hint}."
+    )
