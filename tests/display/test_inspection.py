@@ -33,7 +33,8 @@ class TestSnapshots:
         # Snapshots are replayed in the precision of the samples.
         monkeypatch.setattr(training, "FLOAT32_LIMIT", 1.0)
         X, y = make_windmill(300, random_state=0)
-        model = FourierClassifier(40, smoothing=0.05, random_state=0).fit(X, y)
+        settings = {"loss": "hinge", "C": 1.0, "smoothing": 0.05, "random_state": 0}
+        model = FourierClassifier(40, **settings).fit(X, y)
         n_rounds = len(model.history_["step"])
         first, middle, last = take_snapshots(model, X, y, [1, 4, n_rounds])
         assert [snapshot.round for snapshot in (first, middle, last)] == [1, 4, n_rounds]
@@ -42,7 +43,7 @@ class TestSnapshots:
             last.decision_function(X)[:, 0], model.decision_function(X), atol=1e-6
         )
         size = int(model.history_["n_frequencies"][3])
-        shorter = FourierClassifier(size, smoothing=0.05, random_state=0).fit(X, y)
+        shorter = FourierClassifier(size, **settings).fit(X, y)
         np.testing.assert_allclose(middle.kernel.frequencies, shorter.frequencies_)
         np.testing.assert_allclose(
             middle.decision_function(X)[:, 0], shorter.decision_function(X), atol=1e-6
@@ -91,7 +92,8 @@ class TestBoundsByRound:
     @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
     def test_they_are_ordered_and_monotone(self, space, loss):
         X, y = make_checkerboard(150, random_state=0)
-        model = FourierFeatures(60, space=space, loss=loss, smoothing=0, random_state=0).fit(X, y)
+        settings = {"loss": loss, "C": 1.0, "smoothing": 0, "random_state": 0}
+        model = FourierFeatures(60, space=space, **settings).fit(X, y)
         rounds, upper, lower = bounds_by_round(model, X, y)
         assert rounds[0] >= 1
         assert (np.diff(rounds) > 0).all()
@@ -111,12 +113,11 @@ class TestBoundsByRound:
         """Also if there was no room for the highest peaks."""
         X, y = make_checkerboard(100, random_state=0)
         space = Sphere("degree", max_degree=6)
-        best = FourierFeatures(49, space=space, smoothing=0, solver="equilibrium").fit(X, y)
+        settings = {"space": space, "C": 1.0, "smoothing": 0}
+        best = FourierFeatures(49, solver="equilibrium", **settings).fit(X, y)
         value = best.certificate(X, y).upper
         solver = GradientSolver(n_rounds=60)
-        model = FourierFeatures(
-            n_components, space=space, smoothing=0, solver=solver, random_state=0
-        )
+        model = FourierFeatures(n_components, solver=solver, random_state=0, **settings)
         assert model.fit(X, y).history_["lower"].max() <= value
 
     @pytest.mark.parametrize(
@@ -124,10 +125,9 @@ class TestBoundsByRound:
     )
     def test_equilibrium(self, settings):
         X, y = make_checkerboard(80, random_state=0)
-        settings = {"space": Sphere("harmonic", max_degree=6), "n_components": 40} | settings
-        space = settings["space"]
-        best = FourierFeatures(60, space=space, solver="equilibrium", smoothing=0).fit(X, y)
-        model = FourierFeatures(solver="equilibrium", **settings).fit(X, y)
+        same = {"space": Sphere("harmonic", max_degree=6), "C": 1.0, "solver": "equilibrium"}
+        best = FourierFeatures(60, smoothing=0, **same).fit(X, y)
+        model = FourierFeatures(**{"n_components": 40} | same | settings).fit(X, y)
         _, upper, lower = bounds_by_round(model, X, y)
         assert lower[-1] <= min(upper[-1], best.certificate(X, y).upper)
 

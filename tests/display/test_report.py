@@ -8,10 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
+from sklearn.metrics import log_loss
 
 import notsorandom
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
 from notsorandom.datasets import make_checkerboard, make_windmill
+from notsorandom.display.calibration import calibration_error
 from notsorandom.display.figures import import_pyplot
 from notsorandom.display.page import facts_section, figures_section, section, write_page
 
@@ -29,7 +31,7 @@ def facts(path):
 def windmill_page(tmp_path_factory):
     path = tmp_path_factory.mktemp("pages") / "windmill.html"
     X, y = make_windmill(150, random_state=0)
-    model = FourierClassifier(12, smoothing=0.06, random_state=0).fit(X, y)
+    model = FourierClassifier(12, loss="logistic", smoothing=0.06, random_state=0).fit(X, y)
     X_test, y_test = make_windmill(200, random_state=1)
     test = {"X_test": X_test, "y_test": y_test}
     assert notsorandom.report(model, X, y, path, **test, title="Windmill") == path
@@ -97,8 +99,10 @@ class TestReport:
             "Game, round by round",
             "Spectrum of the kernel",
             "Course of the game",
+            "Choice of the parameters",
             "Accuracy by number of features",
             "Confusion matrix of the test samples",
+            "Probabilities of the test samples",
         ]
         assert facts(path)["test accuracy"] == f"{model.score(X_test, y_test):.2%}"
         assert facts(path)["features"] == "12"
@@ -106,6 +110,21 @@ class TestReport:
         assert "random (RBF)" in text
         assert "12 frequencies (effective number" in text
         assert f"round {len(model.history_['plays'])}: 12 frequencies" in text
+        loss = log_loss(y_test, model.predict_proba(X_test))
+        error = calibration_error(y_test, model.predict_proba(X_test)[:, 1])
+        assert f"Log loss {loss:.4g}, expected calibration error {error:.4g}, temp" in text
+        assert f"{len(model.tuning_['loss'])} settings compared" in text
+        assert f"Chosen: C = {model.C_:.4g}, smoothing 0.06, {model.spectrum_} spectrum" in text
+        assert facts(path)["loss, C"] == f"logistic, {model.C_:.4g}"
+        assert facts(path)["spectrum of the starts"] == model.spectrum_
+
+    def test_without_trials_and_probabilities(self, tmp_path):
+        X, y = make_windmill(80, random_state=0)
+        settings = {"loss": "hinge", "C": 1.0, "smoothing": 0.06, "search": "langevin"}
+        model = FourierClassifier(8, random_state=0, **settings).fit(X, y)
+        found = titles(notsorandom.report(model, X, y, tmp_path / "page.html"))
+        assert "Choice of the parameters" not in found
+        assert not any(title.startswith("Probabilities") for title in found)
 
     def test_multiclass_images(self, digits_page):
         assert "Game, round by round" not in titles(digits_page)

@@ -153,15 +153,6 @@ class TestAvailability:
             getattr(model, method)([[1.0]])
         assert "Returns\n" in getattr(FourierClassifier, method).__doc__
 
-    def test_the_loss_of_the_fit_counts(self, windmill):
-        """A change of the parameter after the fit doesn't turn margins into probabilities."""
-        X, y = windmill[:2]
-        model = FourierClassifier(**SETTINGS).fit(X, y).set_params(loss="hinge").fit(X, y)
-        assert not hasattr(model, "temperature_")
-        with pytest.raises(NotFittedError):
-            model.set_params(loss="logistic").predict_proba(X)
-
-
 class TestEcosystem:
     def test_soft_voting(self, windmill):
         X, y, X_test, _ = windmill

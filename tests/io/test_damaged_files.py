@@ -62,7 +62,7 @@ def with_choices(model):
     model.tuning_ = {
         "spectrum": np.array(["gaussian", "cauchy"]),
         "C": np.array([0.3, 1.0]),
-        "error": np.array([0.4, 0.1]),
+        "loss": np.array([0.4, 0.1]),
     }
     return model
 
@@ -223,14 +223,23 @@ def test_a_damaged_file_is_rejected_or_a_model_that_predicts(damage, n_files, fi
         X = rng.normal(size=(3, model.n_features_in_))
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            result = model.transform(X) if hasattr(model, "transform") else model.predict(X)
-            if hasattr(model, "predict_proba"):
-                assert model.predict_proba(X).shape == (3, len(model.classes_))
-        assert len(result) == 3
+            assert_predicts(model, X)
     assert n_rejected > 0
     if damage in (flip_bits, cut, replace_content):
         # Padding of the header is not in the digest.
         assert n_rejected >= 0.99 * n_files
+
+
+def assert_predicts(model, X):
+    try:
+        result = model.transform(X) if hasattr(model, "transform") else model.predict(X)
+    except ValueError as error:  # the numbers of the model may be huge
+        if "too far from them to compute with" not in str(error):
+            raise
+        return
+    assert len(result) == len(X)
+    if hasattr(model, "predict_proba"):
+        assert model.predict_proba(X).shape == (len(X), len(model.classes_))
 
 
 # Specific damage.
@@ -284,20 +293,22 @@ def test_a_wrong_value(place, value, message, files, path):
         ("temperature_", None),
         ("temperature_", 1),
         ("temperature_", {"number": "nan"}),
+        ("epsilon_", -1.0),
+        ("epsilon_", {"number": "inf"}),
         ("spectrum_", "laplace"),
         ("spectrum_", 3),
         ("tuning_", 1.0),
         ("tuning_", {"pairs": []}),
         ("tuning_", {"pairs": [["C", {"array": "tuning_.C", "dtype": "f8"}]]}),
-        ("tuning_", {"pairs": [["error", {"array": "coef_", "dtype": "f8"}]]}),
-        ("tuning_", {"pairs": [["error", {"array": "empty", "dtype": "f8"}]]}),
-        ("tuning_", {"pairs": [["error", {"strings": "tuning_.spectrum", "objects": False}]]}),
-        ("tuning_", {"pairs": [["error", 0.5]]}),
+        ("tuning_", {"pairs": [["loss", {"array": "coef_", "dtype": "f8"}]]}),
+        ("tuning_", {"pairs": [["loss", {"array": "empty", "dtype": "f8"}]]}),
+        ("tuning_", {"pairs": [["loss", {"strings": "tuning_.spectrum", "objects": False}]]}),
+        ("tuning_", {"pairs": [["loss", 0.5]]}),
         (
             "tuning_",
             {
                 "pairs": [
-                    ["error", {"array": "tuning_.error", "dtype": "f8"}],
+                    ["loss", {"array": "tuning_.loss", "dtype": "f8"}],
                     [5, {"array": "tuning_.C", "dtype": "f8"}],
                 ]
             },
@@ -306,7 +317,7 @@ def test_a_wrong_value(place, value, message, files, path):
             "tuning_",
             {
                 "pairs": [
-                    ["error", {"array": "tuning_.error", "dtype": "f8"}],
+                    ["loss", {"array": "tuning_.loss", "dtype": "f8"}],
                     ["C", {"array": "kernel.weights", "dtype": "f8"}],
                 ]
             },
@@ -315,7 +326,7 @@ def test_a_wrong_value(place, value, message, files, path):
             "tuning_",
             {
                 "pairs": [
-                    ["error", {"array": "tuning_.error", "dtype": "f8"}],
+                    ["loss", {"array": "tuning_.loss", "dtype": "f8"}],
                     ["spectrum", {"strings": "tuning_.spectrum", "objects": True}],
                 ]
             },
@@ -325,15 +336,6 @@ def test_a_wrong_value(place, value, message, files, path):
 def test_a_wrong_choice(name, value, files, path):
     message = f"{name} is not valid|valid model"
     assert_value_is_rejected(files["logistic"], ("learned", name), value, message, path)
-
-
-def test_probabilities_need_a_temperature(files, path):
-    header, data = split_file(files["logistic"])
-    metadata = json.loads(header[METADATA][METADATA_KEY])
-    del metadata["learned"]["temperature_"]
-    header[METADATA][METADATA_KEY] = json.dumps(metadata)
-    path.write_bytes(join_file(header, data))
-    assert_rejected(path, "valid model.*temperature_")
 
 
 def assert_value_is_rejected(content, place, value, message, path):

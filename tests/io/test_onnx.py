@@ -30,7 +30,7 @@ onnxruntime = pytest.importorskip(
 )
 
 TOLERANCE = 1e-5
-SETTINGS = {"n_components": 12, "smoothing": 0.06, "random_state": 0}
+SETTINGS = {"n_components": 12, "C": 1.0, "smoothing": 0.06, "random_state": 0}
 # Space, phase and number of columns.
 CASES = {
     "aligned": ("euclidean", "aligned", 3),
@@ -127,7 +127,7 @@ class TestOutputs:
 
     @each_case
     def test_decisions_and_labels(self, run, case):
-        model, X = fit_case(FourierClassifier, case)
+        model, X = fit_case(FourierClassifier, case, loss="hinge")
         outputs = run(model, X)
         decisions = model.decision_function(X)
         assert list(outputs) == ["label", "decision"]
@@ -160,6 +160,7 @@ class TestOutputs:
         X, targets = make_samples(3, euclidean=True)
         model = FourierClassifier(loss="logistic", **SETTINGS).fit(X, targets[:, 0] > 0)
         model.coef_ *= 30 / np.abs(model.decision_function(X)).max()
+        model.temperature_ = 1.0
         found, expected = run(model, X)["probabilities"], model.predict_proba(X)
         assert expected.min() < 1e-9
         np.testing.assert_allclose(found, expected, rtol=1e-3)
@@ -328,6 +329,7 @@ class TestFile:
                 FourierClassifier: {
                     "label": ("tensor(bool)", ["N"]),
                     "decision": ("tensor(float)", ["N"]),
+                    "probabilities": ("tensor(float)", ["N", 2]),
                 },
                 FourierRegressor: {"prediction": ("tensor(float)", ["N"])},
             }[kind]
@@ -391,10 +393,13 @@ class TestErrors:
         with pytest.raises(ValueError, match=r"no exact counterpart in ONNX.*fit with labels"):
             to_onnx(model, tmp_path / "model.onnx")
 
-    @pytest.mark.parametrize("sizes", [(1e60, 1), (1, 1e60)])
-    def test_numbers_too_large_for_float32(self, tmp_path, sizes):
+    @pytest.mark.parametrize("part", ["samples", "coefficients"])
+    def test_numbers_too_large_for_float32(self, tmp_path, part):
         X, targets = make_samples(3, euclidean=True)
-        model = FourierRegressor(**SETTINGS).fit(sizes[0] * X.astype(float), sizes[1] * targets)
+        size = 1e60 if part == "samples" else 1.0
+        model = FourierRegressor(**SETTINGS).fit(size * X.astype(float), targets)
+        if part == "coefficients":
+            model.coef_ = 1e60 * model.coef_.astype(float)
         with pytest.raises(ValueError, match="infinite in float32: scale"):
             to_onnx(model, tmp_path / "model.onnx")
 

@@ -53,7 +53,7 @@ def frame():
 def model(frame):
     """A classifier with three string classes and feature names."""
     y = np.array(["low", "middle", "high"])[np.digitize(frame["width"], [-0.5, 0.5])]
-    return FourierClassifier(20, **QUICK).fit(frame, y)
+    return FourierClassifier(20, loss="logistic", **QUICK).fit(frame, y)
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +138,8 @@ def expected(model, X):
         answer = {"predictions": model.predict(X).tolist()}
         if isinstance(model, FourierClassifier):
             answer["decisions"] = model.decision_function(X).tolist()
+            if model.loss == "logistic":
+                answer["probabilities"] = model.predict_proba(X).tolist()
     return answer
 
 
@@ -198,7 +200,7 @@ INVALID = {
     "truth": (body([1, True, 3]), "Row 0 has True, not"),
     "by name, text": (body({"width": 1, "height": "2", "depth": 3}), "Row 0 has '2', not"),
     "nested": (body([[1], [2], [3]]), "Row 0 has [1.0], not"),
-    "too large to compute with": (body([1e308, 1e308, 1e308]), "too large", "check their units"),
+    "too large to compute with": (body([1e308, 1e308, 1e308]), "too far", "Check its units"),
     "row is a number": (body(1), "Row 0 is 1.0, but", "a list of 3 numbers or an object"),
     "no rows": (body(), "There are 0 rows, but 1 to 10,000 are allowed."),
     "too many rows": (body(*[[1, 2, 3]] * 10_001), "There are 10,001 rows, but 1 to 10,000"),
@@ -276,6 +278,15 @@ def test_regressors(serve, frame, outputs):
         assert request_predictions(client, X.tolist()) == expected(model, X)
         by_name = client.post("/predict", json={"rows": [dict.fromkeys(COLUMNS, 1)]})
         assert "the model takes a list of 3 numbers." in by_name.json()["detail"]
+
+
+def test_a_model_without_probabilities(serve, frame):
+    X = frame.to_numpy()
+    model = FourierClassifier(10, loss="hinge", **QUICK).fit(X, X[:, 0] > 0)
+    with threadpool_limits(1), start_thread(serve.create_app(model)) as client:
+        answer = request_predictions(client, X.tolist())
+    assert answer == expected(model, X)
+    assert list(answer) == ["predictions", "decisions"]
 
 
 def test_errors_of_the_model_are_passed_on(serve, frame):

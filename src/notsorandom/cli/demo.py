@@ -23,7 +23,7 @@ SUMMARY = "learn the windmill data: a table against random features, and a pictu
 EXAMPLES = """\
 example: notsorandom demo -o windmill.png
 
-All features get the same linear SVM at C = 1. Takes less than a minute."""
+All features get the same linear model. Takes less than a minute."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

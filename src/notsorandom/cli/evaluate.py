@@ -13,6 +13,9 @@ from notsorandom.cli.arguments import add_model_and_data
 from notsorandom.cli.loading import open_model_and_table
 from notsorandom.data.rows import Array
 from notsorandom.data.tables import Block
+from notsorandom.display.calibration import log_loss
+from notsorandom.estimators.classifier import log_probabilities
+from notsorandom.game.dual import codes_from_scores
 
 SUMMARY = "compute the accuracy or R^2 of a model on a data file of any size"
 EXAMPLES = """\
@@ -20,8 +23,9 @@ examples:
   notsorandom evaluate model.safetensors test.csv
   notsorandom evaluate model.safetensors test.parquet --target label --json
 
-Prints the accuracy, and recall and precision per class; or R^2, root mean squared error and mean
-absolute error. By default the target is the column with the same name as in the training data."""
+Prints the accuracy, recall and precision per class, and the log loss if the model has
+probabilities; or R^2, root mean squared error and mean absolute error. By default the target is the
+column with the same name as in the training data."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,15 +47,22 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[st
 
 
 def evaluate_classifier(model: Any, blocks: Iterable[Block]) -> dict[str, Any]:
-    """Return the accuracy, and recall and precision per class."""
-    classes, n_rows = model.classes_, 0
+    """Return the accuracy, the log loss, and recall and precision per class."""
+    classes, n_rows, total_loss = model.classes_, 0, 0.0
+    has_probabilities = hasattr(model, "predict_proba")
     counts = np.zeros((len(classes), len(classes)), dtype=int)  # (true, predicted)
     for block in blocks:
         check_classes(block.y, classes, n_rows)
-        counts += confusion_matrix(block.y, model.predict(block.X), labels=classes)
+        scores = model.decision_function(block.X).reshape(len(block), -1)
+        counts += confusion_matrix(block.y, classes[codes_from_scores(scores)], labels=classes)
+        if has_probabilities:
+            logarithms = log_probabilities(scores, model.temperature_)
+            total_loss += len(block) * log_loss(logarithms, block.y, classes)
         n_rows += len(block)
     correct, n_true, n_predicted = np.diag(counts), counts.sum(axis=1), counts.sum(axis=0)
     result: dict[str, Any] = {"rows": n_rows, "accuracy": float(correct.sum() / n_rows)}
+    if has_probabilities:
+        result["log loss"] = total_loss / n_rows
     for k, label in enumerate(classes.tolist()):
         result[f"class {label}"] = {
             "rows": int(n_true[k]),

@@ -24,8 +24,10 @@ from notsorandom.cli.training import (
 )
 from notsorandom.data.rows import Array
 from notsorandom.data.tables import open_table
+from notsorandom.display.calibration import log_loss
 from notsorandom.display.inspection import summarize_spectrum
 from notsorandom.estimators.config import SOLVERS, configure
+from notsorandom.game.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from notsorandom.io import save
 
 SUMMARY = "fit a model to a data file and save it"
@@ -33,7 +35,7 @@ EXAMPLES = """\
 examples:
   notsorandom fit train.csv --target label -o model.safetensors
   notsorandom fit house.parquet --target price --n-components auto -o price.safetensors
-  notsorandom fit digits.npz -o digits.safetensors            # with arrays X and y
+  notsorandom fit digits.npz --loss logistic -o digits.safetensors     # with arrays X and y
   notsorandom fit embeddings.npy --target -1 --space sphere -o model.safetensors
   notsorandom fit train.libsvm --holdout 0 --checkpoint game.npz -o model.safetensors
 
@@ -48,7 +50,7 @@ entropy of their weights), and which columns drive them."""
 NUMBERS = {
     "n_components": "number of features, or auto",
     "max_components": "most features with auto",
-    "C": "inverse regularisation",
+    "C": "inverse regularisation, or auto",
     "smoothing": "noise in units of the median distance of samples, or auto; higher is smoother",
     "checkpoint_every": "seconds between two writes of the checkpoint",
 }
@@ -62,6 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-o", "--output", type=Path, required=True, help="the .safetensors file to write")
     tasks = ["auto", "classification", "regression"]
     add("--task", choices=tasks, default="auto", help="auto decides by the target")
+    text = "loss of the model; decides the task if --task doesn't"
+    losses = [*CLASSIFICATION_LOSSES, *REGRESSION_LOSSES]
+    add("--loss", choices=losses, help=f"{text} (default: {default.loss}, or squared)")
     add("--drop", default="", metavar="COLUMNS", help="comma-separated columns to ignore")
     for flag, text in NUMBERS.items():
         value = getattr(default, flag, 60.0)
@@ -110,12 +115,11 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[st
     scaler = fit_scaler(X)
     is_scaled = scales_columns(data, options)
     model = fit_scaled(model, X, y, scaler) if is_scaled else model.fit(X, y)
-    score = "accuracy" if data.is_classification else "R^2"
-    metrics = {f"training {score}": float(model.score(X, y))}
+    metrics = measure(model, "training", X, y)
     if test_data is not None:
-        metrics[f"test {score}"] = float(model.score(*test_data))
+        metrics |= measure(model, "test", *test_data)
     elif len(test) > 1:
-        metrics[f"held-out {score}"] = float(model.score(data.X[test], data.y[test]))
+        metrics |= measure(model, "held-out", data.X[test], data.y[test])
     record = {
         "target": data.target,
         "rows": int(data.X.shape[0]),
@@ -138,7 +142,11 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[st
         "reason": data.reason,
         "columns scaled": is_scaled,
         "features": model.kernel_.n_components,
+        "loss": model.loss,
+        "C": model.C_,
         "smoothing": model.smoothing_,
+        "search spectrum": model.spectrum_,
+        "temperature": model.temperature_ if hasattr(model, "predict_proba") else None,
         "seconds of the game": round(float(model.history_["seconds"][-1]), 3),
         **metrics,
         "spectrum": record["spectrum"],
@@ -158,7 +166,8 @@ def check_arguments(options: argparse.Namespace, parser: argparse.ArgumentParser
     if options.space == "euclidean" and options.solver == "equilibrium":
         parser.error("--solver equilibrium needs --space sphere: give that, or another solver")
     try:
-        configure(make_estimator(options, options.task != "regression"))
+        is_regression = options.task == "regression" or options.loss in REGRESSION_LOSSES
+        configure(make_estimator(options, options.task == "classification" or not is_regression))
     except ValueError as error:
         parser.error(str(error))
 
@@ -177,11 +186,23 @@ def make_estimator(options: argparse.Namespace, is_classification: bool) -> Any:
         "random_state": options.seed,
         "verbose": 0 if options.quiet or not sys.stderr.isatty() else 1,
     }
+    if options.loss is not None:
+        parameters["loss"] = options.loss
     if is_classification:
         return FourierClassifier(class_weight=options.class_weight, **parameters)
     if options.class_weight:
         raise ValueError("--class-weight is not possible in a regression: leave it out.")
     return FourierRegressor(**parameters)
+
+
+def measure(model: Any, name: str, X: Any, y: Array) -> dict[str, float]:
+    """Return the accuracy and, if there are probabilities, the log loss of some rows; or R^2."""
+    is_classifier = hasattr(model, "classes_")
+    metrics = {f"{name} {'accuracy' if is_classifier else 'R^2'}": float(model.score(X, y))}
+    if hasattr(model, "predict_proba"):
+        loss = log_loss(model.predict_log_proba(X), y, model.classes_)
+        metrics[f"{name} log loss"] = loss
+    return metrics
 
 
 def scales_columns(data: TrainingTable, options: argparse.Namespace) -> bool:

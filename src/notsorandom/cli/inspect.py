@@ -53,10 +53,14 @@ def summarize(file: ModelFile) -> dict[str, Any]:
     attributes = {
         "columns": "n_features_in_",
         "training samples": "n_samples_fit_",
+        "C": "C_",
         "smoothing": "smoothing_",
+        "search spectrum": "spectrum_",
         "classes": "classes_",
         "names": "feature_names_in_",
     }
+    if metadata["parameters"].get("loss") == "logistic":
+        attributes["temperature"] = "temperature_"
     values = {name: file.attribute(attribute) for name, attribute in attributes.items()}
     return {
         "class": metadata["class"],

@@ -8,11 +8,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from notsorandom._utils.progress import Progress
 from notsorandom.cli.arguments import add_model_and_data, check_output, split_names
 from notsorandom.cli.loading import open_model_and_table
 from notsorandom.data.rows import Array
 from notsorandom.data.tables import open_writer
+from notsorandom.estimators.classifier import log_probabilities
 from notsorandom.game.dual import codes_from_scores
 
 # Bytes of the features of a block, and its fewest rows.
@@ -23,7 +26,7 @@ EXAMPLES = """\
 examples:
   notsorandom predict model.safetensors new.csv -o predictions.csv
   notsorandom predict model.safetensors new.parquet --keep id --scores -o predictions.parquet
-  notsorandom predict model.safetensors new.csv | head
+  notsorandom predict model.safetensors new.csv --proba | head
 
 Reads and writes in blocks of rows, so files can be larger than memory. Columns are found by name,
 other columns are ignored. Files without column names (.npy, .npz, .libsvm) must have the number of
@@ -37,6 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, help=text)
     parser.add_argument("--keep", default="", help="comma-separated columns to copy to the output")
     parser.add_argument("--scores", action="store_true", help="also write decision values")
+    text = "also write the probability of each class"
+    parser.add_argument("--proba", action="store_true", help=text)
     parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
@@ -50,6 +55,11 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[st
     model, record, table, features = open_model_and_table(options.model, options.data)
     if options.scores and not hasattr(model, "decision_function"):
         parser.error(f"--scores: a {type(model).__name__} has no decision values; leave it out")
+    if options.proba and not hasattr(model, "predict_proba"):
+        parser.error(
+            f"--proba: a {type(model).__name__} with loss {model.loss!r} has no probabilities; "
+            "leave it out, or fit a classifier with --loss logistic"
+        )
     name = record.get("target", "prediction")
     if name.lstrip("-").isdecimal():  # the number of a column
         name = "prediction"
@@ -60,7 +70,8 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[st
     with open_writer(options.output) as write, Progress(0, "rows", shown) as bar:
         for block in blocks:
             columns = block.kept.copy()
-            for key, column in predict_columns(model, block.X, name, options.scores).items():
+            found = predict_columns(model, block.X, name, options.scores, options.proba)
+            for key, column in found.items():
                 columns[f"{key}_predicted" if key in block.kept else key] = column
             write(columns)
             n_rows += len(block)
@@ -71,19 +82,26 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[st
     return {"output": str(options.output), "rows": n_rows, "seconds": seconds}
 
 
-def predict_columns(model: Any, X: Any, name: str, with_scores: bool) -> dict[str, Array]:
-    """Return predictions, with decision values if wanted, or features, as columns by name."""
+def predict_columns(
+    model: Any, X: Any, name: str, with_scores: bool, with_probabilities: bool
+) -> dict[str, Array]:
+    """Return predictions, with what else is wanted, or features, as columns by name."""
     if hasattr(model, "transform"):
         return to_columns(model.transform(X), model.get_feature_names_out().tolist())
-    if not with_scores:
+    if not with_scores and not with_probabilities:
         values = model.predict(X)
         names = [name] if values.ndim == 1 else [f"{name}_{k}" for k in range(values.shape[1])]
         return to_columns(values, names)
-    scores = model.decision_function(X)
-    labels = model.classes_.tolist() if scores.ndim > 1 else [model.classes_[1]]
-    codes = codes_from_scores(scores.reshape(len(scores), -1))
-    columns = to_columns(scores, [f"score_{label}" for label in labels])
-    return {name: model.classes_[codes]} | columns
+    labels = model.classes_.tolist()
+    scores = model.decision_function(X).reshape(X.shape[0], -1)  # (n_rows, n_tasks)
+    columns = {name: model.classes_[codes_from_scores(scores)]}
+    if with_scores:
+        scored = labels[-scores.shape[1] :]  # of two classes, the second
+        columns |= to_columns(scores, [f"score_{label}" for label in scored])
+    if with_probabilities:
+        probabilities = np.exp(log_probabilities(scores, model.temperature_))
+        columns |= to_columns(probabilities, [f"proba_{label}" for label in labels])
+    return columns
 
 
 def to_columns(values: Array, names: list[str]) -> dict[str, Array]:

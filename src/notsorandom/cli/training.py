@@ -14,6 +14,7 @@ from notsorandom.cli.evaluate import check_classes
 from notsorandom.data.rows import FLOATS, Array
 from notsorandom.data.tables import Table, feature_names, format_names, open_table, read_all
 from notsorandom.estimators.resume import digest
+from notsorandom.game.losses import CLASSIFICATION_LOSSES
 
 # A target with more distinct integers than this is taken as a regression target.
 MAX_CLASSES = 20
@@ -37,10 +38,12 @@ def read_training_table(table: Table, options: argparse.Namespace) -> TrainingTa
     X, y, names = read_all(table, columns, target)
     if X.dtype not in FLOATS:
         X = X.astype(np.float64)
-    if options.task == "auto":
-        is_classification, reason = infer_task(y)
-    else:
+    if options.task != "auto":
         is_classification, reason = options.task == "classification", "given by --task"
+    elif options.loss is not None:
+        is_classification, reason = options.loss in CLASSIFICATION_LOSSES, "follows from --loss"
+    else:
+        is_classification, reason = infer_task(y)
     return TrainingTable(X, y, names, target, is_classification, reason)
 
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import column_or_1d
 from notsorandom._utils.files import check_output_path
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array, Rows, dense
+from notsorandom.display.calibration import CalibrationDisplay, log_loss
 from notsorandom.display.figures import import_pyplot
 from notsorandom.display.history import HistoryDisplay
 from notsorandom.display.inspection import (
@@ -34,7 +35,9 @@ from notsorandom.display.page import (
 )
 from notsorandom.display.score_curve import ScoreCurveDisplay
 from notsorandom.display.spectrum import SpectrumDisplay
+from notsorandom.display.tuning import TuningDisplay
 from notsorandom.estimators.base import FourierEstimator
+from notsorandom.estimators.classifier import log_probabilities
 from notsorandom.estimators.training import fit_linear_models
 from notsorandom.estimators.validation import read_samples
 from notsorandom.game.dual import codes_from_scores
@@ -60,7 +63,8 @@ def report(
     """Write an HTML page about a fitted model, in one file that needs no network.
 
     The page shows the spectrum, the course of the game with bounds on its value, the accuracy or
-    R^2 by number of features, and the confusion matrix; for two features and two classes also a
+    R^2 by number of features, what trials found when they chose parameters, the confusion matrix,
+    and a calibration curve if the model has probabilities; for two features and two classes also a
     slider through the rounds of the game.
 
     Parameters
@@ -105,6 +109,8 @@ def report(
         sections.append(game_section(dense(problem.rows.array), codes, snapshots))
     sections.append(spectrum_section(model, problem.rows, image_shape))
     sections.append(history_section(model, X, y))
+    if model.tuning_ is not None:
+        sections.append(tuning_section(model))
     axis = new_axis()
     ScoreCurveDisplay.from_estimator(model, X, y, X_scored, y_scored, ax=axis)
     axis.set_ylabel(f"{name} (%)")
@@ -113,6 +119,8 @@ def report(
     sections.append(figures_section(heading, [(caption, axis.figure)]))
     if hasattr(model, "classes_") and len(model.classes_) <= MAX_CLASSES:
         sections.append(confusion_section(model, scores, y_scored, data_name))
+    if hasattr(model, "predict_proba"):
+        sections.append(calibration_section(model, scores, y_scored, data_name))
     subtitle = f"{type(model).__name__} with {model.kernel_.n_components:,} features"
     return write_page(path, title or "Learned kernel", subtitle, sections)
 
@@ -151,10 +159,12 @@ def model_section(model: Any, name: str, score: float) -> str:
         ("input columns", f"{model.n_features_in_:,}"),
         targets,
         ("space", type(kernel.space).__name__),
-        ("loss, C", f"{model.loss}, {model.C:g}"),
+        ("loss, C", f"{model.loss}, {model.C_:.4g}"),
         ("smoothing", f"{model.smoothing_:g}"),
         ("seconds of learning", f"{model.history_['seconds'][-1]:.2f}"),
     ]
+    if model.spectrum_ is not None:
+        facts.insert(-1, ("spectrum of the starts", model.spectrum_))
     return facts_section("Model", facts)
 
 
@@ -199,6 +209,39 @@ def history_section(model: Any, X: Any, y: Any) -> str:
     )
     figures = [(caption, axis.figure) for caption, axis in zip(captions, axes, strict=True)]
     return figures_section("Course of the game", figures)
+
+
+def tuning_section(model: Any) -> str:
+    """Return the section about the trials that chose parameters."""
+    display = TuningDisplay(model.tuning_)
+    axes = [new_axis() for _ in display.parameters]
+    display.plot(axes)
+    captions = [f"Lowest held-out loss for each {name}." for name in display.parameters]
+    figures = [(caption, axis.figure) for caption, axis in zip(captions, axes, strict=True)]
+    note = (
+        f"Short games on a part of the training samples, {len(model.tuning_['loss'])} settings "
+        f"compared on the others. Chosen: C = {model.C_:.4g}, smoothing {model.smoothing_:.4g}"
+    )
+    note += "." if model.spectrum_ is None else f", {model.spectrum_} spectrum."
+    return figures_section("Choice of the parameters", figures, note)
+
+
+def calibration_section(model: Any, scores: Array, y: Any, data_name: str) -> str:
+    """Return the section about the probabilities."""
+    logarithms = log_probabilities(scores, model.temperature_)
+    axes = [new_axis(4.2), new_axis()]
+    display = CalibrationDisplay.from_log_probabilities(logarithms, y, model.classes_).plot(axes)
+    captions = (
+        "How often what is predicted with some probability comes true; on the diagonal if it is "
+        "calibrated. Each point is a tenth of the samples.",
+        "Histogram of the probabilities.",
+    )
+    note = (
+        f"Log loss {log_loss(logarithms, y, model.classes_):.4g}, expected calibration error "
+        f"{display.expected_error:.4g}, temperature {model.temperature_:.4g}."
+    )
+    figures = [(caption, axis.figure) for caption, axis in zip(captions, axes, strict=True)]
+    return figures_section(f"Probabilities of the {data_name} samples", figures, note)
 
 
 def confusion_section(model: Any, scores: Array, y: Any, data_name: str) -> str:

@@ -58,7 +58,7 @@ KERNEL_ARRAYS = ("frequencies", "phases", "scales", "weights")
 NOT_STORED = {"dual_", "average_dual_", "_weights", "frequencies_", "phases_"}
 NOT_STORED |= {"kernel_", "average_kernel_"}
 STORED = [name for name in LEARNED if name not in NOT_STORED]
-STORED += ["C_", "spectrum_", "tuning_", "coef_", "intercept_", "duality_gap_", "temperature_"]
+STORED += ["coef_", "intercept_", "duality_gap_"]
 
 
 def save(

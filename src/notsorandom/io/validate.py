@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from notsorandom.data.rows import Array, row_norms
-from notsorandom.estimators.classifier import FourierClassifier
-from notsorandom.estimators.config import configure, loss_of
+from notsorandom.estimators.config import SPECTRA, configure, loss_of
 from notsorandom.estimators.features import FourierFeatures
 from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces import Euclidean, HarmonicSphere, ZonalSphere
@@ -17,7 +16,6 @@ from notsorandom.spaces.zonal_sphere import MAX_DEGREE
 # Tolerance for rounding, of the sum of the weights and of the length of zonal frequencies.
 TOLERANCE = 1e-3
 STATUSES = ("complete", "stopped", "flat")
-SPECTRA = ("gaussian", "cauchy", None)
 
 
 def validate_model(model: Any) -> None:
@@ -38,7 +36,6 @@ def validate_model(model: Any) -> None:
     bits = model._held_out_bits
     require(bits is None or is_array(bits, "u", ((n_samples + 7) // 8,)), "_held_out_bits")
     require(model.status_ in STATUSES, "status_")
-    require(type(model.smoothing_) is float and 0 <= model.smoothing_ < np.inf, "smoothing_")
     require(isinstance(model._weighted, bool), "_weighted")
     validate_choices(model)
     validate_records(model)
@@ -100,21 +97,21 @@ def validate_targets(model: Any) -> int:
 
 def validate_choices(model: Any) -> None:
     """Raise an error unless what was chosen by trials, and their results, make sense."""
-    if hasattr(model, "C_"):
-        require(is_positive(model.C_), "C_")
-    require(getattr(model, "spectrum_", None) in SPECTRA, "spectrum_")
-    if hasattr(model, "temperature_") or (
-        isinstance(model, FourierClassifier) and model.loss == "logistic"
-    ):
-        require(is_positive(model.temperature_), "temperature_")
-    tuning = getattr(model, "tuning_", None)
-    if tuning is not None:
-        require(all(isinstance(name, str) for name in tuning), "tuning_")
-        require(tuning["error"].dtype.kind == "f", "tuning_")
-        require(len({len(column) for column in tuning.values()}) == 1, "tuning_")
-        for column in tuning.values():
-            require(column.ndim == 1 and len(column) > 0, "tuning_")
-            require(column.dtype.kind in "bifU", "tuning_")
+    for name in ("C_", "temperature_"):
+        value = getattr(model, name)
+        require(type(value) is float and 0 < value < np.inf, name)
+    for name in ("smoothing_", "epsilon_"):
+        value = getattr(model, name)
+        require(type(value) is float and 0 <= value < np.inf, name)
+    require(model.spectrum_ in (None, *SPECTRA), "spectrum_")
+    tuning = model.tuning_
+    if tuning is None:
+        return
+    require(all(isinstance(name, str) for name in tuning), "tuning_")
+    require(is_array(tuning["loss"], "f"), "tuning_")
+    require(len({len(column) for column in tuning.values()}) == 1, "tuning_")
+    for column in tuning.values():
+        require(column.ndim == 1 and len(column) > 0 and column.dtype.kind in "ifU", "tuning_")
 
 
 def validate_records(model: Any) -> None:
@@ -142,8 +139,3 @@ def is_array(values: Array, kind: str, shape: tuple[int, ...] | None = None) -> 
 def is_integer(value: Any, least: int = 0) -> bool:
     """Return whether a value is an int of at least this."""
     return type(value) is int and value >= least
-
-
-def is_positive(value: Any) -> bool:
-    """Return whether a value is a positive, finite float."""
-    return type(value) is float and 0 < value < np.inf
