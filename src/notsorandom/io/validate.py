@@ -107,7 +107,9 @@ def validate_choices(model: Any) -> None:
     tuning = model.tuning_
     if tuning is None:
         return
+    require(isinstance(tuning, dict) and "loss" in tuning, "tuning_")
     require(all(isinstance(name, str) for name in tuning), "tuning_")
+    require(all(isinstance(column, np.ndarray) for column in tuning.values()), "tuning_")
     require(is_array(tuning["loss"], "f"), "tuning_")
     require(len({len(column) for column in tuning.values()}) == 1, "tuning_")
     for column in tuning.values():
@@ -132,8 +134,9 @@ def require(condition: Any, name: str) -> None:
 
 def is_array(values: Array, kind: str, shape: tuple[int, ...] | None = None) -> bool:
     """Return whether an array has this kind of type, this shape, and no NaN or infinity."""
-    finite = kind != "f" or bool(np.isfinite(values).all())
-    return values.dtype.kind == kind and (shape is None or values.shape == shape) and finite
+    if values.dtype.kind != kind or (shape is not None and values.shape != shape):
+        return False
+    return kind != "f" or bool(np.isfinite(values).all())
 
 
 def is_integer(value: Any, least: int = 0) -> bool:
