@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 from notsorandom.estimators.classifier import FourierClassifier
 from notsorandom.estimators.config import (
-    AutoSmoothing,
     Checkpoint,
     EquilibriumSolver,
     GradientSolver,
@@ -51,7 +50,6 @@ _LAZY = {
 __all__ = [
     "SKOPS_TYPES",
     "Ascent",
-    "AutoSmoothing",
     "Chain",
     "Checkpoint",
     "Enumerate",

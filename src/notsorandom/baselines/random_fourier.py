@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from notsorandom._utils.parameters import check_choice, check_number
 from notsorandom.data.rows import FLOATS, Array, Rows, row_norms
-from notsorandom.estimators.transformer import KernelTransformer
+from notsorandom.estimators.features import KernelTransformer
 from notsorandom.kernel import LearnedKernel, normalized
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.euclidean import median_distance

@@ -70,7 +70,12 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[st
     with open_writer(options.output) as write, Progress(0, "rows", shown) as bar:
         for block in blocks:
             columns = block.kept.copy()
-            found = predict_columns(model, block.X, name, options.scores, options.proba)
+            try:
+                found = predict_columns(model, block.X, name, options.scores, options.proba)
+            except ValueError as error:
+                if not n_rows:
+                    raise
+                raise ValueError(f"Of the rows after the first {n_rows}: {error}") from error
             for key, column in found.items():
                 columns[f"{key}_predicted" if key in block.kept else key] = column
             write(columns)

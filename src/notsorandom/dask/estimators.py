@@ -25,9 +25,11 @@ from notsorandom.dask.validation import (
     unequal_lengths,
     unknown_sizes,
 )
-from notsorandom.estimators.base import FitData, FourierEstimator, FourierPredictor
+from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.classifier import ProbabilityMethod
 from notsorandom.estimators.config import FitConfig, GradientSolver
+from notsorandom.estimators.predictor import FourierPredictor
+from notsorandom.estimators.training import FitData
 from notsorandom.estimators.validation import TrainingData
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.result import GameResult

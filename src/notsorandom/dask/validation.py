@@ -26,6 +26,7 @@ from notsorandom.estimators.validation import (
     check_classes,
     check_is_numeric,
     check_labels,
+    check_magnitudes,
     check_sample_weight,
     class_factors,
     real_targets,
@@ -104,7 +105,9 @@ def read_collections(
         pool,
         cluster=cluster,
     )
-    return ClusterData(DualProblem(loss, cluster.part(TARGETS, n_tasks, dtype), rows))
+    problem = DualProblem(loss, cluster.part(TARGETS, n_tasks, dtype), rows)
+    check_magnitudes(problem)
+    return ClusterData(problem)
 
 
 # Collections.

@@ -1,38 +1,33 @@
-"""The base classes of the estimators: the steps of a fit, and what is read off a fitted model."""
+"""The base class of the estimators: the steps of a fit, and what is read off a fitted model."""
 
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from notsorandom._utils.threads import ThreadPool, thread_pool
-from notsorandom.data.rows import Array, Rows
+from notsorandom.data.rows import Array
 from notsorandom.estimators.callbacks import (
-    CALLBACK_FRAMES,
     CallbackSupportMixin,
     CallbackTasks,
     with_callbacks,
 )
-from notsorandom.estimators.config import AutoSmoothing, FitConfig, configure
+from notsorandom.estimators.config import Choice, FitConfig, configure
 from notsorandom.estimators.training import (
-    DUALITY_GAP,
+    FitData,
     Preparation,
-    fit_linear_models,
     kernel_before_reweighting,
     learn_kernel,
     play_game,
-    progress_bar,
 )
-from notsorandom.estimators.validation import TrainingData, read_samples, read_training_data
+from notsorandom.estimators.validation import TrainingData, read_training_data
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.loop import GameLoop
 from notsorandom.game.losses import LOSSES
@@ -43,26 +38,18 @@ from notsorandom.spaces.base import Space
 
 if TYPE_CHECKING:
     from notsorandom.estimators.early_stopping import EarlyStopping
-    from notsorandom.estimators.features import FourierFeatures
     from notsorandom.estimators.resume import CheckpointFile, WarmStart
     from notsorandom.game.certificate import Certificate
 
+# Width of the insensitive zone, in units of the targets' scale.
+DEFAULT_EPSILON = 0.1
 # Attributes that validation and the game set; a transformer needs no others.
 LEARNED = (
-    "classes_ n_outputs_ kernel_ frequencies_ phases_ history_ status_ smoothing_ dual_ "
+    "classes_ n_outputs_ kernel_ frequencies_ phases_ history_ status_ smoothing_ C_ epsilon_ "
+    "spectrum_ tuning_ temperature_ dual_ "
     "average_dual_ average_kernel_ validation_sizes_ validation_losses_ validation_scores_ "
     "n_samples_fit_ n_features_in_ feature_names_in_ _flat _weights _weighted _held_out_bits"
 ).split()
-
-
-@dataclass(frozen=True)
-class FitData:
-    """The data of a fit."""
-
-    dtype: np.dtype[Any]  # of the samples as they were given
-    preparation: Preparation
-    data: TrainingData  # as the game uses it
-    training: TrainingData  # the part of it that is not held out
 
 
 class FourierEstimator(CallbackSupportMixin, BaseEstimator):
@@ -126,12 +113,15 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
     ) -> None:
         last_fit = self._forget_last_fit()
         given = self._read(config.space, X, y, sample_weight, pool)
+        if config.epsilon is None:
+            config = replace(config, epsilon=DEFAULT_EPSILON * given.problem.target_scale())
+        self.epsilon_ = config.epsilon
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         file, saved = self._open_checkpoint(config, given.problem)
         if saved is not None:
             seed = saved["seed"]
         # Separate streams: the game is the same whether its smoothing was chosen or given.
-        rng, smoothing_rng, split_rng, view_rng = np.random.default_rng(seed).spawn(4)
+        rng, trial_rng, split_rng, view_rng = np.random.default_rng(seed).spawn(4)
         held_out = self._hold_out(config, given, split_rng)
         warm_start = None
         if self.warm_start and hasattr(last_fit, "_warm_start"):
@@ -143,20 +133,27 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         # From here on, everything is computed in the coordinates of the view.
         config = replace(config, space=preparation.view.space)
         data = training = replace(given, problem=preparation.apply(given.problem))
-        stopping = None
+        if held_out is not None:
+            training = data.take(~held_out)
+        if file is not None and saved is not None:
+            choice = file.restore_choice(saved)
+        elif warm_start is not None:
+            choice = last_fit._choice()
+        else:
+            choice = self._tune(config, preparation, training.problem, trial_rng)
+        self._store_choice(choice)
+        config, loss = choice.apply(config), config.loss(choice.C)
+        data, training = data.with_loss(loss), training.with_loss(loss)
+        problem, stopping, state = training.problem, None, None
         if held_out is not None:
             from notsorandom.estimators.early_stopping import EarlyStopping
 
-            training, validation = data.take(~held_out), data.take(held_out)
-            stopping = EarlyStopping(config, training.problem, validation.problem, split_rng)
-        problem = training.problem
-        state = None
+            validation = data.take(held_out)
+            stopping = EarlyStopping(config, problem, validation.problem, split_rng)
         if file is not None and saved is not None:
-            self.smoothing_, state = file.restore(saved, preparation.view.space, problem, stopping)
+            state = file.restore(saved, preparation.view.space, problem, stopping)
         elif warm_start is not None:
-            self.smoothing_, state = last_fit.smoothing_, warm_start.state
-        else:
-            self.smoothing_ = self._choose_smoothing(config, problem, smoothing_rng)
+            state = warm_start.state
         fit = FitData(given.problem.dtype, preparation, data, training)
         after_round = self._after_round(config, fit, tasks, stopping, file, seed)
         result = play_game(config, problem, self.smoothing_, rng, after_round, state, self.verbose)
@@ -208,15 +205,28 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         self._held_out_bits = np.packbits(data.to_given(mask))
         return mask
 
-    def _choose_smoothing(
-        self, config: FitConfig, problem: DualProblem, rng: np.random.Generator
-    ) -> float:
-        """Return the smoothing, chosen by trial games unless it is given."""
-        if not isinstance(config.smoothing, AutoSmoothing):
-            return config.smoothing
-        from notsorandom.estimators.tuning import choose_smoothing
+    def _tune(
+        self,
+        config: FitConfig,
+        preparation: Preparation,
+        problem: DualProblem,
+        rng: np.random.Generator,
+    ) -> Choice:
+        """Return what is to be chosen by trials, or was given."""
+        if preparation.view.is_projected:  # the columns, which Cauchy starts select, are mixed
+            config = replace(config, spectra=config.spectra[:1])
+        from notsorandom.estimators.tuning import tune
 
-        return choose_smoothing(config, config.smoothing, problem, rng, self.verbose)
+        return tune(config, problem, rng, self.verbose)
+
+    def _store_choice(self, choice: Choice) -> None:
+        """Store what trials chose."""
+        self.spectrum_, self.smoothing_, self.C_ = choice.spectrum, choice.smoothing, choice.C
+        self.tuning_, self.temperature_ = choice.table, choice.temperature
+
+    def _choice(self) -> Choice:
+        """Return what was chosen."""
+        return Choice(self.spectrum_, self.smoothing_, self.C_, self.temperature_, self.tuning_)
 
     def _after_round(
         self,
@@ -236,7 +246,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             stop = (stopping is not None and stopping.should_stop(loop)) or stop
             # A truncated round, or the last one, is played again after a crash.
             if file is not None and not (stop or loop.truncated or loop.finished):
-                file.write_if_due(seed, self.smoothing_, loop, stopping)
+                file.write_if_due(seed, self._choice(), loop, stopping)
             return stop
 
         return after_round
@@ -262,7 +272,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
     def _store_duals(self, result: GameResult, fit: FitData) -> None:
         """Store the dual variables of the samples as they were given."""
         self.dual_, self.average_dual_ = (
-            fit.training.to_given(dual).astype(fit.dtype, copy=False)
+            fit.training.to_given(dual).astype(np.promote_types(fit.dtype, dual.dtype), copy=False)
             for dual in (result.dual, result.average_dual)
         )
 
@@ -358,41 +368,3 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         # Sparse rows work on the sphere too, but not rows of zeros, which sparse data often have.
         tags.input_tags.sparse = self.space == "euclidean" or isinstance(self.space, Euclidean)
         return tags
-
-
-class FourierPredictor(FourierEstimator):
-    """Base class of classifier and regressor: linear models on the learned features."""
-
-    def _fit_linear_models(self, kernel: LearnedKernel, fit: FitData) -> None:
-        problem = fit.data.problem
-        with progress_bar(problem.n_tasks, "linear models", self.verbose) as update:
-            self.coef_, intercept, self.duality_gap_ = fit_linear_models(
-                kernel, problem, callback=update
-            )
-        self.intercept_ = intercept + fit.preparation.offset
-        if not self.duality_gap_ <= DUALITY_GAP:
-            warnings.warn(
-                f"The final model was solved to a relative duality gap of {self.duality_gap_:.1e}, "
-                f"not to {DUALITY_GAP:.0e}: try a smaller C.",
-                ConvergenceWarning,
-                stacklevel=5 + CALLBACK_FRAMES,
-            )
-
-    @property
-    def features_(self) -> FourierFeatures:
-        """The learned features as a fitted transformer."""
-        if not hasattr(self, "kernel_"):
-            raise AttributeError(f"This {type(self).__name__} is not fitted: call fit first.")
-        from notsorandom.estimators.features import FourierFeatures
-
-        features = FourierFeatures(**self.get_params(deep=False))
-        features.__dict__ |= self._learned()
-        return features
-
-    def _scores(self, X: Any) -> Array:
-        """Return the values of the linear models, of shape (n_samples, n_tasks)."""
-        check_is_fitted(self)
-        X = read_samples(self, X)
-        with thread_pool(self.n_jobs, work=X.shape[0] * self.kernel_.frequencies.size) as pool:
-            rows = Rows(self.kernel_.space.prepare(X), pool=pool)
-            return self.kernel_.scores(rows, self.coef_, self.intercept_)

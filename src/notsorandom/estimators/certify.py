@@ -26,6 +26,8 @@ N_SEARCHES = 8
 PEAK_PRECISION = 1e-3
 # Relative duality gap of the SVMs: the certificate's gap should be the kernel's, not theirs.
 SVM_GAP = 1e-4
+# Searches compute squares of distances between frequencies in the units of the samples.
+MAX_SCALE = {"float32": 1e9, "float64": 1e70}
 
 
 def certify(
@@ -34,6 +36,12 @@ def certify(
     """Compute the certificate of a fitted estimator, as its method `certificate` documents."""
     data, kernel = estimator._training_data(X, y), estimator.kernel_
     problem, rows = data.problem, data.problem.rows
+    limit, scale = MAX_SCALE[rows.dtype.name], float(kernel.space.scale)
+    if not 1 / limit <= scale <= limit:
+        raise ValueError(
+            f"A certificate in {rows.dtype} needs distances of samples between {1 / limit:g} and "
+            f"{limit:g}, but these are about {scale:.3g} apart: multiply X by a number before fit."
+        )
     bandwidth = check_bandwidth(kernel, bandwidth)
     check_number("max_evaluations", max_evaluations, least=1, integer=True)
     search, rng = choose_search(configure(estimator), kernel.space), np.random.default_rng(0)

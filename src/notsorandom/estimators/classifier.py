@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from notsorandom.data.array_api import asarray_like, to_host
 from notsorandom.data.rows import Array
-from notsorandom.estimators.base import FourierEstimator, FourierPredictor
+from notsorandom.estimators.predictor import FourierPredictor
 from notsorandom.game.dual import codes_from_scores
 from notsorandom.game.losses import CLASSIFICATION_LOSSES
 from notsorandom.search.base import Search
@@ -135,7 +135,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         Largest duality gap of the final SVMs, relative to the objective. They are solved to 1e-3;
         where that can't be reached, as with a huge `C`, a ``ConvergenceWarning`` says so.
     temperature_ : float
-        With ``loss="logistic"``: what decision values are divided by for probabilities.
+        What decision values are divided by for probabilities. Found by the trials.
     features_ : FourierFeatures
         The learned features as a fitted transformer.
     kernel_ : LearnedKernel
@@ -186,8 +186,8 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         space: str | Space = "euclidean",
         search: str | Search = "auto",
         phase: str = "aligned",
-        loss: str = "hinge",
-        C: float = 1.0,
+        loss: str = "logistic",
+        C: Any = "auto",
         smoothing: Any = "auto",
         solver: Any = "gradient",
         class_weight: Any = None,
@@ -214,13 +214,6 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-
-    def _forget_last_fit(self) -> FourierEstimator:
-        last_fit = super()._forget_last_fit()
-        self.__dict__.pop("temperature_", None)
-        if self.loss == "logistic":
-            self.temperature_ = 1.0
-        return last_fit
 
     def decision_function(self, X: Any) -> Any:
         """Return the signed distance to the decision boundary, up to scale.

@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
+import copy
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
-from numbers import Integral
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
-from notsorandom._utils.parameters import check_choice, check_flag, check_number, resolve_named
+from notsorandom._utils.parameters import (
+    MAX_NUMBER,
+    check_choice,
+    check_flag,
+    check_number,
+    resolve_named,
+)
 from notsorandom.game.losses import CLASSIFICATION_LOSSES, LOSSES, Loss
 from notsorandom.game.projection import PROJECTIONS
-from notsorandom.search import SEARCHES
+from notsorandom.search import SEARCHES, Ascent
 from notsorandom.search.base import Search
-from notsorandom.spaces import SPACES
+from notsorandom.spaces import SPACES, Euclidean
 from notsorandom.spaces.base import Space
+
+# Candidates of the smoothing, in units of the median distance between samples. Images and other
+# data with little noise need little smoothing; where labels are mostly noise, only waves about as
+# long as the data are wide remain.
+SMOOTHING = (0.07, 0.02, 0.2, 0.6, 1.0)
+# Spectra of the search's starts on R^d.
+SPECTRA = ("gaussian", "cauchy")
+# In the place of a C that is chosen, before it is; the game itself depends little on it.
+AUTO_C = 1.0
+# A larger smoothing leaves waves so long that float32 has no digit of them; a larger learning rate
+# moves every dual variable to an end of its box.
+MAX_SMOOTHING, MAX_RATE = 1e3, 1e6
 
 
 class GradientSolver(BaseEstimator):
@@ -57,7 +75,8 @@ class GradientSolver(BaseEstimator):
 
     def check(self) -> None:
         """Raise ValueError if a parameter is out of its range."""
-        check_number("learning_rate", self.learning_rate, above=0, or_else=["auto", "theory"])
+        names = ["auto", "theory"]
+        check_number("learning_rate", self.learning_rate, above=0, most=MAX_RATE, or_else=names)
         check_choice("weighting", self.weighting, ["potential", "uniform"])
         check_choice("projection", self.projection, PROJECTIONS)
         check_number("n_rounds", self.n_rounds, above=0, integer=True, or_else=["auto"])
@@ -83,48 +102,6 @@ SOLVERS: dict[str, Any] = {
 }
 
 
-class AutoSmoothing(BaseEstimator):
-    """Choose the smoothing by short games on a part of the training data.
-
-    Up to 1024 samples: 4-fold cross-validation. Above: one split of at most `max_rows` rows.
-
-    Parameters
-    ----------
-    candidates : sequence of float, default=(0.07, 0.02, 0.2, 0.6, 1.0)
-        In units of the median distance between samples, the usual one first. Images and other data
-        with little noise need little smoothing; where labels are mostly noise, only waves about as
-        long as the data are wide remain.
-    n_components : int, default=32
-        Frequencies, or rounds, of each game. Independent of the estimator's own `n_components`, so
-        that a longer fit chooses the same smoothing.
-    max_rows : int, default=2048
-        More rows make the comparison slower, but not much sharper.
-    """
-
-    def __init__(
-        self,
-        candidates: Sequence[float] = (0.07, 0.02, 0.2, 0.6, 1.0),
-        n_components: int = 32,
-        max_rows: int = 2048,
-    ) -> None:
-        self.candidates = candidates
-        self.n_components = n_components
-        self.max_rows = max_rows
-
-    def check(self) -> None:
-        """Raise ValueError if a parameter is out of its range."""
-        candidates: Any = self.candidates
-        if isinstance(candidates, str) or np.ndim(candidates) != 1 or len(candidates) == 0:
-            raise ValueError(
-                f"candidates={candidates!r} is not allowed: it must be a non-empty sequence of "
-                "numbers."
-            )
-        for candidate in candidates:
-            check_number("candidates", candidate, least=0)
-        check_number("n_components", self.n_components, above=0, integer=True)
-        check_number("max_rows", self.max_rows, least=16, integer=True)
-
-
 @dataclass(frozen=True)
 class Checkpoint:
     """Where and how often the state of a fit is written.
@@ -147,18 +124,53 @@ class FitConfig:
     space: Space
     search: Search | None  # None: one that suits the space
     solver: GradientSolver | EquilibriumSolver
-    loss: Loss
     phase: str
-    smoothing: float | AutoSmoothing
+    # Candidates that trials choose from, the usual one first; there may be only one.
+    spectra: tuple[str | None, ...]  # None: the search has no spectrum
+    smoothing: tuple[float, ...]
+    C: tuple[float, ...] | None  # None: any
+    calibrated: bool  # whether a temperature is needed
+    loss_name: str
+    epsilon: float | None  # None: in proportion to the targets' scale
     n_components: int  # the most, if validation samples decide when the game stops
     stops_early: bool
     checkpoint: Checkpoint | None
 
+    def loss(self, C: float) -> Loss:
+        """Return the loss with some `C`."""
+        return LOSSES[self.loss_name](C, self.epsilon or 0.0)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What trials chose of a configuration's candidates.
+
+    `temperature` is what the scores of a classifier are to be divided by for probabilities, and
+    `table` what the trials found, one row per candidate.
+    """
+
+    spectrum: str | None
+    smoothing: float
+    C: float
+    temperature: float = 1.0
+    table: dict[str, Any] | None = None
+
+    def apply(self, config: FitConfig) -> FitConfig:
+        """Return the configuration with the search that was chosen."""
+        if self.spectrum is None:
+            return config
+        search = Ascent() if config.search is None else copy.copy(config.search)
+        assert isinstance(search, Ascent)
+        search.spectrum = self.spectrum
+        return replace(config, search=search)
+
 
 def loss_of(estimator: Any) -> Loss:
-    """Return the loss of an estimator."""
-    epsilon = getattr(estimator, "epsilon", 0.0)
-    return LOSSES[estimator.loss](float(estimator.C), float(epsilon))
+    """Return the loss of an estimator; before a fit, with 1 in the place of a `C` to be chosen."""
+    C, epsilon = estimator.C, getattr(estimator, "epsilon", 0.0)
+    C = getattr(estimator, "C_", C if isinstance(C, Real) else AUTO_C)
+    epsilon = getattr(estimator, "epsilon_", epsilon if isinstance(epsilon, Real) else 0.0)
+    return LOSSES[estimator.loss](float(C), float(epsilon))
 
 
 def configure(estimator: Any) -> FitConfig:
@@ -168,8 +180,8 @@ def configure(estimator: Any) -> FitConfig:
     check_flag("warm_start", estimator.warm_start)
     check_number("n_components", estimator.n_components, above=0, integer=True, or_else=["auto"])
     check_number("max_components", estimator.max_components, above=0, integer=True)
-    check_number("C", estimator.C, above=0)
-    check_number("epsilon", getattr(estimator, "epsilon", 0.0), least=0)
+    epsilon = getattr(estimator, "epsilon", 0.0)
+    check_number("epsilon", epsilon, least=0, most=MAX_NUMBER, or_else=["auto"])
     check_number("validation_fraction", estimator.validation_fraction, above=0, below=1)
     check_n_jobs(estimator.n_jobs)
     if not isinstance(estimator.verbose, bool):
@@ -185,9 +197,14 @@ def configure(estimator: Any) -> FitConfig:
         space=space,
         search=search,
         solver=solver,
-        loss=loss_of(estimator),
         phase=estimator.phase,
-        smoothing=configure_smoothing(estimator.smoothing),
+        spectra=configure_spectra(space, search),
+        smoothing=candidates("smoothing", estimator.smoothing, least=0, most=MAX_SMOOTHING)
+        or SMOOTHING,
+        C=candidates("C", estimator.C, least=1 / MAX_NUMBER, most=MAX_NUMBER),
+        loss_name=estimator.loss,
+        epsilon=None if epsilon == "auto" else float(epsilon),
+        calibrated=estimator.loss == "logistic" and hasattr(type(estimator), "predict_proba"),
         n_components=n_components,
         stops_early=stops_early,
         checkpoint=configure_checkpoint(estimator.checkpoint),
@@ -220,18 +237,33 @@ def check_combinations(estimator: Any, config: FitConfig) -> None:
         )
 
 
-def configure_smoothing(smoothing: Any) -> float | AutoSmoothing:
-    """Check the smoothing; return it as a number, or as the search for one."""
-    if isinstance(smoothing, AutoSmoothing):
-        smoothing.check()
-        return clone(smoothing)
-    if smoothing == "auto":
-        return AutoSmoothing()
+def candidates(name: str, value: Any, **limits: Any) -> tuple[float, ...] | None:
+    """Check a parameter that is a number or a sequence of numbers to choose from.
+
+    Return the numbers, or None for "auto".
+    """
+    if isinstance(value, str) and value == "auto":
+        return None
+    if isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value) == 1 and len(value) > 0:
+        for each in value:
+            check_number(f"a candidate of {name}", each, **limits)
+        return tuple(float(each) for each in value)
     try:
-        check_number("smoothing", smoothing, least=0)
+        check_number(name, value, **limits)
     except ValueError as error:
-        raise ValueError(f"{str(error)[:-1]}, 'auto', or an AutoSmoothing.") from None
-    return float(smoothing)
+        raise ValueError(
+            f"{str(error)[:-1]}, a list of such numbers to choose from, or 'auto'."
+        ) from None
+    return (float(value),)
+
+
+def configure_spectra(space: Space, search: Search | None) -> tuple[str | None, ...]:
+    """Return the spectra to choose from; on R^d, the search may have one or leave it to trials."""
+    search = Ascent() if search is None else search
+    if not isinstance(space, Euclidean) or not isinstance(search, Ascent):
+        return (None,)
+    spectrum = search.spectrum
+    return SPECTRA if spectrum == "auto" else (spectrum,)
 
 
 def check_n_jobs(n_jobs: Any) -> None:

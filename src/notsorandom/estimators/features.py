@@ -5,13 +5,51 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from notsorandom._utils.threads import thread_pool
+from notsorandom.data.rows import Rows
 from notsorandom.estimators.base import FourierEstimator
-from notsorandom.estimators.transformer import KernelTransformer
+from notsorandom.estimators.validation import read_samples
+from notsorandom.kernel import LearnedKernel
 from notsorandom.search.base import Search
 from notsorandom.spaces.base import Space
+
+
+class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """Mixin that makes an estimator with a `kernel_` a transformer."""
+
+    kernel_: LearnedKernel
+    n_jobs: int | None = None  # for classes without this parameter
+
+    def transform(self, X: Any) -> Any:
+        """Map samples to the features.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Or an array API array, such as a tensor, on any device.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            For an array API array `X`, of its kind and on its device.
+        """
+        check_is_fitted(self)
+        X, kernel = read_samples(self, X), self.kernel_
+        with thread_pool(self.n_jobs, work=X.shape[0] * kernel.frequencies.size) as pool:
+            rows = Rows(kernel.space.prepare(X), pool=pool)
+            return kernel.device_features(rows)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.kernel_.n_components
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
 
 
 class FourierFeatures(KernelTransformer, FourierEstimator):
@@ -161,9 +199,9 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         space: str | Space = "euclidean",
         search: str | Search = "auto",
         phase: str = "aligned",
-        loss: str = "hinge",
-        C: float = 1.0,
-        epsilon: float = 0.1,
+        loss: str = "logistic",
+        C: Any = "auto",
+        epsilon: Any = "auto",
         smoothing: Any = "auto",
         solver: Any = "gradient",
         class_weight: Any = None,

@@ -8,7 +8,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
 
 from notsorandom.data.array_api import asarray_like, to_host
-from notsorandom.estimators.base import FourierPredictor
+from notsorandom.estimators.predictor import FourierPredictor
 from notsorandom.game.losses import REGRESSION_LOSSES
 from notsorandom.search.base import Search
 from notsorandom.spaces.base import Space
@@ -137,8 +137,8 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         search: str | Search = "auto",
         phase: str = "aligned",
         loss: str = "squared",
-        C: float = 1.0,
-        epsilon: float = 0.1,
+        C: Any = "auto",
+        epsilon: Any = "auto",
         smoothing: Any = "auto",
         solver: Any = "gradient",
         validation_fraction: float = 0.1,

@@ -20,7 +20,7 @@ from scipy import sparse
 from notsorandom._utils.files import FileFormatError, open_atomic, remove_partial_files
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array
-from notsorandom.estimators.config import SOLVERS, Checkpoint
+from notsorandom.estimators.config import SOLVERS, Checkpoint, Choice
 from notsorandom.estimators.early_stopping import EarlyStopping
 from notsorandom.estimators.training import Preparation
 from notsorandom.game.dual import DualProblem
@@ -46,7 +46,7 @@ FREE_IN_WARM_START = (
 # random_state is compared; for a generator, the checkpoint has the seed that was drawn from it. A
 # Dask client may be of another cluster.
 FREE_IN_CHECKPOINT = ("warm_start", "checkpoint", "n_jobs", "random_state", "verbose", "client")
-CHECKPOINT_FORMAT = 4
+CHECKPOINT_FORMAT = 5
 
 
 def fingerprint(problem: DualProblem) -> dict[str, str]:
@@ -177,8 +177,8 @@ class CheckpointFile:
     def read(self) -> dict[str, Any] | None:
         """Return what the file holds, or None; raise ValueError if it is of another fit.
 
-        The keys are "seed" (of the whole fit), "smoothing", "state" (of the game) and "stopping"
-        (state of early stopping, or None).
+        The keys are "seed" (of the whole fit), "choice" (of the trials), "state" (of the game)
+        and "stopping" (state of early stopping, or None).
         """
         if not self.path.exists():
             return None
@@ -210,8 +210,8 @@ class CheckpointFile:
         space: ResolvedSpace,
         problem: DualProblem,
         stopping: EarlyStopping | None,
-    ) -> tuple[float, GameState]:
-        """Return smoothing and state of the game, with its columns where the rows are.
+    ) -> GameState:
+        """Return the state of the game, with its columns where the rows are.
 
         The state of early stopping is restored too.
         """
@@ -230,7 +230,6 @@ class CheckpointFile:
                 and len(active_set) > 0
                 and all(len(array) == len(active_set) for array in arrays.values())
                 and space.n_features(arrays["frequencies"]) == problem.rows.n_features
-                and isinstance(saved["smoothing"], float)
                 and isinstance(state.n_plays, int)
                 and isinstance(state.flat, bool)
             )
@@ -238,10 +237,22 @@ class CheckpointFile:
             raise self._format_error() from error
         if not valid:
             raise self._format_error()
-        return saved["smoothing"], state.map_columns(problem.rows.from_host)
+        return state.map_columns(problem.rows.from_host)
+
+    def restore_choice(self, saved: dict[str, Any]) -> Choice:
+        """Return what trials had chosen."""
+        try:
+            choice = Choice(**saved["choice"])
+            numbers = choice.smoothing, choice.C, choice.temperature
+            valid = all(isinstance(number, float) and number >= 0 for number in numbers)
+        except (LookupError, TypeError) as error:
+            raise self._format_error() from error
+        if not valid:
+            raise self._format_error()
+        return choice
 
     def write_if_due(
-        self, seed: int, smoothing: float, loop: GameLoop, stopping: EarlyStopping | None
+        self, seed: int, choice: Choice, loop: GameLoop, stopping: EarlyStopping | None
     ) -> None:
         """Write the file if the last write was long enough ago; a failure only warns."""
         if time.monotonic() - self._last_write < self.every:
@@ -250,7 +261,7 @@ class CheckpointFile:
         arrays = {"space": None, "active_set": state.active_set.to_arrays()}
         contents = {
             "seed": seed,
-            "smoothing": smoothing,
+            "choice": vars(choice),
             "state": vars(state) | arrays,
             "stopping": None if stopping is None else stopping.get_state(),
         }

@@ -11,6 +11,7 @@ import numpy as np
 
 from notsorandom.data.rows import Array
 from notsorandom.estimators.config import EquilibriumSolver, FitConfig
+from notsorandom.estimators.validation import TrainingData
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.loop import GameLoop
 from notsorandom.game.result import GameResult, GameState
@@ -76,6 +77,16 @@ class Preparation:
             weights=normalized(kernel.weights.astype(np.float64)).astype(dtype),
             **parts,
         )
+
+
+@dataclass(frozen=True)
+class FitData:
+    """The data of a fit."""
+
+    dtype: np.dtype[Any]  # of the samples as they were given
+    preparation: Preparation
+    data: TrainingData  # as the game uses it
+    training: TrainingData  # the part of it that is not held out
 
 
 @contextmanager

@@ -15,15 +15,13 @@ from notsorandom.data.rows import Array
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.loop import shrinkage
 from notsorandom.game.projection import project
-from notsorandom.linear.batched import solve_batch
 from notsorandom.search.ascent import Ascent, climb
 from notsorandom.spaces import Euclidean
+from notsorandom.spaces.euclidean import cauchy_frequencies
 from notsorandom.spaces.landscape import Points, potential_of
 
-# Steps of each particle: a few less than a search takes.
+# Most steps of each particle: a few less than a search takes.
 TRIAL_STEPS = 6
-# Relative precision of the linear models: a tenth changes the class of a few samples in a thousand.
-TRIAL_GAP = 0.1
 # Most waves that are computed at a time: they fit the cache.
 WAVES = 2**16
 # Rows on which two features are compared: a correlation is then known to about 0.06.
@@ -78,13 +76,22 @@ class TrialLandscape:
         ends = [n_games * number // n_parts for number in range(n_parts + 1)]
         self.pool.map_ordered(evaluate_part, [slice(*both) for both in pairwise(ends)], ignore)
         amplitudes = np.moveaxis(amplitudes, 1, 2).reshape(2, n_tasks, -1)
-        tiny = np.finfo(self.X.dtype).tiny
-        potential = potential_of(amplitudes) + self._floor.repeat(n_points) + tiny
+        potential = potential_of(amplitudes) + self._floor.repeat(n_points)
         weight = np.square(self.smoothing).repeat(n_points)
         height = np.log(potential) - weight * np.square(frequencies).sum(axis=1)
         slope = gradient.reshape(frequencies.shape) / potential[:, None]
         slope -= (2 * weight)[:, None] * frequencies
         return Points(frequencies, height, slope, amplitudes)
+
+    def highest(self, draws: Array, n_points: int) -> Array:
+        """Return the highest of some frequencies in each game: those of all games in turn."""
+        angles = self.X @ draws.T  # (n_samples, n_draws)
+        by_task = np.moveaxis(self.measure, 1, 2)  # (n_games, n_tasks, n_samples)
+        sums = np.stack([by_task @ np.cos(angles), by_task @ np.sin(angles)])
+        potential = np.square(sums).sum(axis=(0, 2)) + self._floor[:, None]  # (n_games, n_draws)
+        penalty = np.square(self.smoothing)[:, None] * np.square(draws).sum(axis=1)
+        order = np.argsort(penalty - np.log(potential), axis=1, kind="stable")
+        return draws[order[:, :n_points].ravel()]
 
     def _sums(self, part: slice, frequencies: Array) -> tuple[Array, Array]:
         """Return amplitudes and gradients of the potential of some games."""
@@ -109,11 +116,10 @@ class TrialLandscape:
     @cached_property
     def _floor(self) -> Array:
         """Potential per game below which there is only rounding error."""
-        mass = np.abs(self.measure).sum(axis=(1, 2))
-        return np.square(np.finfo(self.X.dtype).eps * mass)
+        mass, precision = np.abs(self.measure).sum(axis=(1, 2)), np.finfo(self.X.dtype)
+        return np.square(precision.eps * mass) + precision.tiny
 
 
-@dataclass(frozen=True)
 class TrialGames:
     """Short games on the same samples that differ in their rows and their smoothing.
 
@@ -127,86 +133,108 @@ class TrialGames:
     masks : ndarray of shape (n_games, n_samples)
         The rows that each game is played on.
     smoothing : ndarray of shape (n_games,)
-    n_frequencies : int
-        Features of each game.
+    rng : numpy.random.Generator
+    spectrum : {"gaussian", "cauchy"}
+        Of the search; see :class:`notsorandom.Ascent`.
     """
 
-    problem: DualProblem
-    masks: Array
-    smoothing: Array
-    n_frequencies: int
+    def __init__(
+        self,
+        problem: DualProblem,
+        masks: Array,
+        smoothing: Array,
+        rng: np.random.Generator,
+        spectrum: str = "gaussian",
+    ) -> None:
+        X: Array = problem.rows.array
+        self.X, self.rng, self.search = X, rng, Ascent(spectrum).resolved()
+        self.smoothing = smoothing.astype(X.dtype)
+        self.pool = problem.rows.pool or ONE_THREAD
+        self.used: Array = np.flatnonzero(masks.any(axis=0))
+        self.probe = self.used[:: -(-len(self.used) // PROBE_ROWS)]
+        self.probe_weights = masks[:, self.probe] * problem.counts[self.probe].astype(X.dtype)
+        self.dual_player = DualPlayer(problem.take(self.used), masks[:, self.used])
+        self.waves = np.empty((len(masks), len(X), 0), dtype=X.dtype)  # of all samples
+        self.strengths = np.empty((len(masks), 0))
 
-    def errors(self, rng: np.random.Generator) -> Array:
-        """Play, fit linear models, and return the error of each sample in each game.
+    @property
+    def features(self) -> Array:
+        """The features of all samples, of shape (n_games, n_samples, n_frequencies)."""
+        totals = np.maximum(self.strengths.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        return self.waves * np.sqrt(self.strengths / totals)[:, None, :].astype(self.X.dtype)
 
-        Of shape (n_games, n_samples); see :meth:`DualProblem.errors`.
-        """
-        features = self.play(rng)
-        weights = None if self.problem.weights is None else self.problem.weights[:, 0]
-        coef, intercept = solve_batch(
-            features, self.problem.targets, self.masks, self.problem.loss, weights, tol=TRIAL_GAP
-        )
-        scores = features @ np.swapaxes(coef, 1, 2) + intercept[:, None, :]
-        return np.stack([self.problem.errors(each) for each in scores])
+    def keep(self, games: Array) -> None:
+        """Continue only with some of the games."""
+        self.smoothing, self.probe_weights = self.smoothing[games], self.probe_weights[games]
+        self.waves, self.strengths = self.waves[games], self.strengths[games]
+        self.dual_player.keep(games)
 
-    def play(self, rng: np.random.Generator) -> Array:
-        """Return the features of all samples, of shape (n_games, n_samples, n_frequencies).
+    def play(self, n_frequencies: int) -> None:
+        """Add features.
 
         A round adds as many as it has distinct peaks. Where they are few, more rounds would find
         nearly the same ones again, so the columns that are left are zero.
         """
-        X: Array = self.problem.rows.array
-        n_games, search = len(self.masks), Ascent()
-        used: Array = np.flatnonzero(self.masks.any(axis=0))
-        probe = used[:: -(-len(used) // PROBE_ROWS)]
-        dual_player = DualPlayer(self.problem.take(used), self.masks[:, used])
-        probe_weights = self.masks[:, probe] * self.problem.counts[probe].astype(X.dtype)
-        features = np.zeros((n_games, len(X), self.n_frequencies), dtype=X.dtype)
-        strengths = np.zeros((n_games, self.n_frequencies))
-        smoothing, inside = self.smoothing.astype(X.dtype), X[used]
-        buffers = np.empty((3, n_games, len(used), search.n_particles), dtype=X.dtype)
-        pool = self.problem.rows.pool or ONE_THREAD
-        for start in range(0, self.n_frequencies, search.n_peaks):
-            landscape = TrialLandscape(inside, dual_player.measure, smoothing, buffers, pool)
-            # The same starts for all games.
-            starts = rng.standard_normal((search.n_particles, X.shape[1])).astype(X.dtype)
-            points = landscape.evaluate(np.tile(starts, (n_games, 1)))
+        X, search, n_games = self.X, self.search, len(self.smoothing)
+        inside = X[self.used]
+        shape = (3, n_games, len(inside), search.n_particles)
+        buffers = np.empty(shape, dtype=X.dtype)
+        waves, strengths = [self.waves], [self.strengths]
+        for start in range(0, n_frequencies, search.n_peaks):
+            measure = self.dual_player.measure
+            landscape = TrialLandscape(inside, measure, self.smoothing, buffers, self.pool)
+            points = landscape.evaluate(self._starts(landscape))
             steps = np.ones(len(points), dtype=X.dtype)
-            points, _ = climb(landscape, points, steps, TRIAL_STEPS)
+            points, _ = climb(landscape, points, steps, min(TRIAL_STEPS, search.n_steps))
             frequencies, phases, alignment = peaks_by_game(points, n_games)
-            columns = slice(start, min(start + search.n_peaks, self.n_frequencies))
             chosen, valid = distinct(
-                waves_by_game(X[probe], frequencies, phases),
+                waves_by_game(X[self.probe], frequencies, phases),
                 points.height.reshape(n_games, -1),
-                probe_weights,
+                self.probe_weights,
                 search.similarity,
-                columns.stop - columns.start,
+                min(search.n_peaks, n_frequencies - start),
             )
             frequencies = np.take_along_axis(frequencies, chosen[:, :, None], axis=1)
             phases = np.take_along_axis(phases, chosen, axis=1)
             alignment = np.take_along_axis(alignment, chosen[:, :, None], axis=1)
             alignment *= valid[:, :, None]  # (n_games, n_peaks, n_tasks)
-            waves = waves_by_game(X, frequencies, phases)  # (n_games, n_samples, n_peaks)
-            features[:, :, columns] = waves
-            strengths[:, columns] = np.sqrt(np.square(alignment).sum(axis=2))
-            dual_player.step(waves[:, used] @ alignment, valid.sum(axis=1))
-        totals = np.maximum(strengths.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-        features *= np.sqrt(strengths / totals)[:, None, :].astype(X.dtype)
-        return features
+            waves.append(waves_by_game(X, frequencies, phases))  # (n_games, n_samples, n_peaks)
+            strengths.append(np.sqrt(np.square(alignment).sum(axis=2)))
+            response = waves[-1][:, self.used] @ alignment
+            self.dual_player.step(response, valid.sum(axis=1))
+        self.waves = np.concatenate(waves, axis=2)
+        self.strengths = np.concatenate(strengths, axis=1)
+
+    def _starts(self, landscape: TrialLandscape) -> Array:
+        """Draw the starts of a round, from the same frequencies for all games."""
+        search, n_columns, dtype = self.search, self.X.shape[1], self.X.dtype
+        if search.spectrum == "cauchy":
+            draws = cauchy_frequencies(search.n_draws, n_columns, self.rng).astype(dtype)
+            return landscape.highest(draws, search.n_particles)
+        draws = self.rng.standard_normal((search.n_particles, n_columns)).astype(dtype)
+        return np.tile(draws, (len(self.smoothing), 1))
 
 
 class DualPlayer:
     """The dual players of all games; held-out rows have dual variables of zero."""
 
     def __init__(self, problem: DualProblem, masks: Array) -> None:
-        self.problem = problem
-        self.total_weights = masks @ problem.counts  # (n_games,)
-        zero = problem.dtype.type(0)
-        self._low, self._high = (
-            by_row(np.where(masks[:, :, None], side, zero)) for side in problem.box
-        )
+        self.problem, self.masks = problem, masks
+        self._set_box()
         start = problem.dtype.type(problem.loss.start) * problem.targets
         self.dual = self._project(np.tile(start, (len(masks), 1, 1)))
+
+    def _set_box(self) -> None:
+        self.total_weights = self.masks @ self.problem.counts  # (n_games,)
+        zero = self.problem.dtype.type(0)
+        self._low, self._high = (
+            by_row(np.where(self.masks[:, :, None], side, zero)) for side in self.problem.box
+        )
+
+    def keep(self, games: Array) -> None:
+        """Continue only with some of the games."""
+        self.masks, self.dual = self.masks[games], self.dual[games]
+        self._set_box()
 
     @property
     def measure(self) -> Array:

@@ -1,137 +1,327 @@
-"""Choose the smoothing by trial games on a part of the training data."""
+"""Choose C, smoothing and spectrum by trial games on a part of the training data."""
 
 from __future__ import annotations
 
+import math
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
 
 import numpy as np
 
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array
-from notsorandom.estimators.config import AutoSmoothing, FitConfig, GradientSolver
+from notsorandom.estimators.calibration import fit_temperatures, log_losses
+from notsorandom.estimators.config import AUTO_C, Choice, FitConfig, GradientSolver
 from notsorandom.estimators.training import learn_kernel, play_game, progress_bar
 from notsorandom.estimators.trials import TrialGames
 from notsorandom.game.dual import DualProblem
-from notsorandom.linear.newton import solve_tasks
+from notsorandom.linear.batched import solve_batch
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.base import FiniteSpace
 
-# Relative duality gap of the linear models of games that are played one by one.
-ONE_BY_ONE_GAP = 1e-2
-# Up to this many samples the smoothing is chosen by cross-validation with N_FOLDS folds, and the
-# best candidate is taken as it is: small data are often noisy. Above, one split is used.
+# Frequencies, or rounds, of all trial games, and then of the best ones: independent of the
+# estimator's own number, so that a longer fit makes the same choice.
+FIRST_FREQUENCIES, ALL_FREQUENCIES, N_FINALISTS = 24, 100, 3
+# Rounds on spaces other than R^d, where all candidates play all rounds.
+ONE_BY_ONE_FREQUENCIES = 32
+# Most rows of the trials: more make the comparison slower, but not much sharper.
+MAX_ROWS = 2048
+# Up to this many samples settings are compared by cross-validation with N_FOLDS folds. Above, one
+# split is used.
 CROSS_VALIDATED_ROWS, N_FOLDS = 1024, 4
-# Above that many samples, in classification, another candidate must beat the best so far by this
-# many standard errors: smaller differences are less than those between random starts.
-MIN_STANDARD_ERRORS = 2.0
-# With fewer samples of the smallest class, the first candidate is taken.
+# Relative precision of the linear models: their scores matter, not their objectives.
+TRIAL_GAP = 0.1
+# Smoothing and spectrum are compared at the better one of these values of C.
+FIRST_C = (0.3, 30.0)
+# The values of C that are then tried; between them the loss is interpolated.
+C_GRID = (0.03, 0.3, 3.0, 30.0, 300.0, 3000.0)
+# Sum of squares of a direction of the features that is left out; a sample has about one.
+LEAST_SQUARE = 1e-3
+# With fewer samples of the smallest class, the first candidates are taken.
 MIN_CLASS_SAMPLES = 8
 # Tolerance for rounding errors in cumulative shares.
 ROUNDING = 1e-12
 
 
-def choose_smoothing(
+Candidate = tuple[str | None, float]  # spectrum and smoothing
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """The part of the training data that settings are compared on.
+
+    Parameters
+    ----------
+    problem : DualProblem
+        With dense samples in memory.
+    C : float
+        Of the problem's loss.
+    masks : ndarray of shape (n_splits, n_samples)
+        Training rows; the others are held out. Every row is held out at most once.
+    n_given : int
+        Rows of the training data, of which these are a part.
+    """
+
+    problem: DualProblem
+    C: float
+    masks: Array
+    n_given: int
+
+    @property
+    def n_frequencies(self) -> int:
+        """Features of the finalists' games: with fewer rows, as many would overfit more."""
+        share = self.masks.sum(axis=1).mean() / self.n_given
+        return max(FIRST_FREQUENCIES, round(ALL_FREQUENCIES * math.sqrt(share)))
+
+    @cached_property
+    def held_out(self) -> DualProblem:
+        """The problem of the held-out rows, split after split."""
+        return self.problem.take(np.concatenate([np.flatnonzero(~mask) for mask in self.masks]))
+
+    def evaluate(self, features: Array, C: tuple[float, ...]) -> Evaluation:
+        """Fit models with each `C` to each candidate's features, and evaluate held-out rows.
+
+        `features` has the shape (n_splits, n_candidates, n_samples, n_features).
+        """
+        problem, n_tasks = self.problem, self.problem.n_tasks
+        n_splits, n_candidates, n_samples, _ = features.shape
+        features = compress(features, self.masks)
+        coef, intercept = solve_batch(
+            features.reshape(n_splits * n_candidates, n_samples, -1),
+            np.tile(problem.targets, (1, len(C))),
+            np.repeat(self.masks, n_candidates, axis=0),
+            problem.loss,
+            None if problem.weights is None else problem.weights[:, 0],
+            loss_scales=np.repeat(C, n_tasks) / self.C,
+            tol=TRIAL_GAP,
+        )
+        coef = coef.reshape(n_splits, n_candidates, len(C) * n_tasks, -1)
+        intercept = intercept.reshape(n_splits, n_candidates, 1, -1)
+        parts = [
+            part[:, ~mask] @ np.swapaxes(w, 1, 2) + b
+            for part, mask, w, b in zip(features, self.masks, coef, intercept, strict=True)
+        ]
+        scores = np.concatenate(parts, axis=1)  # (n_candidates, n_held_out, n_C * n_tasks)
+        scores = np.moveaxis(scores.reshape(*scores.shape[:2], len(C), n_tasks), 2, 1)
+        return Evaluation.of(scores, self.held_out, np.array(C))
+
+
+def compress(features: Array, masks: Array) -> Array:
+    """Rotate features onto their principal directions in the training rows, without the last ones.
+
+    Learned features are often similar. A rotation changes no linear model, and directions of a
+    total square below `LEAST_SQUARE` change none that is penalised.
+    """
+    inside = features * masks[:, None, :, None]
+    grams = np.swapaxes(inside, 2, 3) @ inside  # (n_splits, n_candidates, n_features, n_features)
+    squares, directions = np.linalg.eigh(grams.astype(np.float64))
+    n_kept = max(1, int((squares > LEAST_SQUARE).sum(axis=-1).max()))
+    return features @ directions[..., -n_kept:].astype(features.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Losses of the held-out rows for candidates and values of `C`, and temperatures."""
+
+    C: Array  # (n_C,)
+    losses: Array  # (n_candidates, n_C, n_held_out)
+    temperatures: Array  # (n_candidates, n_C); ones for regression
+    counts: Array  # weights of the rows
+
+    @classmethod
+    def of(cls, scores: Array, problem: DualProblem, C: Array) -> Evaluation:
+        """Evaluate scores of shape (n_candidates, n_C, n_held_out, n_tasks)."""
+        counts = problem.counts.astype(np.float64)
+        if problem.loss.one_sided:
+            codes = problem.strata()
+            temperatures = fit_temperatures(scores, codes, counts)
+            losses = log_losses(scores / temperatures[..., None, None], codes)
+            return cls(C, losses, temperatures, counts)
+        losses = np.square(scores - problem.targets, dtype=np.float64).sum(axis=-1)
+        return cls(C, losses, np.ones(scores.shape[:2]), counts)
+
+    @cached_property
+    def means(self) -> Array:
+        """Mean losses, of shape (n_candidates, n_C)."""
+        return np.average(self.losses, axis=-1, weights=self.counts)
+
+    def best_C(self, candidate: int, between: bool) -> tuple[float, float]:
+        """Return the best `C` of a candidate, and the temperature there.
+
+        With `between`, it is the minimum of the parabola through the lowest points, on logarithmic
+        scales, for values of equal ratios.
+        """
+        losses, temperatures = self.means[candidate], self.temperatures[candidate]
+        number, shift = int(losses.argmin()), 0.0
+        if between and 0 < number < len(losses) - 1:
+            before, lowest, after = losses[number - 1 : number + 2]
+            bend = before - 2 * lowest + after
+            shift = 0.5 * (before - after) / bend if bend > 0 else 0.0  # within half a step
+        C, temperature = (
+            np.exp(np.interp(number + shift, np.arange(len(losses)), np.log(values)))
+            for values in (self.C, temperatures)
+        )
+        return float(C) if shift else float(self.C[number]), float(temperature)
+
+    def table(self, candidates: list[Candidate], n_components: int) -> dict[str, Array]:
+        """Return one row per candidate and `C`."""
+        squares = np.square(self.losses - self.means[..., None])
+        variances = np.average(squares, axis=-1, weights=self.counts)
+        n_C = len(self.C)
+        return {
+            "spectrum": np.repeat([str(spectrum or "") for spectrum, _ in candidates], n_C),
+            "smoothing": np.repeat([smoothing for _, smoothing in candidates], n_C),
+            "C": np.tile(self.C, len(candidates)),
+            "n_components": np.full(self.means.size, n_components),
+            "loss": self.means.ravel(),
+            "standard_error": np.sqrt(variances / self.counts.sum()).ravel(),
+            "temperature": self.temperatures.ravel(),
+        }
+
+
+def tune(
     config: FitConfig,
-    settings: AutoSmoothing,
     problem: DualProblem,
     rng: np.random.Generator,
     verbose: int = 0,
-) -> float:
-    """Compare candidates of the smoothing by short games on a part of the training data.
+) -> Choice:
+    """Compare candidates of spectrum, smoothing and `C` by short games on a part of the data.
 
-    The games have the default solver and search (on R^d with fewer steps, and aligned phases),
-    whatever the estimator's own: the smoothing depends on the data.
+    Each game is followed by linear models with several values of `C`, whose held-out loss decides:
+    the log loss at the best temperature for classes, the squared error for real targets. The games
+    have the default solver and search (on R^d with fewer steps, and aligned phases), whatever the
+    estimator's own: the choice depends on the data.
     """
-    candidates = np.array([float(candidate) for candidate in settings.candidates])
+    candidates = list(product(config.spectra, config.smoothing))
+    unit = problem.loss.unit(problem.target_scale())
+    first_C, last_C = (config.C or tuple(C * unit for C in grid) for grid in (FIRST_C, C_GRID))
+    usual_C = config.C[0] if config.C else AUTO_C * unit
+    default = Choice(*candidates[0], usual_C)
+    if len(candidates) * len(last_C) == 1 and not config.calibrated:
+        return default
+    trials = start_trials(replace(problem, loss=config.loss(usual_C)), usual_C, rng)
+    if trials is None:
+        return default
+    tables = []
+    with progress_bar(2, "tuning", verbose) as update:
+        if isinstance(config.space, Euclidean):
+            contest = Contest(trials, candidates, rng)
+            if len(candidates) > N_FINALISTS:
+                contest.play(FIRST_FREQUENCIES)
+                first = trials.evaluate(contest.features, first_C)
+                tables.append(first.table(contest.candidates, FIRST_FREQUENCIES))
+                order = np.argsort(first.means.min(axis=1), kind="stable")
+                contest.keep(np.sort(order[:N_FINALISTS]))
+            update(1)
+            contest.play(max(trials.n_frequencies - contest.n_frequencies, 0))
+            candidates, features = contest.candidates, contest.features
+        else:
+            features = play_one_by_one(config, trials, [value for _, value in candidates], rng)
+        last = trials.evaluate(features, last_C)
+        update(2)
+    tables.append(last.table(candidates, features.shape[-1]))
+    best = int(last.means.min(axis=1).argmin())
+    C, temperature = last.best_C(best, between=config.C is None)
+    table = {name: np.concatenate([each[name] for each in tables]) for name in tables[0]}
+    return Choice(*candidates[best], C, temperature, table)
+
+
+def start_trials(problem: DualProblem, C: float, rng: np.random.Generator) -> Trials | None:
+    """Return rows to compare settings on, or None if a class has too few samples."""
     n_rows = len(problem.rows)
-    if n_rows <= settings.max_rows:
+    if n_rows <= MAX_ROWS:
         indices = rng.permutation(n_rows)
     else:
-        indices = rng.choice(n_rows, size=settings.max_rows, replace=False)
+        indices = rng.choice(n_rows, size=MAX_ROWS, replace=False)
     subsample = problem.take(indices)
-    cross_validated = n_rows <= CROSS_VALIDATED_ROWS
-    masks = split_for_trials(subsample, cross_validated, rng)
-    if not len(masks) or len(candidates) == 1:
-        return float(candidates[0])
-    with progress_bar(1, "smoothing", verbose) as update:
-        if isinstance(config.space, Euclidean):
-            errors = play_at_once(settings.n_components, subsample, masks, candidates, rng)
-        else:
-            errors = play_one_by_one(
-                config, settings.n_components, subsample, masks, candidates, rng
-            )
-        update(1)
-    counts = np.concatenate([subsample.counts[~mask] for mask in masks]).astype(np.float64)
-    has_threshold = problem.loss.one_sided and not cross_validated
-    return select_candidate(candidates, errors, counts, MIN_STANDARD_ERRORS * has_threshold)
+    rows = replace(subsample.rows, array=to_host(subsample.rows.array))
+    masks = split_for_trials(subsample, n_rows <= CROSS_VALIDATED_ROWS, rng)
+    return Trials(replace(subsample, rows=rows), C, masks, n_rows) if len(masks) else None
 
 
-def play_at_once(
-    n_frequencies: int,
-    problem: DualProblem,
-    masks: Array,
-    candidates: Array,
-    rng: np.random.Generator,
-) -> Array:
-    """Return the errors of held-out samples for each candidate, (n_candidates, n_held_out)."""
-    rows = replace(problem.rows, array=to_host(problem.rows.array))
-    games = TrialGames(
-        replace(problem, rows=rows),
-        masks=np.repeat(masks, len(candidates), axis=0),
-        smoothing=np.tile(candidates, len(masks)),
-        n_frequencies=n_frequencies,
-    )
-    errors = games.errors(rng).reshape(len(masks), len(candidates), -1)
-    parts = [part[:, ~mask] for part, mask in zip(errors, masks, strict=True)]
-    return np.concatenate(parts, axis=1).astype(np.float64)
+class Contest:
+    """Trial games of several candidates on R^d, of which the worse can be dropped."""
+
+    def __init__(
+        self, trials: Trials, candidates: list[Candidate], rng: np.random.Generator
+    ) -> None:
+        self.masks, self.candidates, self.n_frequencies = trials.masks, candidates, 0
+        self._games = {
+            spectrum: self._start(trials, spectrum, rng)
+            for spectrum in dict.fromkeys(spectrum for spectrum, _ in candidates)
+        }
+
+    def _start(self, trials: Trials, spectrum: str | None, rng: np.random.Generator) -> TrialGames:
+        smoothing = np.array([value for name, value in self.candidates if name == spectrum])
+        return TrialGames(
+            trials.problem,
+            masks=np.repeat(self.masks, len(smoothing), axis=0),
+            smoothing=np.tile(smoothing, len(self.masks)),
+            rng=rng,
+            spectrum=spectrum or "gaussian",
+        )
+
+    def play(self, n_frequencies: int) -> None:
+        """Continue all games."""
+        for games in self._games.values():
+            games.play(n_frequencies)
+        self.n_frequencies += n_frequencies
+
+    def keep(self, numbers: Array) -> None:
+        """Continue only with some of the candidates."""
+        names = np.array([str(spectrum) for spectrum, _ in self.candidates])
+        kept = np.isin(np.arange(len(names)), numbers)
+        for spectrum in list(self._games):
+            chosen = kept[names == str(spectrum)]
+            if chosen.any():
+                self._games[spectrum].keep(np.flatnonzero(np.tile(chosen, len(self.masks))))
+            else:
+                del self._games[spectrum]
+        self.candidates = [self.candidates[number] for number in numbers]
+
+    @property
+    def features(self) -> Array:
+        """Features of all samples, (n_splits, n_candidates, n_samples, n_frequencies)."""
+        parts = [games.features for games in self._games.values()]
+        n_splits = len(self.masks)
+        return np.concatenate(
+            [part.reshape(n_splits, len(part) // n_splits, *part.shape[1:]) for part in parts],
+            axis=1,
+        )
 
 
 def play_one_by_one(
-    config: FitConfig,
-    n_frequencies: int,
-    problem: DualProblem,
-    masks: Array,
-    candidates: Array,
-    rng: np.random.Generator,
+    config: FitConfig, trials: Trials, smoothing: list[float], rng: np.random.Generator
 ) -> Array:
-    """Return the same as :func:`play_at_once`, for spaces other than R^d."""
-    solver = GradientSolver(n_rounds=n_frequencies)
-    n_components = n_frequencies * config.space.n_columns(config.phase)
+    """Return the same as :func:`play_trials`, for spaces other than R^d."""
+    n_components = ONE_BY_ONE_FREQUENCIES * config.space.n_columns(config.phase)
     if isinstance(config.space, FiniteSpace):
         n_components = sys.maxsize  # a frequency can be found again, so rounds are limited instead
-    config = replace(config, solver=solver, search=None, n_components=n_components)
-    seed = int(rng.integers(2**63))
+    config = replace(
+        config,
+        solver=GradientSolver(n_rounds=ONE_BY_ONE_FREQUENCIES),
+        search=None,
+        n_components=n_components,
+    )
+    seed, problem = int(rng.integers(2**63)), trials.problem
 
-    def trial_errors(mask: Array, smoothing: float) -> Array:
-        part, held_out = problem.take(np.flatnonzero(mask)), problem.take(np.flatnonzero(~mask))
+    def features(mask: Array, smoothing: float) -> Array:
+        part = problem.take(np.flatnonzero(mask))
         # The same seed for all candidates: they differ only in the smoothing.
         result = play_game(config, part, smoothing, np.random.default_rng(seed))
-        kernel = learn_kernel(config, part, result)
-        coef, intercept, _ = solve_tasks(kernel.features_of(part.rows), part, ONE_BY_ONE_GAP)
-        return held_out.errors(kernel.scores(held_out.rows, coef, intercept))
+        return learn_kernel(config, part, result).features_of(problem.rows)
 
+    parts = [[features(mask, value) for value in smoothing] for mask in trials.masks]
+    widest = max(part.shape[1] for row in parts for part in row)
+    # Columns of zeros change no model.
     return np.stack(
         [
-            np.concatenate([trial_errors(mask, float(candidate)) for mask in masks])
-            for candidate in candidates
+            np.stack([np.pad(part, ((0, 0), (0, widest - part.shape[1]))) for part in row])
+            for row in parts
         ]
-    ).astype(np.float64)
-
-
-def select_candidate(candidates: Array, errors: Array, counts: Array, threshold: float) -> float:
-    """Return the best candidate; one that replaces another must win by some standard errors."""
-    best = 0
-    for number in range(1, len(candidates)):
-        gains = errors[best] - errors[number]
-        gain = np.average(gains, weights=counts)
-        deviation = np.sqrt(np.average((gains - gain) ** 2, weights=counts))
-        standard_error = deviation / np.sqrt(counts.sum())
-        if gain > threshold * standard_error:
-            best = number
-        elif candidates[number] > candidates[best] and gain < -MIN_STANDARD_ERRORS * standard_error:
-            break  # clearly worse, and more smoothing would be worse still
-    return float(candidates[best])
+    )
 
 
 def split_for_trials(

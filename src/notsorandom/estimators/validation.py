@@ -371,6 +371,7 @@ def check_sample_weight(sample_weight: Any, n_samples: int, dtype: Any) -> Array
     return rounded
 
 
+@np.errstate(over="ignore", under="ignore")
 def class_factors(
     class_weight: Any, classes: Array, codes: Array, weights: Array | None, dtype: Any
 ) -> Array:
@@ -390,11 +391,10 @@ def class_factors(
     known = classes.tolist()
     for name, weight in class_weight.items():
         is_number = isinstance(weight, (int, float, np.number)) and not isinstance(weight, bool)
-        if name not in known or not is_number or not (0 < weight < np.inf):
+        if name not in known or not (is_number and 0 < np.dtype(dtype).type(weight) < np.inf):
             raise ValueError(
                 f"class_weight has {name!r}: {weight!r}, but its keys must be classes of y, "
-                f"{known[:10]!r}, and its values positive; classes left out have weight 1."
+                f"{known[:10]!r}, and its values positive {np.dtype(dtype)}; others have weight 1."
             )
-    with np.errstate(over="ignore"):
-        factors = np.array([class_weight.get(name, 1.0) for name in known], dtype=dtype)
+    factors = np.array([class_weight.get(name, 1.0) for name in known], dtype=dtype)
     return factors[codes]

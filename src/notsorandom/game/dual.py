@@ -147,6 +147,17 @@ class DualProblem:
         (total,) = self._sum(lambda t, w: ((w * t.astype(np.float64)).sum(axis=0),))
         return total / self.total_weight
 
+    def target_scale(self) -> float:
+        """Root mean square deviation of real targets from their mean; 1 for classes."""
+        if self.loss.one_sided:
+            return 1.0
+        mean = self.mean_target()
+        (squares,) = self._sum(
+            lambda t, w: ((w * np.square(t.astype(np.float64) - mean)).sum(axis=0),)
+        )
+        scale = math.sqrt(float(squares.mean()) / self.total_weight)
+        return scale if scale > 0 else 1.0
+
     def fits_float32(self, limit: float, offset: Array) -> bool:
         """Whether the numbers of the problem, and sums of them, are within ``1 / limit, limit``."""
 

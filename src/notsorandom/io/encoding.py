@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from notsorandom.data.rows import Array
-from notsorandom.estimators.config import AutoSmoothing, EquilibriumSolver, GradientSolver
+from notsorandom.estimators.config import EquilibriumSolver, GradientSolver
 from notsorandom.search import SEARCHES
 from notsorandom.spaces import SPACES, HarmonicSphere, ZonalSphere
 
 # Classes of objects that a file may contain.
 LISTED: list[Any] = [*SPACES.values(), HarmonicSphere, ZonalSphere, *SEARCHES.values()]
-LISTED += [GradientSolver, EquilibriumSolver, AutoSmoothing]
+LISTED += [GradientSolver, EquilibriumSolver]
 CLASSES = {kind.__name__: kind for kind in LISTED}
 # Dtypes that numbers of a kind are stored in: the first that holds all values.
 STORED_AS = {"b": ["?"], "i": ["<i4", "<i8"], "u": ["u1", "<i4", "<i8"], "f": ["<f4", "<f8"]}

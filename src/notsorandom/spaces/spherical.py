@@ -102,8 +102,9 @@ def unit_rows(X: Any, normalize: bool) -> Any:
 def directions(vectors: Any) -> Any:
     """Return the rows divided by their norms, without overflow of squares."""
     if sparse.issparse(vectors):
-        scaled = vectors.copy()
-        scaled.data /= np.repeat(row_norms(vectors), np.diff(vectors.indptr)).astype(scaled.dtype)
+        scaled, counts = vectors.copy(), np.diff(vectors.indptr)
+        scaled.data /= np.repeat(abs(vectors).max(axis=1).toarray().ravel(), counts)
+        scaled.data /= np.repeat(row_norms(scaled), counts).astype(scaled.dtype)
         return scaled
     xp = namespace(vectors)
     scaled = vectors / xp.max(xp.abs(vectors), axis=1, keepdims=True)
