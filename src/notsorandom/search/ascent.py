@@ -147,6 +147,8 @@ class Climbable(Protocol):
         """Evaluate the points displaced by a shift, with slopes."""
 
 
+# Slopes of samples far from the others can overflow in float32: such steps are rejected.
+@np.errstate(over="ignore", invalid="ignore")
 def climb(landscape: Climbable, points: Points, steps: Array, n_steps: int) -> tuple[Points, Array]:
     """Conjugate gradient ascent of all points at once; no height ever decreases.
 
