@@ -104,7 +104,7 @@ class LearnedKernel:
 
         @np.errstate(over="ignore", invalid="ignore")
         def compute(block: Any) -> Any:
-            values, far = function(block), self.space.far_rows(block)
+            far, values = self.space.far_rows(block), function(block)
             return values if far is None else namespace(values).where(far[:, None], np.nan, values)
 
         return rows.map(compute, width=self.width, on_device=on_device)

@@ -223,12 +223,18 @@ def round_to_float32(frequencies: Array) -> Array:
 # Limits of the samples.
 
 
-def largest_size(numbers: Any) -> float:
-    """Return the largest absolute value, or NaN if there is one; without a copy."""
+@np.errstate(over="ignore")
+def are_within(numbers: Any, limit: float) -> bool:
+    """Whether all absolute values are at most `limit`; no number may be NaN."""
     if 0 in numbers.shape:
-        return 0.0
+        return True
+    if limit > 0 and isinstance(numbers, np.ndarray) and numbers.flags.c_contiguous:
+        flat = numbers.reshape(-1)
+        if float(flat @ flat) < limit * limit:  # one fast pass mostly suffices
+            return True
     xp = namespace(numbers)
-    return max(float(to_host(xp.max(numbers))), -float(to_host(xp.min(numbers))))
+    largest, least = (float(to_host(extreme(numbers))) for extreme in (xp.max, xp.min))
+    return max(largest, -least) <= limit
 
 
 def far_rows(X: Any, center: Array, scale: float) -> Any:
@@ -238,7 +244,7 @@ def far_rows(X: Any, center: Array, scale: float) -> Any:
     """
     limit = 10 * MAX_DISTANCE * scale
     numbers = X.data if sparse.issparse(X) else X
-    if largest_size(numbers) + largest_size(center) <= limit:
+    if are_within(numbers, limit - float(np.abs(center).max())):
         return None
     if not sparse.issparse(X):
         far = abs(X - cast_like(center, X)) > limit
@@ -254,7 +260,7 @@ def check_distances(X: Any, offsets: Any, view: ProjectedView) -> None:
 
     `offsets` are the numbers of `X` minus the centre: an array like `X`, or one number per entry.
     """
-    if largest_size(offsets) <= MAX_DISTANCE * view.scale:
+    if are_within(offsets, MAX_DISTANCE * view.scale):
         return
     place = np.unravel_index(np.abs(to_host(offsets)).argmax(), offsets.shape)
     column = int(place[1] if offsets.ndim == 2 else X.indices[place])
