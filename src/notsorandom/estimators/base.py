@@ -64,7 +64,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
     warm_start: bool
     n_jobs: int | None
     random_state: Any
-    validation_fraction: float
+    validation_fraction: Any
     verbose: int
 
     @with_callbacks  # type: ignore[untyped-decorator]
@@ -138,7 +138,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         if file is not None and saved is not None:
             choice = file.restore_choice(saved)
         elif warm_start is not None:
-            choice = last_fit._choice()
+            choice = last_fit._last_choice()
         else:
             choice = self._tune(config, preparation, training.problem, trial_rng)
         self._store_choice(choice)
@@ -155,7 +155,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         elif warm_start is not None:
             state = warm_start.state
         fit = FitData(given.problem.dtype, preparation, data, training)
-        after_round = self._after_round(config, fit, tasks, stopping, file, seed)
+        after_round = self._after_round(config, fit, tasks, stopping, file, (seed, choice))
         result = play_game(config, problem, self.smoothing_, rng, after_round, state, self.verbose)
         if stopping is not None:
             result = self._choose_size(stopping, result)
@@ -199,9 +199,14 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         self._held_out_bits: Array | None = None
         if not config.stops_early:
             return None
-        from notsorandom.estimators.tuning import validation_mask
+        from notsorandom.estimators.splits import validation_mask
+        from notsorandom.estimators.tuning import chooses_size
 
-        mask = validation_mask(data.problem, float(self.validation_fraction), rng)
+        if chooses_size(config, len(data.problem.rows)):
+            return None
+        fraction = self.validation_fraction
+        share = None if fraction == "auto" else float(fraction)
+        mask = validation_mask(data.problem, share, rng)
         self._held_out_bits = np.packbits(data.to_given(mask))
         return mask
 
@@ -223,9 +228,10 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         """Store what trials chose."""
         self.spectrum_, self.smoothing_, self.C_ = choice.spectrum, choice.smoothing, choice.C
         self.tuning_, self.temperature_ = choice.table, choice.temperature
+        self.__dict__ |= choice.sizes or {}
 
-    def _choice(self) -> Choice:
-        """Return what was chosen."""
+    def _last_choice(self) -> Choice:
+        """Return what was chosen for the last fit; a warm start has a given number of features."""
         return Choice(self.spectrum_, self.smoothing_, self.C_, self.temperature_, self.tuning_)
 
     def _after_round(
@@ -235,7 +241,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         tasks: CallbackTasks | None,
         stopping: EarlyStopping | None,
         file: CheckpointFile | None,
-        seed: int,
+        start: tuple[int, Choice],
     ) -> Callable[[GameLoop], bool]:
         """Return the function that is called after each round; True stops the game."""
 
@@ -246,7 +252,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             stop = (stopping is not None and stopping.should_stop(loop)) or stop
             # A truncated round, or the last one, is played again after a crash.
             if file is not None and not (stop or loop.truncated or loop.finished):
-                file.write_if_due(seed, self._choice(), loop, stopping)
+                file.write_if_due(*start, loop, stopping)
             return stop
 
         return after_round
@@ -254,6 +260,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
     def _choose_size(self, stopping: EarlyStopping, result: GameResult) -> GameResult:
         """Return the result with the best validation loss, and store the evaluations."""
         result = replace(stopping.best_result(result), status=result.status)
+        self.temperature_ = stopping.temperature
         self.validation_sizes_ = np.array(stopping.sizes)
         self.validation_losses_ = np.array(stopping.losses)
         self.validation_scores_ = np.array(stopping.scores)

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from notsorandom.data.rows import Array
+from notsorandom.game.dual import DualProblem
 
 # Newton's method for a temperature: it converges in about six steps.
 MAX_STEPS = 30
@@ -32,6 +33,21 @@ def log_losses(scores: Array, codes: Array) -> Array:
 def codes_like(scores: Array, codes: Array) -> Array:
     """Return class codes with the leading axes of some scores, and a last axis of one."""
     return np.broadcast_to(codes[:, None], (*scores.shape[:-1], 1))
+
+
+def held_out_losses(problem: DualProblem, scores: Array) -> tuple[Array, Array]:
+    """Return the losses of samples that were held out, and the temperatures of the scores.
+
+    For classes that is the log loss at the best temperature, for real targets the squared error,
+    and a temperature of 1. Scores have the shape (..., n_samples, n_tasks), losses that without
+    the last axis, and temperatures without the last two.
+    """
+    if not problem.loss.one_sided:
+        losses = np.square(scores - problem.targets, dtype=np.float64).sum(axis=-1)
+        return losses, np.ones(scores.shape[:-2])
+    codes = problem.strata()
+    temperatures = fit_temperatures(scores, codes, problem.counts.astype(np.float64))
+    return log_losses(scores / temperatures[..., None, None], codes), temperatures
 
 
 def fit_temperatures(scores: Array, codes: Array, counts: Array) -> Array:

@@ -146,7 +146,8 @@ class Choice:
     """What trials chose of a configuration's candidates.
 
     `temperature` is what the scores of a classifier are to be divided by for probabilities, and
-    `table` what the trials found, one row per candidate.
+    `table` what the trials found, one row per candidate. If the trials also chose the number of
+    features, `sizes` are the estimator's attributes with what they found.
     """
 
     spectrum: str | None
@@ -154,9 +155,13 @@ class Choice:
     C: float
     temperature: float = 1.0
     table: dict[str, Any] | None = None
+    n_components: int | None = None
+    sizes: dict[str, Any] | None = None
 
     def apply(self, config: FitConfig) -> FitConfig:
-        """Return the configuration with the search that was chosen."""
+        """Return the configuration with the search and the number of features that were chosen."""
+        if self.n_components is not None:
+            config = replace(config, n_components=self.n_components)
         if self.spectrum is None:
             return config
         search = Ascent() if config.search is None else copy.copy(config.search)
@@ -182,7 +187,8 @@ def configure(estimator: Any) -> FitConfig:
     check_number("max_components", estimator.max_components, above=0, integer=True)
     epsilon = getattr(estimator, "epsilon", 0.0)
     check_number("epsilon", epsilon, least=0, most=MAX_NUMBER, or_else=["auto"])
-    check_number("validation_fraction", estimator.validation_fraction, above=0, below=1)
+    fraction = estimator.validation_fraction
+    check_number("validation_fraction", fraction, above=0, below=1, or_else=["auto"])
     check_n_jobs(estimator.n_jobs)
     if not isinstance(estimator.verbose, bool):
         check_number("verbose", estimator.verbose, least=0, integer=True)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from notsorandom.data.rows import Array
+from notsorandom.estimators.calibration import held_out_losses
 from notsorandom.estimators.config import FitConfig
 from notsorandom.estimators.training import kernel_before_reweighting
 from notsorandom.game.dual import DualProblem
@@ -23,6 +24,8 @@ FIRST_SIZE = 10
 GROWTH = 0.2
 # Relative duality gap of the models that are evaluated.
 GAP = 1e-2
+# Least share of the validation loss that more features must reduce it by, to be worth their cost.
+MIN_IMPROVEMENT = 5e-3
 # Most training rows, and most validation rows, of an evaluation: random ones, so that a very rare
 # class may be missing there.
 MAX_ROWS = 8192
@@ -31,8 +34,8 @@ MAX_ROWS = 8192
 class EarlyStopping:
     """Evaluate the features found so far on validation samples, and decide when to stop.
 
-    The game stops after `patience` evaluations in which the validation loss didn't decrease by
-    `min_improvement`.
+    More features are kept if they reduce the mean validation loss by more than its standard error,
+    and by `MIN_IMPROVEMENT` of it. The game stops after `patience` evaluations without that.
     """
 
     def __init__(
@@ -42,16 +45,15 @@ class EarlyStopping:
         validation: DualProblem,
         rng: np.random.Generator,
         patience: int = 3,
-        min_improvement: float = 1e-4,
     ) -> None:
-        self.config = config
-        self.patience, self.min_improvement = patience, min_improvement
+        self.config, self.patience = config, patience
         # Numbers of features evaluated, with validation loss and score.
         self.sizes: list[int] = []
         self.losses: list[float] = []
         self.scores: list[float] = []
         self._best: GameResult | None = None  # at the last improvement
-        self._best_loss = float("inf")
+        self._best_losses: Array | None = None  # of the validation rows
+        self.temperature = 1.0  # of a classifier, at the last improvement
         self._n_without_improvement = 0
         self._last_progress = 0
         self._training, self._validation = (
@@ -83,7 +85,8 @@ class EarlyStopping:
         return {
             "evaluations": [self.sizes, self.losses, self.scores],
             "best": best,
-            "counters": [self._best_loss, self._n_without_improvement, self._last_progress],
+            "best_losses": self._best_losses,
+            "counters": [self._n_without_improvement, self._last_progress, self.temperature],
         }
 
     def set_state(self, state: dict[str, Any], space: ResolvedSpace) -> None:
@@ -91,7 +94,8 @@ class EarlyStopping:
         self.sizes, self.losses, self.scores = state["evaluations"]
         if state["best"] is not None:
             self._best = GameResult(**(state["best"] | {"space": space}))
-        self._best_loss, self._n_without_improvement, self._last_progress = state["counters"]
+        self._best_losses = state["best_losses"]
+        self._n_without_improvement, self._last_progress, self.temperature = state["counters"]
 
     def _evaluate(self, result: GameResult) -> None:
         kernel = kernel_before_reweighting(self.config, result)
@@ -100,14 +104,27 @@ class EarlyStopping:
             self._training.features(kernel), self._training.problem, GAP
         )
         scores = linear_scores(self._validation.features(kernel), coef, intercept)
+        losses, temperature = held_out_losses(validation, scores)
         self.sizes.append(kernel.n_components)
-        self.losses.append(validation.validation_loss(scores))
+        self.losses.append(float(np.average(losses, weights=validation.counts)))
         self.scores.append(validation.score(scores))
-        if self.losses[-1] < self._best_loss - self.min_improvement:
-            self._best, self._best_loss = result, self.losses[-1]
+        if self._improves(losses):
+            self._best, self._best_losses = result, losses
+            self.temperature = float(temperature)
             self._n_without_improvement = 0
         else:
             self._n_without_improvement += 1
+
+    def _improves(self, losses: Array) -> bool:
+        """Whether the losses of the validation rows are clearly less than the best so far."""
+        if self._best_losses is None:
+            return True
+        counts = self._validation.problem.counts.astype(np.float64)
+        gains = self._best_losses - losses
+        gain = np.average(gains, weights=counts)
+        variance = np.average(np.square(gains - gain), weights=counts)
+        least = MIN_IMPROVEMENT * np.average(self._best_losses, weights=counts)
+        return bool(gain > max(np.sqrt(variance / counts.sum()), least))
 
 
 class FeatureCache:

@@ -100,7 +100,7 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class. ``"balanced"`` gives all classes the same total
         weight.
-    validation_fraction : float, default=0.1
+    validation_fraction : float or "auto", default="auto"
         Share of the samples held out with ``n_components="auto"``, the same of every class.
     warm_start : bool, default=False
         Continue the game of the last fit, which must have had ``warm_start=True`` too, the same
@@ -205,7 +205,7 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         smoothing: Any = "auto",
         solver: Any = "gradient",
         class_weight: Any = None,
-        validation_fraction: float = 0.1,
+        validation_fraction: Any = "auto",
         warm_start: bool = False,
         checkpoint: Any = None,
         n_jobs: int | None = None,

@@ -57,7 +57,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         is smallest, and drops those without weight. ``"equilibrium"``, for the sphere's harmonics,
         computes the equilibrium directly. A :class:`notsorandom.GradientSolver` sets step size,
         weights, projection and number of rounds.
-    validation_fraction : float, default=0.1
+    validation_fraction : float or "auto", default="auto"
         Share of the samples held out with ``n_components="auto"``.
     warm_start : bool, default=False
         Continue the game of the last fit, which must have had ``warm_start=True`` too, the same
@@ -141,7 +141,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         epsilon: Any = "auto",
         smoothing: Any = "auto",
         solver: Any = "gradient",
-        validation_fraction: float = 0.1,
+        validation_fraction: Any = "auto",
         warm_start: bool = False,
         checkpoint: Any = None,
         n_jobs: int | None = None,

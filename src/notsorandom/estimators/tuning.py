@@ -12,8 +12,9 @@ import numpy as np
 
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array
-from notsorandom.estimators.calibration import fit_temperatures, log_losses
+from notsorandom.estimators.calibration import held_out_losses
 from notsorandom.estimators.config import AUTO_C, Choice, FitConfig, GradientSolver
+from notsorandom.estimators.splits import assign_folds
 from notsorandom.estimators.training import learn_kernel, play_game, progress_bar
 from notsorandom.estimators.trials import TrialGames
 from notsorandom.game.dual import DualProblem
@@ -35,14 +36,18 @@ CROSS_VALIDATED_ROWS, N_FOLDS = 1024, 4
 TRIAL_GAP = 0.1
 # Smoothing and spectrum are compared at the better one of these values of C.
 FIRST_C = (0.3, 30.0)
-# The values of C that are then tried; between them the loss is interpolated.
-C_GRID = (0.03, 0.3, 3.0, 30.0, 300.0, 3000.0)
+# Then N_C values between these limits are tried, and the loss is interpolated between them. With a
+# `C` less than LEAST_TOTAL over the total weight, the game would find the same features again.
+MIN_C, MAX_C, N_C, LEAST_TOTAL = 0.03, 3000.0, 6, 100.0
 # Sum of squares of a direction of the features that is left out; a sample has about one.
 LEAST_SQUARE = 1e-3
 # With fewer samples of the smallest class, the first candidates are taken.
 MIN_CLASS_SAMPLES = 8
-# Tolerance for rounding errors in cumulative shares.
-ROUNDING = 1e-12
+# Numbers of frequencies that are compared for n_components="auto". The least is taken whose loss
+# exceeds the smallest one by no more than a share of its standard error, or of itself.
+SIZES, SIZE_TOLERANCE = (4, 8, 12, 16, 24, 32, 48, 64), (0.5, 0.005)
+# Features with n_components="auto" where nothing can be compared.
+USUAL_SIZE = 100
 
 
 Candidate = tuple[str | None, float]  # spectrum and smoothing
@@ -128,19 +133,15 @@ class Evaluation:
     C: Array  # (n_C,)
     losses: Array  # (n_candidates, n_C, n_held_out)
     temperatures: Array  # (n_candidates, n_C); ones for regression
+    scores: Array  # accuracy or R^2, (n_candidates, n_C)
     counts: Array  # weights of the rows
 
     @classmethod
     def of(cls, scores: Array, problem: DualProblem, C: Array) -> Evaluation:
         """Evaluate scores of shape (n_candidates, n_C, n_held_out, n_tasks)."""
+        quality = [[problem.score(each) for each in row] for row in scores]
         counts = problem.counts.astype(np.float64)
-        if problem.loss.one_sided:
-            codes = problem.strata()
-            temperatures = fit_temperatures(scores, codes, counts)
-            losses = log_losses(scores / temperatures[..., None, None], codes)
-            return cls(C, losses, temperatures, counts)
-        losses = np.square(scores - problem.targets, dtype=np.float64).sum(axis=-1)
-        return cls(C, losses, np.ones(scores.shape[:2]), counts)
+        return cls(C, *held_out_losses(problem, scores), np.array(quality), counts)
 
     @cached_property
     def means(self) -> Array:
@@ -164,6 +165,14 @@ class Evaluation:
             for values in (self.C, temperatures)
         )
         return float(C) if shift else float(self.C[number]), float(temperature)
+
+    def is_close_to(self, best: Evaluation) -> bool:
+        """Whether the loss of the first setting is about that of the best one."""
+        excess = self.losses[0, 0] - best.losses[0, 0]
+        mean = np.average(excess, weights=self.counts)
+        variance = np.average(np.square(excess - mean), weights=self.counts)
+        error = math.sqrt(variance / self.counts.sum())
+        return bool(mean <= max(SIZE_TOLERANCE[0] * error, SIZE_TOLERANCE[1] * best.means[0, 0]))
 
     def table(self, candidates: list[Candidate], n_components: int) -> dict[str, Array]:
         """Return one row per candidate and `C`."""
@@ -196,9 +205,12 @@ def tune(
     """
     candidates = list(product(config.spectra, config.smoothing))
     unit = problem.loss.unit(problem.target_scale())
-    first_C, last_C = (config.C or tuple(C * unit for C in grid) for grid in (FIRST_C, C_GRID))
+    lowest = min(max(MIN_C, LEAST_TOTAL / problem.total_weight), 1.0)
+    grids = FIRST_C, np.geomspace(lowest, MAX_C, N_C)
+    first_C, last_C = (config.C or tuple(C * unit for C in grid) for grid in grids)
     usual_C = config.C[0] if config.C else AUTO_C * unit
-    default = Choice(*candidates[0], usual_C)
+    size = min(config.n_components, USUAL_SIZE) if config.stops_early else None
+    default = Choice(*candidates[0], usual_C, n_components=size)
     if len(candidates) * len(last_C) == 1 and not config.calibrated:
         return default
     trials = start_trials(replace(problem, loss=config.loss(usual_C)), usual_C, rng)
@@ -225,7 +237,40 @@ def tune(
     best = int(last.means.min(axis=1).argmin())
     C, temperature = last.best_C(best, between=config.C is None)
     table = {name: np.concatenate([each[name] for each in tables]) for name in tables[0]}
-    return Choice(*candidates[best], C, temperature, table)
+    choice = Choice(*candidates[best], C, temperature, table)
+    if config.stops_early and chooses_size(config, len(problem.rows)):
+        choice = choose_size(choice, trials, features[:, [best]], config)
+    return choice
+
+
+def chooses_size(config: FitConfig, n_rows: int) -> bool:
+    """Whether trials choose the number of features; otherwise validation samples do."""
+    return isinstance(config.space, Euclidean) and n_rows <= CROSS_VALIDATED_ROWS
+
+
+def choose_size(choice: Choice, trials: Trials, features: Array, config: FitConfig) -> Choice:
+    """Return a choice with the least number of features that is about as good as the best one."""
+    curve: list[tuple[int, Evaluation]] = []
+    n_columns = config.space.n_columns(config.phase)
+    growth = ALL_FREQUENCIES / trials.n_frequencies  # the fit has more rows than the trials
+    for n_frequencies in (*SIZES, features.shape[-1]):
+        if n_frequencies > features.shape[-1]:
+            continue
+        part = features[..., :n_frequencies]
+        n_found = np.any(part != 0, axis=2).sum(axis=-1).mean()  # some columns are zero
+        size = n_columns * math.ceil(growth * float(n_found) / n_columns)
+        evaluation = trials.evaluate(part, (choice.C,))
+        curve.append((size, evaluation))
+        if size >= config.n_components:
+            break
+    best = min((evaluation for _, evaluation in curve), key=lambda each: each.means[0, 0])
+    chosen = next(size for size, evaluation in curve if evaluation.is_close_to(best))
+    sizes = {
+        "validation_sizes_": np.array([size for size, _ in curve]),
+        "validation_losses_": np.array([evaluation.means[0, 0] for _, evaluation in curve]),
+        "validation_scores_": np.array([evaluation.scores[0, 0] for _, evaluation in curve]),
+    }
+    return replace(choice, n_components=min(chosen, config.n_components), sizes=sizes)
 
 
 def start_trials(problem: DualProblem, C: float, rng: np.random.Generator) -> Trials | None:
@@ -337,38 +382,3 @@ def split_for_trials(
     # A class may have nearly all its weight on one sample, and be missing from a training part.
     complete = all(len(np.unique(codes[mask])) == problem.n_strata for mask in masks)
     return masks if complete else masks[:0]
-
-
-# Stratified splits.
-
-
-def assign_folds(codes: Array, weights: Array, n_folds: int, rng: np.random.Generator) -> Array:
-    """Return the fold of each sample, from 0; folds have about equal weight of every class."""
-    return (n_folds * (cumulative_shares(codes, weights, rng) + ROUNDING)).astype(int)
-
-
-def hold_out(codes: Array, weights: Array, share: float, rng: np.random.Generator) -> Array:
-    """Return a mask of about `share` of the weight of every class; never all of a class."""
-    shares = cumulative_shares(codes, weights, rng)
-    return (shares > 0) & (shares > (1 - share) - ROUNDING)
-
-
-def validation_mask(problem: DualProblem, share: float, rng: np.random.Generator) -> Array:
-    """Return a mask of samples to validate on; raise ValueError if there are none."""
-    mask = hold_out(problem.strata(), problem.counts, share, rng)
-    if not mask.any():
-        raise ValueError(
-            f"validation_fraction={share} of {len(problem.rows)} different samples leaves none "
-            "to validate on: give more samples, a larger fraction, or a number for n_components."
-        )
-    return mask
-
-
-def cumulative_shares(codes: Array, weights: Array, rng: np.random.Generator) -> Array:
-    """Shuffle each class, and return the share of its weight that precedes each sample."""
-    result = np.empty(len(codes))
-    for code in np.unique(codes):
-        members = rng.permutation(np.flatnonzero(codes == code))
-        weight = weights[members].astype(np.float64)
-        result[members] = (np.cumsum(weight) - weight) / weight.sum()
-    return result

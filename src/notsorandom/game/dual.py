@@ -343,17 +343,6 @@ class DualProblem:
         variance = np.average(np.square(targets - mean).sum(axis=1), weights=counts)
         return float(1 - error / variance) if variance > 0 else float(error == 0)
 
-    def validation_loss(self, scores: Array) -> float:
-        """Squared distance of scores from targets; finer than accuracy.
-
-        Scores of classes are clipped to [-1, 1], and the loss is at most 1. For regression it is
-        1 - R^2.
-        """
-        if not self.loss.one_sided:
-            return 1 - self.score(scores)
-        distance = np.square(np.clip(scores, -1, 1) - self.targets, dtype=np.float64) / 4
-        return float(np.average(distance.mean(axis=1), weights=self.counts))
-
 
 def with_weights(function: Callable[..., Any], weights: Any) -> Callable[..., Any]:
     """Return a function of a block that is given the sample weights, or 1, as second argument."""
