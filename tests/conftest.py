@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from notsorandom import AutoSmoothing
 from notsorandom.datasets import make_windmill
+from notsorandom.estimators import tuning
 
 
 def pytest_addoption(parser):
@@ -33,6 +33,11 @@ def windmill():
 
 
 @pytest.fixture
-def quick_smoothing():
-    """A choice of the smoothing by games of two rounds, where one must be made but not well."""
-    return AutoSmoothing(n_components=2)
+def quick_trials(monkeypatch):
+    """Trials of a few frequencies, where a choice must be made but not well."""
+    for name, value in (
+        ("FIRST_FREQUENCIES", 2),
+        ("ALL_FREQUENCIES", 4),
+        ("ONE_BY_ONE_FREQUENCIES", 2),
+    ):
+        monkeypatch.setattr(tuning, name, value)

@@ -18,6 +18,8 @@ from sklearn.svm import SVC
 
 from notsorandom import Ascent, FourierClassifier, FourierFeatures, FourierRegressor
 
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
 SKLEARN = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
 KINDS = ["pandas", "polars"]
 
@@ -115,7 +117,8 @@ def test_calibrated_probabilities(windmill):
 
 def test_meta_estimators(windmill):
     X, y = windmill[:2]
-    small = FourierClassifier(10, smoothing=0.06, random_state=0)
+    search = Ascent(spectrum="gaussian")
+    small = FourierClassifier(10, C=1.0, smoothing=0.06, search=search, random_state=0)
     vote = VotingClassifier([("one", small), ("two", LogisticRegression())]).fit(X, y)
     assert vote.predict(X).shape == y.shape
     both = MultiOutputClassifier(small).fit(X, np.column_stack([y, 1 - y])).predict(X)

@@ -11,6 +11,8 @@ from sklearn.svm import SVC
 
 from notsorandom import FourierClassifier, FourierFeatures
 
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
 
 @pytest.fixture(scope="module", params=["aligned", "paired"])
 def features(request, windmill):
@@ -51,7 +53,8 @@ def test_mean_square_of_the_features_is_about_one(features, windmill):
 
 def test_svc_takes_the_kernel(windmill):
     X, y, X_test, _ = windmill
-    model = FourierClassifier(40, smoothing=0.06, random_state=0).fit(X, y)
+    settings = {"loss": "hinge", "C": 1.0, "smoothing": 0.06, "random_state": 0}
+    model = FourierClassifier(40, **settings).fit(X, y)
     svm = SVC(kernel=model.kernel_, C=1.0).fit(X, y)
     agreement = np.mean(svm.predict(X_test) == model.predict(X_test))
     assert agreement > 0.99  # the same SVM, solved in the dual

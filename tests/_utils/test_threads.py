@@ -20,6 +20,8 @@ from notsorandom.data import rows
 from notsorandom.data.rows import Rows
 from notsorandom.kernel import LearnedKernel
 
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
 
 @pytest.fixture(scope="module")
 def data():
@@ -60,7 +62,7 @@ MODELS = {
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", MODELS)
-def test_number_of_jobs_does_not_change_the_model(name, dtype, data, quick_smoothing, shares_all):
+def test_number_of_jobs_does_not_change_the_model(name, dtype, data, shares_all):
     X, y = data[0].astype(dtype), data[1]
     if name == "three classes":
         y = np.arange(len(y)) % 3
@@ -70,7 +72,7 @@ def test_number_of_jobs_does_not_change_the_model(name, dtype, data, quick_smoot
         X = sparse.csr_array(np.maximum(X, 0))
     fitted = {}
     for n_jobs in (1, 3):
-        smoothing = quick_smoothing if name == "chosen smoothing" else 0.06
+        smoothing = "auto" if name == "chosen smoothing" else 0.06
         model = clone(MODELS[name]).set_params(n_jobs=n_jobs, random_state=0, smoothing=smoothing)
         fitted[n_jobs] = dict(vars(model.fit(X, y)))
         predict = model.transform if hasattr(model, "transform") else model.predict

@@ -21,6 +21,8 @@ from notsorandom.display.inspection import spectrum_sentence, summarize_spectrum
 from notsorandom.io import read_metadata
 from notsorandom.io.tensors import write_tensors
 
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
 pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'notsorandom[all]'")
 
 

@@ -30,7 +30,7 @@ from notsorandom.dask.rows import DaskRows
 from notsorandom.estimators import training
 from notsorandom.game import GameLoop
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_trials")]
 
 N, CHUNK = 20_000, 8192
 
@@ -101,9 +101,9 @@ def test_no_client_is_an_error():  # first in the file: no client exists yet
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_classifier_equals_the_one_in_memory(client, dtype, quick_smoothing):
+def test_classifier_equals_the_one_in_memory(client, dtype):
     X, angle = make_waves(dtype=dtype)
-    smoothing = 0.06 if dtype == np.float64 else quick_smoothing
+    smoothing = 0.06 if dtype == np.float64 else "auto"
     local, model = fit_both("FourierClassifier", X, np.cos(angle) > 0, smoothing=smoothing)
     assert_same_model(local, model, 1e-7 if dtype == np.float64 else 1e-5)
     assert model.classes_.tolist() == [False, True]
@@ -232,6 +232,12 @@ def fit_features(X, y, weights=None, **settings):
     return notsorandom.dask.FourierFeatures(4, **settings).fit(X, y, weights)
 
 
+def with_far_row(X):
+    X = X.copy()
+    X[2017, 2] = 1e300
+    return X
+
+
 def invalid_cases():
     X, angle = make_waves(3000)
     y = np.cos(angle) > 0
@@ -239,6 +245,8 @@ def invalid_cases():
     with_nan[2017, 2] = np.nan
     on_cluster, labels = to_dask(X, 1000), to_dask(y, 1000)
     yield "block 2 .*row 17, column 2", to_dask(with_nan, 1000), labels
+    yield r"column 2, where the mean is 3\.3.*e\+296", to_dask(with_far_row(X), 1000), labels
+    yield r"numbers up to .*e-300", on_cluster, 1e-300 * to_dask(angle, 1000), {"loss": "squared"}
     yield "X is of type ndarray", X, labels
     yield "y is of type ndarray", on_cluster, y
     yield "y has 2999 rows, but X has 3000", on_cluster, labels[:-1]
@@ -254,6 +262,17 @@ def invalid_cases():
         ("solver", "equilibrium"),
     ):
         yield f"{name}='?{value}'? is not supported", on_cluster, labels, {name: value}
+
+
+@pytest.mark.parametrize("method", ["predict", "decision_function"])
+def test_far_rows_are_refused_at_predict(client, method):
+    X, angle = make_waves(3000)
+    chunks = to_dask(X, 1000)
+    model = notsorandom.dask.FourierClassifier(4, smoothing=0.06, random_state=0)
+    model.fit(chunks, to_dask(np.cos(angle) > 0, 1000))
+    answers = getattr(model, method)(to_dask(with_far_row(X), 1000))
+    with pytest.raises(ValueError, match=r"Row 17 of X has 1e\+300 in column 2"):
+        answers.compute()
 
 
 @pytest.mark.parametrize("case", list(invalid_cases()), ids=lambda case: case[0])

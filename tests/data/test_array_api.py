@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 import notsorandom
 from notsorandom import (
+    Ascent,
     Euclidean,
     FourierClassifier,
     FourierFeatures,
@@ -35,6 +36,8 @@ from notsorandom.spaces.harmonic_sphere import HarmonicSphere
 from notsorandom.spaces.landscape import draw_by_weight
 from notsorandom.spaces.spherical import unit_rows
 from notsorandom.spaces.zonal_sphere import ZonalSphere
+
+pytestmark = pytest.mark.usefixtures("quick_trials")
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'notsorandom[all]'")
 array_api_strict = pytest.importorskip(
@@ -313,11 +316,11 @@ def test_linear_model_in_passes(to, data):
     np.testing.assert_allclose(coefs[1], coefs[0], rtol=1e-4, atol=1e-6)
 
 
-def test_few_samples_and_chosen_smoothing(to, data, quick_smoothing):
+def test_few_samples_and_chosen_smoothing(to, data):
     X, y = data[0][:200], data[1][:200]
     X = np.concatenate([X, X[:50]])  # copies are merged
     y = np.concatenate([y, y[:50]])
-    model = FourierFeatures(6, smoothing=quick_smoothing, random_state=0)
+    model = FourierFeatures(6, smoothing="auto", random_state=0)
     expected = model.fit(X, y).frequencies_
     np.testing.assert_allclose(model.fit(to(X), y).frequencies_, expected, atol=1e-4)
 
@@ -436,7 +439,8 @@ def test_samples_are_not_transferred(data, monkeypatch):
         brought.append(self.shape)
         return plain(self, device, **settings)
 
-    model = FourierFeatures(8, smoothing=0.06, random_state=0)
+    search = Ascent(spectrum="gaussian")  # nothing to try out
+    model = FourierFeatures(8, C=1.0, smoothing=0.06, search=search, random_state=0)
     monkeypatch.setattr(array_api_strict._array_object.Array, "to_device", watched)
     made = model.fit(KINDS["strict, second device"](X), y).transform(
         KINDS["strict, second device"](X)

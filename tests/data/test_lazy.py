@@ -13,6 +13,8 @@ from notsorandom.data.lazy import LazyArray, PreparedArray, RowSubset, SlicedArr
 from notsorandom.data.rows import Rows
 from notsorandom.spaces.spherical import directions
 
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
 N_ROWS, WIDTH = 103, 5
 
 

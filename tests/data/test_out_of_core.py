@@ -11,6 +11,8 @@ from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sp
 from notsorandom.data.rows import Rows
 from notsorandom.spaces import view
 
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
 N_ROWS = 3000
 HINT = "needs pyarrow and zarr: pip install 'notsorandom[all]'"
 

@@ -23,6 +23,8 @@ import pyarrow.parquet as pq  # noqa: E402
 
 from notsorandom.data.tables.delimited import DelimitedTable  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
 NAMES = ["age", "height", "weight"]
 N_ROWS = 23
 

@@ -27,6 +27,8 @@ from notsorandom.estimators import training
 from notsorandom.game import LOSSES, DualProblem
 from notsorandom.linear.newton import solve_task
 
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
 
 class TestSnapshots:
     def test_they_equal_shorter_fits(self, monkeypatch):

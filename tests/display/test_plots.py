@@ -18,6 +18,8 @@ from notsorandom.display import (
 )
 from notsorandom.display.inspection import bounds_by_round
 
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
 
 @pytest.fixture(autouse=True)
 def _close_figures():

@@ -17,6 +17,8 @@ from notsorandom.display.calibration import calibration_error
 from notsorandom.display.figures import import_pyplot
 from notsorandom.display.page import facts_section, figures_section, section, write_page
 
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
 
 def titles(path):
     return re.findall("<h2>(.*?)</h2>", path.read_text(encoding="utf-8"))

@@ -6,6 +6,8 @@ from sklearn.model_selection import GridSearchCV
 
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor
 
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
 pytest.importorskip(
     "sklearn.callback", reason="needs scikit-learn 1.9: pip install -U scikit-learn"
 )

@@ -14,7 +14,6 @@ from sklearn.base import clone
 
 import notsorandom
 from notsorandom import (
-    AutoSmoothing,
     Checkpoint,
     FileFormatError,
     FourierClassifier,
@@ -26,6 +25,8 @@ from notsorandom import (
 )
 from notsorandom.datasets import make_windmill
 from notsorandom.estimators.resume import CheckpointFile
+
+pytestmark = pytest.mark.usefixtures("quick_trials")
 
 
 class CrashError(Exception):
@@ -63,6 +64,7 @@ def crash(monkeypatch):
 def learned(model):
     kept = {name: value for name, value in vars(model).items() if name[-1] == "_"}
     kept |= {f"history {name}": column for name, column in kept.pop("history_").items()}
+    kept |= {f"tuning {name}": column for name, column in (kept.pop("tuning_") or {}).items()}
     kept |= {f"kernel {name}": part for name, part in vars(kept.pop("kernel_")).items()}
     kept |= {f"average {name}": part for name, part in vars(kept.pop("average_kernel_")).items()}
     for other in ("kernel", "average"):
@@ -85,7 +87,7 @@ def variants():
     sphere = Sphere(normalize=True)
     return {
         "default": FourierClassifier(30, **quick),
-        "smoothing chosen": FourierClassifier(22, smoothing=AutoSmoothing(n_components=2)),
+        "all chosen": FourierClassifier(22),
         "not a multiple of the peaks": FourierFeatures(23, **quick),
         "paired": FourierClassifier(48, phase="paired", **quick),
         "few rounds": FourierFeatures(40, solver=GradientSolver(n_rounds=5), **quick),
@@ -219,7 +221,7 @@ OTHER_VALUES = {
 
 
 def test_every_parameter_is_compared(data, crash, tmp_path):
-    model = FourierClassifier(12, smoothing=0.06, random_state=0)
+    model = FourierClassifier(12, C=1.0, smoothing=0.06, random_state=0)
     interrupted(model, data, crash, tmp_path)
     free = {"checkpoint", "warm_start", "n_jobs", "verbose"}
     assert set(OTHER_VALUES) == set(model.get_params()) - free
@@ -253,7 +255,8 @@ def test_columns_without_entries_are_compared(crash, tmp_path, rng):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"C": 2.0}, "C was 1.0 and is 2.0"),
+        ({"C": 2.0}, "C was 'auto' and is 2.0"),
+        ({"smoothing": [0.1, 0.06]}, "smoothing was 0.06 and is [0.1, 0.06]"),
         ({"n_components": 13}, "n_components was 12.0 and is 13.0"),
         ({"space": Sphere(normalize=True)}, "space was 'euclidean' and is Sphere"),
         ({"search": Langevin(n_steps=4)}, "search__n_steps was 3.0 and is 4.0"),
@@ -337,7 +340,12 @@ def test_another_version_is_rejected(data, crash, tmp_path):
         lambda header: header["state"].update(n_plays="a"),
         lambda header: header["state"].update(random_state={"x": 1}),
         lambda header: header["state"].update(active_set={}),
-        lambda header: header.update(smoothing=None),
+        lambda header: header.pop("choice"),
+        lambda header: header["choice"].update(smoothing=None),
+        lambda header: header["choice"].update(C="a"),
+        lambda header: header["choice"].update(temperature=-1.0),
+        lambda header: header["choice"].pop("spectrum"),
+        lambda header: header["choice"].update(other=1),
         lambda header: header.update(seed="a"),
     ],
 )

@@ -20,6 +20,8 @@ from notsorandom.game import LOSSES, DualProblem
 from notsorandom.kernel import linear_scores
 from notsorandom.linear.newton import solve_tasks
 
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
 ALL = pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier, FourierRegressor])
 SETTINGS = {"smoothing": 0.06, "random_state": 0}
 
@@ -80,20 +82,22 @@ def test_small_decreases_are_no_improvement(windmill):
     assert size == stopping.sizes[0]
 
 
-def test_features_are_learned_without_the_held_out_samples(windmill, quick_smoothing):
-    """They equal those of a fit on the other samples alone, and so does the smoothing."""
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_features_are_learned_without_the_held_out_samples(windmill, loss):
+    """They equal those of a fit on the other samples alone, and so does the trials' choice."""
     X, y = windmill[:2]
-    settings = {"smoothing": quick_smoothing, "random_state": 0}
+    settings = {"loss": loss, "random_state": 0}
     model = FourierClassifier("auto", max_components=20, **settings).fit(X, y)
     held_out, size = model._held_out, model.kernel_.n_components
     assert 0.08 < held_out.mean() < 0.12
     assert not model.dual_[held_out].any()
     others = FourierClassifier(size, **settings).fit(X[~held_out], y[~held_out])
-    assert others.smoothing_ == model.smoothing_
+    np.testing.assert_equal(vars(others._choice()), vars(model._choice()))
     np.testing.assert_array_equal(others.frequencies_, model.frequencies_)
     np.testing.assert_array_equal(others.dual_, model.dual_[~held_out])
     # The final model is fitted to all samples.
-    problem = DualProblem.from_arrays(LOSSES["hinge"](1.0), np.where(y == 1, 1.0, -1.0)[:, None])
+    targets = np.where(y == 1, 1.0, -1.0)[:, None]
+    problem = DualProblem.from_arrays(LOSSES[loss](model.C_), targets)
     features = model.kernel_.features(X)
 
     def objective(coef, intercept):

@@ -13,7 +13,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from notsorandom import (
     Ascent,
-    AutoSmoothing,
     Euclidean,
     FourierClassifier,
     FourierFeatures,
@@ -22,7 +21,10 @@ from notsorandom import (
     Langevin,
     Sphere,
 )
+from notsorandom.game import CLASSIFICATION_LOSSES
 from notsorandom.search.base import Search
+
+pytestmark = pytest.mark.usefixtures("quick_trials")
 
 BOTH = pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier])
 
@@ -32,12 +34,6 @@ ESTIMATORS = [FourierFeatures, FourierClassifier, FourierRegressor]
 
 @parametrize_with_checks([estimator(10, smoothing=0.06) for estimator in ESTIMATORS])
 def test_scikit_learn_contract(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow
-@parametrize_with_checks([estimator() for estimator in ESTIMATORS])
-def test_scikit_learn_contract_with_defaults(estimator, check):
     check(estimator)
 
 
@@ -71,12 +67,14 @@ def test_all_data_types_on_the_sphere(rng, estimator, dtype, basis):
     assert output.dtype == (np.float32 if dtype == np.float32 else np.float64)
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("loss", CLASSIFICATION_LOSSES)
 @pytest.mark.parametrize("phase", ["aligned", "paired"])
 @pytest.mark.parametrize(("dtype", "smoothing"), [(np.float32, 0.06), (np.float64, 0.1)])
 def test_windmill_is_learned(windmill, loss, phase, dtype, smoothing):
     X, y, X_test, y_test = windmill
-    model = FourierClassifier(100, loss=loss, phase=phase, smoothing=smoothing, random_state=0)
+    model = FourierClassifier(
+        100, loss=loss, C=1.0, phase=phase, smoothing=smoothing, random_state=0
+    )
     model.fit(X.astype(dtype), y)
     assert model.frequencies_.dtype == dtype
     assert model.decision_function(X_test.astype(dtype)).dtype == dtype
@@ -110,10 +108,12 @@ def test_head_equals_the_smaller_fit(windmill):
     assert len(large.frequencies_) == 40  # untouched
 
 
-def test_chosen_and_given_smoothing_play_the_same_game(windmill, quick_smoothing):
+def test_chosen_and_given_parameters_play_the_same_game(windmill):
     X, y = windmill[:2]
-    chosen = FourierFeatures(40, smoothing=quick_smoothing, random_state=0).fit(X, y)
-    given = FourierFeatures(12, smoothing=chosen.smoothing_, random_state=0).fit(X, y)
+    chosen = FourierFeatures(40, random_state=0).fit(X, y)
+    search = Ascent(spectrum=chosen.spectrum_)
+    settings = {"C": chosen.C_, "smoothing": chosen.smoothing_, "search": search}
+    given = FourierFeatures(12, random_state=0, **settings).fit(X, y)
     head = chosen.head(12)
     np.testing.assert_allclose(head.transform(X), given.transform(X))
     assert head.history_["n_frequencies"][-1] >= 12 > head.history_["n_frequencies"][-2]
@@ -154,21 +154,19 @@ def test_several_classes():
 
 
 @BOTH
-def test_equal_seed_gives_equal_model(estimator, windmill, quick_smoothing):
-    one, other = (
-        estimator(10, smoothing=quick_smoothing, random_state=7).fit(*windmill[:2])
-        for _ in range(2)
-    )
+def test_equal_seed_gives_equal_model(estimator, windmill):
+    one, other = (estimator(10, random_state=7).fit(*windmill[:2]) for _ in range(2))
     np.testing.assert_array_equal(one.frequencies_, other.frequencies_)
+    assert one._choice().temperature == other._choice().temperature
 
 
 @pytest.mark.parametrize("factor", [1e-6, 1e6])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_overall_scale_does_not_matter(windmill, factor, dtype, quick_smoothing):
+def test_overall_scale_does_not_matter(windmill, factor, dtype):
     X, y, X_test, _ = (array.astype(dtype) for array in windmill)
     factor = dtype(2.0 ** np.round(np.log2(factor)))  # exact in floating point
-    model = FourierClassifier(20, smoothing=quick_smoothing, random_state=0).fit(X, y)
-    scaled = FourierClassifier(20, smoothing=quick_smoothing, random_state=0).fit(factor * X, y)
+    model = FourierClassifier(20, random_state=0).fit(X, y)
+    scaled = FourierClassifier(20, random_state=0).fit(factor * X, y)
     np.testing.assert_allclose(scaled.frequencies_ * factor, model.frequencies_, rtol=1e-6)
     np.testing.assert_array_equal(scaled.predict(factor * X_test), model.predict(X_test))
 
@@ -252,10 +250,20 @@ class TestUnusualData:
         ({"n_components": 0}, "n_components=0 .*an int > 0"),
         ({"n_components": 2.5}, "n_components=2.5"),
         ({"n_components": 5, "phase": "paired"}, "multiple of 2"),
-        ({"C": 0}, "C=0 .*> 0"),
+        ({"C": 0}, "C=0 .*>= "),
         ({"C": -1.0}, "C=-1.0"),
         ({"C": np.inf}, "C=inf"),
-        ({"smoothing": -0.1}, "smoothing=-0.1 .*a finite number >= 0.* or an AutoSmoothing"),
+        ({"C": "large"}, "C='large' .*a list of such numbers to choose from, or 'auto'"),
+        ({"C": [1.0, 0.0]}, "a candidate of C=0.0"),
+        ({"C": []}, r"C=\[\] .*, or 'auto'"),
+        ({"C": [[1.0]]}, r"C=\[\[1.0\]\] .*, or 'auto'"),
+        ({"C": True}, "C=True"),
+        ({"C": {1.0: 2.0}}, "C={1.0: 2.0}"),
+        ({"smoothing": -0.1}, "smoothing=-0.1 .*>= 0.*, a list of such numbers .*or 'auto'"),
+        ({"smoothing": (0.1, "auto")}, "a candidate of smoothing='auto'"),
+        ({"smoothing": np.array([0.1, -1])}, "a candidate of smoothing=.*-1.0"),
+        ({"smoothing": ()}, r"smoothing=\(\)"),
+        ({"smoothing": 1e9}, "smoothing=1000000000.0 .*<= 1000"),
         ({"smoothing": "much"}, "smoothing='much'"),
         ({"solver": GradientSolver(0)}, "learning_rate=0 .*'auto' or 'theory' or"),
         ({"solver": GradientSolver("slow")}, "learning_rate='slow'"),
@@ -263,18 +271,16 @@ class TestUnusualData:
         ({"solver": GradientSolver(projection="none")}, "projection='none' .*'exact', 'alternat"),
         ({"solver": GradientSolver(n_rounds=0)}, "n_rounds=0"),
         ({"solver": "simplex"}, "solver='simplex' .*'gradient', 'reweight', 'equilibrium'"),
-        ({"smoothing": AutoSmoothing(candidates=())}, "candidates=.* sequence of numbers"),
-        ({"smoothing": AutoSmoothing(candidates=[-1])}, "candidates=-1"),
-        ({"smoothing": AutoSmoothing(max_rows=2)}, "max_rows=2 .*>= 16"),
         ({"n_jobs": 0}, "n_jobs=0 .*None, an int > 0, or -1"),
         ({"space": "torus"}, "space='torus' .*'euclidean'"),
         ({"search": "luck"}, "search='luck' .*'ascent', 'langevin'"),
         ({"search": 3}, "search=3 .*instance of Search"),
         ({"search": Ascent}, "search=.*Ascent"),
         ({"search": Ascent(n_particles=0)}, "n_particles=0"),
+        ({"search": Ascent(spectrum="flat")}, "spectrum='flat' .*'gaussian', 'cauchy'"),
         ({"space": Euclidean(scale=-1)}, "scale=-1"),
         ({"phase": "random"}, "phase='random' .*'aligned', 'paired'"),
-        ({"loss": "log"}, "loss='log' .*'hinge', 'squared_hinge'"),
+        ({"loss": "log"}, "loss='log' .*'hinge', 'squared_hinge', 'logistic'"),
         ({"verbose": -1}, "verbose=-1"),
     ],
 )
@@ -359,7 +365,7 @@ def test_pipelines_and_grids(windmill):
 def test_clones_and_pickles(windmill):
     X, y = windmill[:2]
     model = FourierClassifier(
-        10, search=Ascent(4), space=Euclidean(), smoothing=0.06, random_state=0
+        10, search=Ascent(n_particles=4), space=Euclidean(), smoothing=0.06, random_state=0
     ).fit(X, y)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
@@ -378,8 +384,8 @@ def test_data_frames_in_and_out(windmill):
         features.transform(frame[["north", "east"]])
 
 
-def test_verbose_shows_progress_bars(windmill, capsys, quick_smoothing):
-    FourierClassifier(10, smoothing=quick_smoothing, verbose=1, random_state=0).fit(*windmill[:2])
+def test_verbose_shows_progress_bars(windmill, capsys):
+    FourierClassifier(10, verbose=1, random_state=0).fit(*windmill[:2])
     shown = capsys.readouterr()
     assert "10/10" in shown.err
     assert "potential" in shown.err
@@ -405,6 +411,8 @@ def test_paper_setting(windmill):
         40,
         solver=GradientSolver("theory", "uniform", "alternating"),
         search=Langevin(n_steps=30, n_particles=30),
+        loss="hinge",
+        C=1.0,
         phase="paired",
         smoothing=0.0,
         random_state=0,
@@ -419,8 +427,8 @@ def test_paper_setting(windmill):
 def test_estimators_have_the_same_defaults():
     """Except for parameters that classification or regression has no use for."""
     features, regressor = FourierFeatures().get_params(), FourierRegressor().get_params()
-    assert regressor | {"loss": "hinge", "class_weight": None} == features
-    assert FourierClassifier().get_params() | {"epsilon": 0.1} == features
+    assert regressor | {"loss": "logistic", "class_weight": None} == features
+    assert FourierClassifier().get_params() | {"epsilon": "auto"} == features
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)

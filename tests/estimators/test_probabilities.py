@@ -153,6 +153,7 @@ class TestAvailability:
             getattr(model, method)([[1.0]])
         assert "Returns\n" in getattr(FourierClassifier, method).__doc__
 
+
 class TestEcosystem:
     def test_soft_voting(self, windmill):
         X, y, X_test, _ = windmill

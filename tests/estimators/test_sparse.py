@@ -11,6 +11,8 @@ from notsorandom.data.rows import Rows, row_norms
 from notsorandom.spaces import Euclidean, Landscape
 from notsorandom.spaces.euclidean import median_distance
 
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
 FORMATS = [sparse.csr_matrix, sparse.csr_array, sparse.csc_matrix, sparse.coo_array]
 
 

@@ -7,9 +7,11 @@ from scipy import sparse
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
 from notsorandom.data.rows import Rows
 from notsorandom.estimators.training import Preparation
-from notsorandom.game import LOSSES, DualProblem
+from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, DualProblem
 from notsorandom.linear.newton import solve_task
 from notsorandom.spaces import Euclidean
+
+pytestmark = pytest.mark.usefixtures("quick_trials")
 
 
 def waves(rng, n_samples=400, n_features=3):
@@ -47,15 +49,16 @@ def test_float32_far_from_the_origin_predicts_as_float64_does(rng):
     np.testing.assert_allclose(model.decision_function(X), exact, atol=1e-3 * np.abs(exact).max())
 
 
-def test_features_are_those_that_the_linear_model_was_fitted_to(rng):
+@pytest.mark.parametrize("loss", CLASSIFICATION_LOSSES)
+def test_features_are_those_that_the_linear_model_was_fitted_to(rng, loss):
     """It is solved in the view, but predicts from the samples."""
     X, y = waves(rng, n_features=200)
-    model = FourierClassifier(20, smoothing=0.1, C=10.0, random_state=0).fit(X + 7, y)
+    model = FourierClassifier(20, loss=loss, smoothing=0.1, C=10.0, random_state=0).fit(X + 7, y)
     features = model.features_.transform(X + 7)
     scores = features @ model.coef_[0] + model.intercept_[0]
     np.testing.assert_allclose(model.decision_function(X + 7), scores, atol=1e-9)
     signs = np.where(y, 1.0, -1.0)
-    problem = DualProblem.from_arrays(LOSSES["hinge"](10.0), signs[:, None])
+    problem = DualProblem.from_arrays(LOSSES[loss](10.0), signs[:, None])
     primal = 0.5 * model.coef_[0] @ model.coef_[0] + problem.total_loss(scores[:, None])
     best = solve_task(features, problem, 1e-5).primal_value
     assert primal <= best * (1 + 2e-3)  # the stated gap is 1e-3

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn.svm import LinearSVC
 
-from notsorandom import Euclidean
+from notsorandom import Ascent, Euclidean
 from notsorandom.data.rows import Rows
 from notsorandom.estimators import trials
 from notsorandom.estimators.trials import (
@@ -13,7 +14,7 @@ from notsorandom.estimators.trials import (
     distinct,
     peaks_by_game,
 )
-from notsorandom.game import LOSSES, DualProblem
+from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, DualProblem
 from notsorandom.spaces.landscape import Landscape
 
 N_GAMES, N_ROWS, N_COLUMNS = 3, 60, 4
@@ -22,7 +23,7 @@ N_GAMES, N_ROWS, N_COLUMNS = 3, 60, 4
 def make_problem(rng, loss="hinge", n_tasks=1, weighted=False, n_rows=N_ROWS):
     X = rng.standard_normal((n_rows, N_COLUMNS))
     targets = rng.standard_normal((n_rows, n_tasks))
-    if "hinge" in loss:
+    if loss in CLASSIFICATION_LOSSES:
         targets = np.sign(targets)
     weights = rng.integers(1, 4, size=(n_rows, 1)).astype(float) if weighted else None
     return DualProblem(LOSSES[loss](1.0), targets, Rows(X, weights))
@@ -69,7 +70,7 @@ def test_slope_is_the_gradient_of_the_height(rng):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "squared", "epsilon_insensitive"])
+@pytest.mark.parametrize("loss", LOSSES)
 def test_dual_steps_are_those_of_the_training_rows(rng, loss, weighted):
     problem = make_problem(rng, loss, n_tasks=2, weighted=weighted)
     masks = np.arange(N_ROWS) % 4 != np.arange(N_GAMES)[:, None]
@@ -115,29 +116,54 @@ def test_distinct_points_are_those_of_each_games_landscape(rng, weighted):
         assert chosen[game][valid[game]].tolist() == expected
 
 
-def play(problem, masks, n_frequencies=10):
+def play(problem, masks, n_frequencies=10, spectrum="gaussian"):
     smoothing = np.array([0.05, 0.3, 0.05])[: len(masks)]
-    return TrialGames(problem, masks, smoothing, n_frequencies).play(np.random.default_rng(3))
+    games = TrialGames(problem, masks, smoothing, np.random.default_rng(3), spectrum)
+    games.play(n_frequencies)
+    return games.features
 
 
-def test_held_out_rows_have_no_influence(rng):
+SPECTRUM = pytest.mark.parametrize("spectrum", ["gaussian", "cauchy"])
+
+
+@SPECTRUM
+def test_held_out_rows_have_no_influence(rng, spectrum):
     problem = make_problem(rng)
     masks = np.arange(N_ROWS) % 4 != np.arange(N_GAMES)[:, None]
-    expected = play(problem, masks)
+    expected = play(problem, masks, spectrum=spectrum)
     held_out = ~masks[1]
     X, targets = problem.rows.array.copy(), problem.targets.copy()
     X[held_out] += 3
     targets[held_out] *= -1
-    found = play(DualProblem(problem.loss, targets, Rows(X)), masks)
+    found = play(DualProblem(problem.loss, targets, Rows(X)), masks, spectrum=spectrum)
     np.testing.assert_allclose(found[1][masks[1]], expected[1][masks[1]], atol=1e-8)
     assert not np.allclose(found[0][masks[0]], expected[0][masks[0]])
 
 
-def test_games_do_not_disturb_each_other(rng):
+@SPECTRUM
+def test_games_do_not_disturb_each_other(rng, spectrum):
     problem = make_problem(rng, n_tasks=3)
     masks = np.arange(N_ROWS) % 4 != np.arange(N_GAMES)[:, None]
-    together, alone = play(problem, masks), play(problem, masks[:1])
+    together = play(problem, masks, spectrum=spectrum)
+    alone = play(problem, masks[:1], spectrum=spectrum)
     np.testing.assert_allclose(together[0], alone[0], atol=1e-8)
+
+
+@SPECTRUM
+def test_a_dropped_game_does_not_change_the_others(rng, spectrum):
+    """Games that are played on in two parts equal those played at once."""
+    problem = make_problem(rng, loss="logistic", weighted=True)
+    masks = np.arange(N_ROWS) % 4 != np.arange(N_GAMES)[:, None]
+    smoothing = np.array([0.05, 0.3, 0.1])
+    n_peaks = Ascent(spectrum).resolved().n_peaks
+    games, at_once = (
+        TrialGames(problem, masks, smoothing, np.random.default_rng(3), spectrum) for _ in range(2)
+    )
+    at_once.play(3 * n_peaks)
+    games.play(n_peaks)
+    games.keep(np.array([0, 2]))
+    games.play(2 * n_peaks)
+    np.testing.assert_allclose(games.features, at_once.features[[0, 2]], atol=1e-8)
 
 
 def test_a_row_of_weight_two_is_the_row_twice(rng):
@@ -152,13 +178,36 @@ def test_a_row_of_weight_two_is_the_row_twice(rng):
     np.testing.assert_allclose(copies[:, :N_ROWS], features, atol=1e-7)
 
 
-def test_features_learned_at_once_separate_the_classes(rng):
+def test_highest_draws_are_those_of_each_games_landscape(rng):
+    batch = make_landscape(rng, 2)
+    draws = rng.standard_normal((20, N_COLUMNS))
+    found = batch.highest(draws, 5).reshape(N_GAMES, 5, N_COLUMNS)
+    space = Euclidean(scale=1.0, center=np.zeros(N_COLUMNS))
+    for game in range(N_GAMES):
+        one = Landscape(
+            space, Rows(batch.X), batch.measure[game], smoothing=float(batch.smoothing[game])
+        )
+        order = np.argsort(-one.evaluate_with_slope(draws).height)
+        np.testing.assert_array_equal(found[game], draws[order[:5]])
+
+
+@SPECTRUM
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_features_learned_at_once_separate_the_classes(rng, loss, spectrum):
     """A wave of the first column: games with little smoothing classify held-out samples."""
     X = rng.uniform(-2, 2, size=(600, N_COLUMNS))
     targets = np.sign(np.sin(3 * X[:, :1]))
-    problem = DualProblem(LOSSES["hinge"](1.0), targets, Rows(X))
+    problem = DualProblem(LOSSES[loss](1.0), targets, Rows(X))
     masks = np.tile(np.arange(600) % 2 == 0, (2, 1))
-    games = TrialGames(problem, masks, np.array([0.05, 3.0]), 16)
-    errors = games.errors(np.random.default_rng(0))[:, ~masks[0]].mean(axis=1)
+    games = TrialGames(problem, masks, np.array([0.05, 3.0]), np.random.default_rng(0), spectrum)
+    games.play(16)
+    inside, outside = masks[0], ~masks[0]
+    errors = [
+        np.mean(
+            LinearSVC().fit(part[inside], targets[inside, 0]).predict(part[outside])
+            != targets[outside, 0]
+        )
+        for part in games.features
+    ]
     assert errors[0] < 0.15
     assert errors[1] > 0.3

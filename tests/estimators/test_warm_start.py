@@ -18,6 +18,8 @@ from notsorandom.datasets import make_checkerboard
 from notsorandom.estimators import resume
 from notsorandom.spaces import Euclidean
 
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
 ALL = pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier, FourierRegressor])
 
 
@@ -25,7 +27,8 @@ def assert_same_fit(one, other):
     """All learned attributes are equal, except for times."""
     names = {name for name in vars(one) if name.endswith("_")}
     assert names == {name for name in vars(other) if name.endswith("_")}
-    for name in names - {"history_", "features_", "kernel_", "average_kernel_"}:
+    np.testing.assert_equal(one.tuning_, other.tuning_)
+    for name in names - {"history_", "features_", "kernel_", "average_kernel_", "tuning_"}:
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
     for name in ("kernel_", "average_kernel_"):
         np.testing.assert_array_equal(getattr(one, name).weights, getattr(other, name).weights)
@@ -48,9 +51,9 @@ VARIANTS = {
 
 
 @pytest.mark.parametrize("setting", VARIANTS)
-def test_two_fits_equal_one_longer_fit(windmill, rng, setting, quick_smoothing):
+def test_two_fits_equal_one_longer_fit(windmill, rng, setting):
     X, y = windmill[0][:200], windmill[1][:200]
-    options = {"smoothing": quick_smoothing} | VARIANTS[setting]
+    options = dict(VARIANTS[setting])
     weights = rng.integers(0, 3, size=200) if options.pop("sample_weight", False) else None
     at_once = FourierFeatures(30, random_state=0, **options).fit(X, y, weights)
     model = FourierFeatures(10, warm_start=True, random_state=0, **options).fit(X, y, weights)

@@ -13,6 +13,8 @@ from notsorandom.search import Ascent, Enumerate
 from notsorandom.spaces import Euclidean, Landscape, Points, ZonalSphere
 from notsorandom.spaces.euclidean import median_distance
 
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
 
 def data(rng, n_samples, dtype=np.float64):
     X = rng.standard_normal((n_samples, 4)).astype(dtype)
@@ -38,14 +40,14 @@ def outputs(model, X):
 @pytest.mark.parametrize(
     "space", ["euclidean", Sphere(normalize=True), Sphere("zonal", normalize=True)]
 )
-def test_weights_equal_copies_exactly(rng, estimator, space, n_classes, quick_smoothing):
+def test_weights_equal_copies_exactly(rng, estimator, space, n_classes):
     X, y = data(rng, 60)
     if n_classes is not None:
         y = np.digitize(y, [0.0] if n_classes == 2 else [-0.7, 0.7])
     weights = rng.integers(0, 4, size=60)
     order = rng.permutation(weights.sum())
     X_copied, y_copied = (np.repeat(part, weights, axis=0)[order] for part in (X, y))
-    model = estimator(12, space=space, smoothing=quick_smoothing, random_state=0)
+    model = estimator(12, space=space, smoothing="auto", random_state=0)
     weighted = outputs(model.fit(X, y, sample_weight=weights), X)
     np.testing.assert_array_equal(outputs(model.fit(X_copied, y_copied), X), weighted)
 
@@ -92,7 +94,7 @@ def test_final_model_uses_the_weights(rng):
         (FourierRegressor, y),
         (FourierClassifier, np.where(y > 0, 1.0, -1)),
     ):
-        model = estimator(10, smoothing=0.1, random_state=0).fit(X, targets, weights)
+        model = estimator(10, C=1.0, smoothing=0.1, random_state=0).fit(X, targets, weights)
         counts = np.round(100 * weights).astype(int)
         features = np.repeat(model.kernel_.features(X), counts, axis=0)
         loss = LOSSES[model.loss](0.01)  # as the counts are a hundred times the weights
@@ -130,11 +132,12 @@ def test_weight_zero_leaves_a_sample_out(rng, dtype, as_sparse):
     assert not weighted.dual_[~kept].any()
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "squared", "epsilon_insensitive"])
+@pytest.mark.parametrize("loss", LOSSES)
 def test_equal_weights_are_a_factor_of_c(rng, loss):
     X, y = data(rng, 300)
     y = y if loss in ("squared", "epsilon_insensitive") else y > 0
-    model = FourierFeatures(12, loss=loss, smoothing=0.06, random_state=0)
+    settings = {"C": 1.0, "smoothing": 0.06, "search": Ascent(spectrum="gaussian")}
+    model = FourierFeatures(12, loss=loss, random_state=0, **settings)
     weighted = model.fit(X, y, sample_weight=np.full(300, 4.0)).transform(X)
     stronger = model.set_params(C=4.0).fit(X, y).transform(X)
     np.testing.assert_allclose(weighted, stronger, rtol=1e-4, atol=1e-5)

@@ -13,6 +13,8 @@ from notsorandom.spaces import Euclidean, Supremum
 from notsorandom.spaces.harmonics import harmonics
 from notsorandom.spaces.supremum import concentration_sample_size
 
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
 
 def grid_in_ball(n_features, radius, n_side):
     axes = np.meshgrid(*[np.linspace(-radius, radius, n_side)] * n_features)
@@ -167,7 +169,12 @@ def test_bounds_enclose_the_value_on_the_sphere(basis, seed):
     X = reference.sphere_points(rng, 14, 3)
     y = rng.permutation(np.arange(14) % 2)
     model = FourierFeatures(
-        9, space=Sphere(basis, max_degree=2), smoothing=0.06, random_state=0, C=2.0
+        9,
+        space=Sphere(basis, max_degree=2),
+        loss="hinge",
+        C=2.0,
+        smoothing=0.06,
+        random_state=0,
     ).fit(X, y)
     certificate = model.certificate(X, y)
     assert certificate.certified
@@ -186,7 +193,7 @@ def test_bounds_enclose_the_value_on_the_sphere(basis, seed):
 
 def test_a_longer_game_tightens_the_bounds():
     X, y = make_checkerboard(300, random_state=0)
-    settings = {"space": Sphere(max_degree=6), "smoothing": 0, "search": "enumerate"}
+    settings = {"space": Sphere(max_degree=6), "loss": "hinge", "C": 1.0, "smoothing": 0}
     gaps = []
     for n_rounds in (2, 20, 400):
         solver = GradientSolver(0.05, "uniform", n_rounds=n_rounds)
@@ -198,7 +205,7 @@ def test_a_longer_game_tightens_the_bounds():
 class TestEstimators:
     def test_parts_of_a_certificate_agree(self):
         X, y = make_windmill(60, random_state=0)
-        model = FourierClassifier(20, smoothing=0.06, random_state=0).fit(X, y)
+        model = FourierClassifier(20, loss="hinge", C=1.0, smoothing=0.06, random_state=0).fit(X, y)
         certificate = model.certificate(X, y)
         assert certificate.lower <= certificate.upper_dual <= certificate.upper
         assert certificate.gap == certificate.upper - certificate.lower
@@ -232,7 +239,7 @@ class TestEstimators:
     def test_other_samples_and_several_classes(self, rng):
         X = rng.standard_normal((90, 2))
         y = np.array(["a", "b", "c"])[np.arange(90) % 3]
-        model = FourierFeatures(8, smoothing=0.06, random_state=0).fit(X, y)
+        model = FourierFeatures(8, loss="hinge", smoothing=0.06, random_state=0).fit(X, y)
         whole, part = model.certificate(X, y), model.certificate(X[:40], y[:40])
         assert part.upper < whole.upper
         assert math.isnan(whole.generalization)

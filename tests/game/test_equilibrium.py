@@ -13,6 +13,8 @@ from notsorandom.game.equilibrium import FiniteGame, operator_norm, shrink
 from notsorandom.linear.newton import solve_task
 from notsorandom.spaces.harmonics import harmonic_indices, harmonics
 
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
 
 def instance(seed, n_samples=16, degree=2):
     rng = np.random.default_rng(seed)
@@ -150,11 +152,12 @@ def test_weights_equal_repeated_samples():
 class TestEstimators:
     def test_equilibrium_on_the_sphere_is_certified(self):
         X, y = make_checkerboard(400, random_state=0)
-        model = FourierFeatures(1000, space="sphere", solver="equilibrium", smoothing=0).fit(X, y)
+        settings = {"space": "sphere", "C": 1.0, "smoothing": 0, "random_state": 0}
+        model = FourierFeatures(1000, solver="equilibrium", **settings).fit(X, y)
         certificate = model.certificate(X, y)
         assert certificate.certified
         assert certificate.relative_gap <= 1.2e-3
-        played = FourierFeatures(1000, space="sphere", smoothing=0, random_state=0).fit(X, y)
+        played = FourierFeatures(1000, **settings).fit(X, y)
         assert played.certificate(X, y).upper > certificate.upper
         assert (np.diff(model.kernel_.weights) <= 0).all()
 

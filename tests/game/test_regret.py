@@ -13,6 +13,8 @@ from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, DualProblem, play
 from notsorandom.game.certificate import regret_bound
 from notsorandom.linear.newton import solve_task
 
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
 
 class InvertedSteps(DualProblem):
     """Step sizes G / (D sqrt t), as the paper's lemma prints them."""
@@ -107,7 +109,7 @@ def test_certificate_has_the_regret_of_the_game(loss, rate, space):
     X, y = (make_windmill if space == "euclidean" else make_checkerboard)(150, random_state=0)
     solver = GradientSolver(learning_rate=rate)
     model = FourierFeatures(
-        12, space=space, loss=loss, solver=solver, smoothing=0.05, random_state=0
+        12, space=space, loss=loss, C=1.0, solver=solver, smoothing=0.05, random_state=0
     ).fit(X, y)
     certificate = model.certificate(X, y, max_evaluations=1000)
     history = model.history_
@@ -121,7 +123,7 @@ def test_certificate_has_the_regret_of_the_game(loss, rate, space):
 
 def test_regret_is_unknown_without_the_game():
     X, y = make_checkerboard(150, random_state=0)
-    settings = {"smoothing": 0.06, "random_state": 0}
+    settings = {"C": 1.0, "smoothing": 0.06, "random_state": 0}
     model = FourierFeatures(12, space="sphere", **settings).fit(X, y)
     assert math.isnan(model.certificate(X[:100], y[:100]).regret)
     assert math.isnan(model.head(5).certificate(X, y).regret)

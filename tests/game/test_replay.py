@@ -16,7 +16,7 @@ def test_replay_has_the_dual_variables_of_the_game(phase, loss, rate):
     X = X.astype(np.float32)
     solver = GradientSolver(rate)
     model = FourierFeatures(
-        40, phase=phase, loss=loss, solver=solver, smoothing=0.05, random_state=0
+        40, phase=phase, loss=loss, solver=solver, C=1.0, smoothing=0.05, random_state=0
     ).fit(X, y)
     targets = np.where(y == 1, 1, -1).astype(np.float32)[:, None]
     problem = DualProblem(LOSSES[loss](1.0), targets, Rows(X))

@@ -30,6 +30,8 @@ from notsorandom import (
 )
 from notsorandom.io import read_metadata, read_model_file
 
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
 SETTINGS = {"smoothing": 0.06, "C": 1.0, "random_state": 0}
 
 

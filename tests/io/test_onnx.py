@@ -24,6 +24,8 @@ from notsorandom.data.rows import Rows
 from notsorandom.spaces import HarmonicSphere, ZonalSphere
 from notsorandom.spaces.harmonics import harmonic_indices
 
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
 onnx = pytest.importorskip("onnx", reason="needs onnx: pip install 'notsorandom[all]'")
 onnxruntime = pytest.importorskip(
     "onnxruntime", reason="needs onnxruntime: pip install 'notsorandom[all]'"

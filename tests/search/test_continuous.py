@@ -12,6 +12,8 @@ from notsorandom.game import LOSSES, DualProblem
 from notsorandom.search.ascent import climb
 from notsorandom.spaces import Landscape
 
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
 PLANTED = np.array([2.0, -1.0, 0.5])
 
 

@@ -12,6 +12,8 @@ from notsorandom.search.finite import kernel_heights, metropolis_step
 from notsorandom.spaces import Landscape
 from notsorandom.spaces.harmonics import count_harmonics, harmonics
 
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
 
 def landscape(
     rng, n_features=3, max_degree=4, basis="harmonic", phase="aligned", smoothing=0.0, n_samples=200

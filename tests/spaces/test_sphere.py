@@ -26,6 +26,8 @@ from notsorandom.spaces.harmonics import harmonic_indices, harmonics
 from notsorandom.spaces.landscape import potential_of
 from notsorandom.spaces.zonal_sphere import highest_degree
 
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
 
 def make_problem(rng, basis, n_tasks=1, n_features=4, n_samples=40, max_degree=3, dtype=np.float64):
     rows = Rows(reference.sphere_points(rng, n_samples, n_features).astype(dtype))

@@ -10,6 +10,8 @@ from notsorandom.data.rows import Rows
 from notsorandom.spaces import view as view_module
 from notsorandom.spaces.view import MAX_DIRECTIONS, principal_directions, round_to_float32
 
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
 
 def low_rank(rng, n_samples=300, n_features=200, rank=10):
     X = rng.standard_normal((n_samples, rank)) @ rng.standard_normal((rank, n_features))
