@@ -33,11 +33,10 @@ def windmill():
 
 
 @pytest.fixture
-def quick_trials(monkeypatch):
+def quick_trials():
     """Trials of a few frequencies, where a choice must be made but not well."""
-    for name, value in (
-        ("FIRST_FREQUENCIES", 2),
-        ("ALL_FREQUENCIES", 4),
-        ("ONE_BY_ONE_FREQUENCIES", 2),
-    ):
-        monkeypatch.setattr(tuning, name, value)
+    with pytest.MonkeyPatch.context() as patch:  # tests may undo what they patch themselves
+        patch.setattr(tuning, "FIRST_FREQUENCIES", 2)
+        patch.setattr(tuning, "ALL_FREQUENCIES", 4)
+        patch.setattr(tuning, "ONE_BY_ONE_FREQUENCIES", 2)
+        yield

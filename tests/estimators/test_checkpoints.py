@@ -24,6 +24,7 @@ from notsorandom import (
     Sphere,
 )
 from notsorandom.datasets import make_windmill
+from notsorandom.estimators import tuning
 from notsorandom.estimators.resume import CheckpointFile
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
@@ -92,6 +93,7 @@ def variants():
         "paired": FourierClassifier(48, phase="paired", **quick),
         "few rounds": FourierFeatures(40, solver=GradientSolver(n_rounds=5), **quick),
         "early stopping": FourierClassifier("auto", **quick),
+        "size chosen": FourierClassifier("auto", **quick),
         "reweighted": FourierClassifier(24, solver="reweight", **quick),
         "theory": FourierClassifier(
             24, solver=GradientSolver("theory"), loss="squared_hinge", **quick
@@ -138,7 +140,19 @@ def check_crashes(variant, dtype, data, crash, tmp_path, crashes):
     return n_written + 1
 
 
-@pytest.mark.parametrize("variant", variants())
+@pytest.fixture
+def variant(request):
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "early stopping":
+            patch.setattr(tuning, "CROSS_VALIDATED_ROWS", 0)
+        elif request.param == "size chosen":
+            patch.setattr(tuning, "FIRST_FREQUENCIES", 32)
+            patch.setattr(tuning, "ALL_FREQUENCIES", 32)
+            patch.setattr(tuning, "SIZES", (24,))
+        yield request.param
+
+
+@pytest.mark.parametrize("variant", variants(), indirect=True)
 def test_a_crashed_fit_ends_with_the_same_model(variant, data, crash, tmp_path):
     dtype = np.float32 if variant == "default" else np.float64
     assert check_crashes(variant, dtype, data, crash, tmp_path, [2]) > 2
@@ -146,7 +160,7 @@ def test_a_crashed_fit_ends_with_the_same_model(variant, data, crash, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("variant", variants())
+@pytest.mark.parametrize("variant", variants(), indirect=True)
 def test_a_fit_may_crash_after_any_checkpoint(variant, dtype, data, crash, tmp_path):
     assert check_crashes(variant, dtype, data, crash, tmp_path, range(1, 200)) > 2
 
