@@ -5,7 +5,8 @@ import pytest
 
 from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, DualProblem
 from notsorandom.linear import batched
-from notsorandom.linear.batched import Batch, find_roots, solve_batch
+from notsorandom.linear.batched import Batch, solve_batch
+from notsorandom.linear.line_search import find_roots
 from notsorandom.linear.newton import solve_task
 
 N_GAMES, N_ROWS, N_FEATURES = 4, 160, 9
@@ -125,16 +126,15 @@ def test_logistic_models_of_very_different_scales(rng, noise, tol):
         assert excesses(features, targets, masks, scaled, None, *model).max() <= tol
 
 
-@pytest.mark.parametrize("kind", [bool, np.float32])
-def test_gram_matrices_have_the_weights_of_the_rows(rng, kind):
-    features, targets, masks = make_games(rng, "logistic")
+def test_gram_matrices_have_the_weights_of_the_active_rows(rng):
+    features, targets, masks = make_games(rng, "hinge")
     roots = rng.uniform(0.5, 2, size=masks.shape) * masks
-    batch = Batch(features, roots, targets.T, LOSSES["logistic"](1.0), np.ones((N_GAMES, 3)))
-    row_weights = (rng.uniform(size=(N_GAMES, 3, N_ROWS)) * 2).astype(kind)
+    batch = Batch(features, roots, targets.T, LOSSES["hinge"](1.0), np.ones((N_GAMES, 3)))
+    active = rng.uniform(size=(N_GAMES, 3, N_ROWS)) < 0.5
     unsolved = np.arange(N_GAMES * 3).reshape(N_GAMES, 3) % 2 == 0
-    grams = batch.weighted_grams(row_weights, unsolved)
+    grams = batch.active_grams(active, unsolved)
     expected = np.einsum(
-        "gni,gnj,gn,gtn->gtij", features, features, np.square(roots), row_weights.astype(float)
+        "gni,gnj,gn,gtn->gtij", features, features, np.square(roots), active.astype(float)
     )
     np.testing.assert_allclose(grams, expected[unsolved], rtol=1e-3, atol=1e-3)
 

@@ -69,27 +69,36 @@ def fit_temperatures(scores: Array, codes: Array, counts: Array) -> Array:
     -------
     ndarray of shape (...,)
     """
-    scores = two_sided(scores).astype(np.float64)
-    share = 1 / (counts.sum() + scores.shape[-1])  # of the added samples
-    weights = counts / counts.sum()
-    truth = np.take_along_axis(scores, codes_like(scores, codes), -1)[..., 0]
-    target = (1 - share) * truth + share * scores.mean(axis=-1)
+    dtype = scores.dtype
+    scores = two_sided(scores).astype(dtype)
+    # Classes first: sums over them are then sums of whole arrays.
+    by_class = np.ascontiguousarray(np.moveaxis(scores, -1, 0))
+    # Differences from the largest score, so that no exponential overflows.
+    by_class -= by_class.max(axis=0)
+    scale = -by_class.min(axis=(0, -1))
+    scale = np.where(scale > 0, scale, 1)
+    by_class /= scale[..., None]  # nor do squares
+    n_classes, squares, totals = len(by_class), np.square(by_class), by_class.sum(axis=0)
+    truth = np.take_along_axis(by_class, np.moveaxis(codes_like(scores, codes), -1, 0), 0)[0]
+    share = 1 / (counts.sum() + n_classes)  # of the added samples
+    weights = (counts / counts.sum()).astype(dtype)
+    target = ((1 - share) * truth + (share / n_classes) * totals) @ weights
     # In units in which the scores have a standard deviation of one.
-    unit = np.sqrt((scores.var(axis=-1) * weights).sum(axis=-1))
+    unit = np.sqrt((squares.mean(axis=0) - np.square(totals / n_classes)) @ weights)
     unit = np.where(unit > 0, unit, 1.0)
-    scores, target = scores / unit[..., None, None], target / unit[..., None]
-    inverse = np.ones_like(unit)
+    temperatures: Array = unit
     for _ in range(MAX_STEPS):
-        probabilities = np.exp(log_softmax(inverse[..., None, None] * scores, axis=-1))
-        means = (probabilities * scores).sum(axis=-1)
-        variances = (probabilities * np.square(scores)).sum(axis=-1) - np.square(means)
-        slope = ((means - target) * weights).sum(axis=-1)
-        bend = (variances * weights).sum(axis=-1)
+        likelihoods = by_class * (1 / temperatures)[..., None].astype(dtype)
+        np.exp(likelihoods, out=likelihoods)
+        norms = likelihoods.sum(axis=0)
+        means = np.einsum("k...,k...->...", likelihoods, by_class) / norms
+        variances = np.einsum("k...,k...->...", likelihoods, squares) / norms - np.square(means)
+        slope = (means @ weights - target) / unit
+        bend = variances @ weights / np.square(unit)
         # Newton's step for the logarithm of the inverse temperature, safe where it is not convex.
-        step = -slope / np.maximum(inverse * bend + np.maximum(slope, 0), 1e-12)
-        step = np.clip(step, -MAX_CHANGE, MAX_CHANGE)
-        inverse = inverse * np.exp(step)
+        bound = (unit / temperatures) * bend + np.maximum(slope, 0)
+        step = np.clip(-slope / np.maximum(bound, 1e-12), -MAX_CHANGE, MAX_CHANGE)
+        temperatures = temperatures * np.exp(-step)
         if np.all(np.abs(step) < 1e-3):
             break
-    temperatures: Array = unit / inverse
-    return temperatures
+    return temperatures * scale

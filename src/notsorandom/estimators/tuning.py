@@ -28,7 +28,7 @@ FIRST_FREQUENCIES, ALL_FREQUENCIES, N_FINALISTS = 24, 100, 3
 # Rounds on spaces other than R^d, where all candidates play all rounds.
 ONE_BY_ONE_FREQUENCIES = 32
 # Most rows of the trials: more make the comparison slower, but not much sharper.
-MAX_ROWS = 2048
+MAX_ROWS = 4096
 # Up to this many samples settings are compared by cross-validation with N_FOLDS folds. Above, one
 # split is used.
 CROSS_VALIDATED_ROWS, N_FOLDS = 1024, 4
@@ -114,16 +114,22 @@ class Trials:
 
 
 def compress(features: Array, masks: Array) -> Array:
-    """Rotate features onto their principal directions in the training rows, without the last ones.
+    """Centre features and rotate them onto their principal directions, without the last ones.
 
-    Learned features are often similar. A rotation changes no linear model, and directions of a
-    total square below `LEAST_SQUARE` change none that is penalised.
+    Means and directions are those of the training rows. Learned features are often similar. The
+    models have intercepts, and a rotation changes no penalty, so they stay the same; directions of
+    a total square below `LEAST_SQUARE` change none that is penalised.
     """
     inside = features * masks[:, None, :, None]
-    grams = np.swapaxes(inside, 2, 3) @ inside  # (n_splits, n_candidates, n_features, n_features)
-    squares, directions = np.linalg.eigh(grams.astype(np.float64))
+    grams = (np.swapaxes(inside, 2, 3) @ inside).astype(np.float64)
+    sums = inside.sum(axis=2, keepdims=True, dtype=np.float64)  # (n_splits, n_candidates, 1, ...)
+    means = sums / masks.sum(axis=1)[:, None, None, None]
+    squares, directions = np.linalg.eigh(grams - np.swapaxes(sums, 2, 3) * means)
     n_kept = max(1, int((squares > LEAST_SQUARE).sum(axis=-1).max()))
-    return features @ directions[..., -n_kept:].astype(features.dtype)
+    directions = directions[..., -n_kept:]
+    rotated = features @ directions.astype(features.dtype)
+    rotated -= (means @ directions).astype(features.dtype)
+    return rotated
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,7 +10,9 @@ import numpy as np
 
 from notsorandom.data.rows import Array
 from notsorandom.game import Loss
-from notsorandom.linear.hessian import active_rows
+from notsorandom.game.losses import LogisticLoss
+from notsorandom.linear.line_search import MAX_SLOPE, dots, find_roots
+from notsorandom.linear.logistic_batch import LogisticBatch
 
 # The hinge is first smoothed over a margin interval of this width, which contains every margin of
 # the zero model.
@@ -22,10 +23,6 @@ LAST_WIDTH = 1e-5
 LEAST_REDUCTION, MOST_REDUCTION = 2.0, 4.0
 # A model takes about ten steps, one that is hard to solve some more.
 MAX_STEPS = 40
-# Evaluations of a line search after the full step, and the slope at which it ends, as a share of
-# the first slope.
-LINE_SEARCH_STEPS = 8
-MAX_SLOPE = 0.5
 # The unpenalised intercept has no curvature when no row is active. One ridge is a share of the
 # weight of all rows; another bounds the step and vanishes with the gradient.
 INTERCEPT_RIDGE = 1e-5
@@ -53,8 +50,8 @@ def solve_batch(
     r"""Fit a linear model to every task of every game.
 
     Each minimises the objective of :func:`notsorandom.linear.newton.solve_task` on the training
-    rows of its game, by Newton's method on a loss that is smoothed less and less. All models step
-    together until each is solved.
+    rows of its game, by Newton's method on a loss that, if it is not smooth, is smoothed less and
+    less. All models step together until each is solved.
 
     Parameters
     ----------
@@ -89,7 +86,12 @@ def solve_batch(
     parts = []
     for start in range(0, n_tasks, chunk):
         part = slice(start, start + chunk)
-        parts.append(Batch(design, np.sqrt(mass), labels[part], loss, scales[:, part]).solve(tol))
+        if isinstance(loss, LogisticLoss):
+            C = dtype.type(loss.upper) * scales[:, part]
+            parts.append(LogisticBatch(design, mass, labels[part], C).solve(tol))
+        else:
+            batch = Batch(design, np.sqrt(mass), labels[part], loss, scales[:, part])
+            parts.append(batch.solve(tol))
     models = np.concatenate(parts, axis=1)
     return models[..., :-1], models[..., -1]
 
@@ -97,6 +99,8 @@ def solve_batch(
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Linear models of several games and tasks, all on features with a last column of ones.
+
+    Their loss is one whose Hessian weights are 0 or 1.
 
     Arrays of models have the shape (n_games, n_tasks, ...).
     """
@@ -204,8 +208,8 @@ class Batch:
             grams = self.weighted.transpose(0, 2, 1) @ self.weighted
             grams = np.broadcast_to(grams[:, None], (*unsolved.shape, *grams.shape[1:]))[unsolved]
         else:
-            row_weights = self.loss.hessian_weights(dual, low, high, curvature[..., None])
-            grams = self.weighted_grams(row_weights * (self.mass > 0), unsolved)
+            active = self.loss.hessian_weights(dual, low, high, curvature[..., None])
+            grams = self.active_grams(active & (self.mass > 0), unsolved)
         steps = np.zeros_like(models)
         ridge = INTERCEPT_RIDGE * self.mass.sum(axis=-1) / curvature
         if math.isfinite(self.loss.upper):
@@ -214,13 +218,13 @@ class Batch:
         steps[unsolved] = -solve_hessians(grams, *parts)
         return steps, -dots(gradient, steps), gradient[..., -1]
 
-    def weighted_grams(self, row_weights: Array, unsolved: Array) -> Array:
-        """Return the Gram matrices of the weighted rows of each unsolved model."""
+    def active_grams(self, active: Array, unsolved: Array) -> Array:
+        """Return the Gram matrices of the active rows of each unsolved model."""
         games, tasks = np.nonzero(unsolved)
         n_columns = self.design.shape[2]
         grams = np.empty((len(games), n_columns, n_columns), dtype=self.design.dtype)
         for gram, game, task in zip(grams, games, tasks, strict=True):
-            rows, _ = active_rows(self.weighted[game], row_weights[game, task], None)
+            rows = self.weighted[game][active[game, task]]
             np.matmul(rows.T, rows, out=gram)
         return grams
 
@@ -275,33 +279,6 @@ class Batch:
             ends = -gain[long], last[long]
             fractions[long] = find_roots(lambda each: slopes(each, *some), *ends, largest[long])
         return fractions
-
-
-def dots(left: Array, right: Array) -> Array:
-    """Return inner products along the last axis."""
-    return np.einsum("...i,...i->...", left, right)
-
-
-def find_roots(function: Callable[[Array], Array], first: Array, last: Array, tol: Array) -> Array:
-    """Return where increasing functions on [0, 1] have values of about zero.
-
-    `first` and `last` are their values at 0 and 1. The false position method, where an end that
-    stays twice counts half.
-    """
-    left, right = np.zeros_like(first), np.ones_like(first)
-    moved_right = np.zeros(len(first), dtype=int)
-    roots = right
-    for _ in range(LINE_SEARCH_STEPS):
-        roots = left - first * (right - left) / (last - first)
-        values = function(roots)
-        if np.all(np.abs(values) <= tol):
-            break
-        above = values > 0
-        first = np.where(above, np.where(moved_right == 1, first / 2, first), values)
-        last = np.where(above, values, np.where(moved_right == -1, last / 2, last))
-        left, right = np.where(above, left, roots), np.where(above, roots, right)
-        moved_right = np.where(above, 1, -1)
-    return roots
 
 
 def solve_hessians(
