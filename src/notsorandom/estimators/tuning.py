@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -13,20 +12,19 @@ import numpy as np
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array
 from notsorandom.estimators.calibration import held_out_losses
-from notsorandom.estimators.config import AUTO_C, Choice, FitConfig, GradientSolver
+from notsorandom.estimators.config import AUTO_C, Choice, FitConfig
+from notsorandom.estimators.contest import Candidate, start_contest
 from notsorandom.estimators.splits import assign_folds
-from notsorandom.estimators.training import learn_kernel, play_game, progress_bar
-from notsorandom.estimators.trials import TrialGames
+from notsorandom.estimators.training import progress_bar
 from notsorandom.game.dual import DualProblem
 from notsorandom.linear.batched import solve_batch
 from notsorandom.spaces import Euclidean
-from notsorandom.spaces.base import FiniteSpace
 
 # Frequencies, or rounds, of all trial games, and then of the best ones: independent of the
 # estimator's own number, so that a longer fit makes the same choice.
 FIRST_FREQUENCIES, ALL_FREQUENCIES, N_FINALISTS = 24, 100, 3
 # Rounds on spaces other than R^d, where all candidates play all rounds.
-ONE_BY_ONE_FREQUENCIES = 32
+ROUNDS = 32
 # Most rows of the trials: more make the comparison slower, but not much sharper.
 MAX_ROWS = 4096
 # Up to this many samples settings are compared by cross-validation with N_FOLDS folds. Above, one
@@ -50,9 +48,6 @@ SIZES, SIZE_TOLERANCE = (4, 8, 12, 16, 24, 32, 48, 64), (0.5, 0.005)
 USUAL_SIZE = 100
 
 
-Candidate = tuple[str | None, float]  # spectrum and smoothing
-
-
 @dataclass(frozen=True, eq=False)
 class Trials:
     """The part of the training data that settings are compared on.
@@ -74,11 +69,13 @@ class Trials:
     masks: Array
     n_given: int
 
-    @property
-    def n_frequencies(self) -> int:
-        """Features of the finalists' games: with fewer rows, as many would overfit more."""
+    def scaled(self, n_frequencies: int) -> int:
+        """Return how many features games on these rows should have.
+
+        With fewer rows than the fit has, as many features would overfit more.
+        """
         share = self.masks.sum(axis=1).mean() / self.n_given
-        return max(FIRST_FREQUENCIES, round(ALL_FREQUENCIES * math.sqrt(share)))
+        return max(FIRST_FREQUENCIES, round(n_frequencies * math.sqrt(share)))
 
     @cached_property
     def held_out(self) -> DualProblem:
@@ -222,31 +219,43 @@ def tune(
     trials = start_trials(replace(problem, loss=config.loss(usual_C)), usual_C, rng)
     if trials is None:
         return default
+    is_euclidean = isinstance(config.space, Euclidean)
+    stages = plan_stages(config, trials) if is_euclidean else [(ROUNDS, 1)]
+    contest = start_contest(config, trials.problem, trials.masks, candidates, rng)
     tables = []
-    with progress_bar(2, "tuning", verbose) as update:
-        if isinstance(config.space, Euclidean):
-            contest = Contest(trials, candidates, rng)
-            if len(candidates) > N_FINALISTS:
-                contest.play(FIRST_FREQUENCIES)
-                first = trials.evaluate(contest.features, first_C)
-                tables.append(first.table(contest.candidates, FIRST_FREQUENCIES))
-                order = np.argsort(first.means.min(axis=1), kind="stable")
-                contest.keep(np.sort(order[:N_FINALISTS]))
-            update(1)
-            contest.play(max(trials.n_frequencies - contest.n_frequencies, 0))
-            candidates, features = contest.candidates, contest.features
-        else:
-            features = play_one_by_one(config, trials, [value for _, value in candidates], rng)
-        last = trials.evaluate(features, last_C)
-        update(2)
-    tables.append(last.table(candidates, features.shape[-1]))
-    best = int(last.means.min(axis=1).argmin())
-    C, temperature = last.best_C(best, between=config.C is None)
+    with progress_bar(len(stages), "tuning", verbose) as update:
+        for number, (n_frequencies, n_kept) in enumerate(stages):
+            contest.play(n_frequencies)
+            is_last = number == len(stages) - 1
+            features, candidates = contest.features, contest.candidates
+            evaluation = trials.evaluate(features, last_C if n_kept == 1 else first_C)
+            tables.append(evaluation.table(candidates, n_frequencies))
+            order = np.argsort(evaluation.means.min(axis=1), kind="stable")
+            if not is_last:
+                contest.keep(np.sort(order[:n_kept]))
+            update(number + 1)
+    best = int(order[0])
+    C, temperature = evaluation.best_C(best, between=config.C is None)
     table = {name: np.concatenate([each[name] for each in tables]) for name in tables[0]}
     choice = Choice(*candidates[best], C, temperature, table)
     if config.stops_early and chooses_size(config, len(problem.rows)):
         choice = choose_size(choice, trials, features[:, [best]], config)
     return choice
+
+
+def plan_stages(config: FitConfig, trials: Trials) -> list[tuple[int, int]]:
+    """Return, for each stage, the frequencies of each game at its end and the candidates kept.
+
+    A few features tell which candidates are good. The best of them is found with about as many as
+    usual. If the fit has more features, `C` must suit as many.
+    """
+    n_usual, n_given = ALL_FREQUENCIES, config.n_components // config.space.n_columns(config.phase)
+    stages = [(trials.scaled(n_usual), 1)]
+    if len(config.spectra) * len(config.smoothing) > N_FINALISTS:
+        stages.insert(0, (FIRST_FREQUENCIES, N_FINALISTS))
+    if n_given > n_usual and not config.stops_early:
+        stages.append((trials.scaled(n_given), 1))
+    return stages
 
 
 def chooses_size(config: FitConfig, n_rows: int) -> bool:
@@ -258,7 +267,9 @@ def choose_size(choice: Choice, trials: Trials, features: Array, config: FitConf
     """Return a choice with the least number of features that is about as good as the best one."""
     curve: list[tuple[int, Evaluation]] = []
     n_columns = config.space.n_columns(config.phase)
-    growth = ALL_FREQUENCIES / trials.n_frequencies  # the fit has more rows than the trials
+    growth = ALL_FREQUENCIES / trials.scaled(
+        ALL_FREQUENCIES
+    )  # the fit has more rows than the trials
     for n_frequencies in (*SIZES, features.shape[-1]):
         if n_frequencies > features.shape[-1]:
             continue
@@ -290,89 +301,6 @@ def start_trials(problem: DualProblem, C: float, rng: np.random.Generator) -> Tr
     rows = replace(subsample.rows, array=to_host(subsample.rows.array))
     masks = split_for_trials(subsample, n_rows <= CROSS_VALIDATED_ROWS, rng)
     return Trials(replace(subsample, rows=rows), C, masks, n_rows) if len(masks) else None
-
-
-class Contest:
-    """Trial games of several candidates on R^d, of which the worse can be dropped."""
-
-    def __init__(
-        self, trials: Trials, candidates: list[Candidate], rng: np.random.Generator
-    ) -> None:
-        self.masks, self.candidates, self.n_frequencies = trials.masks, candidates, 0
-        self._games = {
-            spectrum: self._start(trials, spectrum, rng)
-            for spectrum in dict.fromkeys(spectrum for spectrum, _ in candidates)
-        }
-
-    def _start(self, trials: Trials, spectrum: str | None, rng: np.random.Generator) -> TrialGames:
-        smoothing = np.array([value for name, value in self.candidates if name == spectrum])
-        return TrialGames(
-            trials.problem,
-            masks=np.repeat(self.masks, len(smoothing), axis=0),
-            smoothing=np.tile(smoothing, len(self.masks)),
-            rng=rng,
-            spectrum=spectrum or "gaussian",
-        )
-
-    def play(self, n_frequencies: int) -> None:
-        """Continue all games."""
-        for games in self._games.values():
-            games.play(n_frequencies)
-        self.n_frequencies += n_frequencies
-
-    def keep(self, numbers: Array) -> None:
-        """Continue only with some of the candidates."""
-        names = np.array([str(spectrum) for spectrum, _ in self.candidates])
-        kept = np.isin(np.arange(len(names)), numbers)
-        for spectrum in list(self._games):
-            chosen = kept[names == str(spectrum)]
-            if chosen.any():
-                self._games[spectrum].keep(np.flatnonzero(np.tile(chosen, len(self.masks))))
-            else:
-                del self._games[spectrum]
-        self.candidates = [self.candidates[number] for number in numbers]
-
-    @property
-    def features(self) -> Array:
-        """Features of all samples, (n_splits, n_candidates, n_samples, n_frequencies)."""
-        parts = [games.features for games in self._games.values()]
-        n_splits = len(self.masks)
-        return np.concatenate(
-            [part.reshape(n_splits, len(part) // n_splits, *part.shape[1:]) for part in parts],
-            axis=1,
-        )
-
-
-def play_one_by_one(
-    config: FitConfig, trials: Trials, smoothing: list[float], rng: np.random.Generator
-) -> Array:
-    """Return the same as :func:`play_trials`, for spaces other than R^d."""
-    n_components = ONE_BY_ONE_FREQUENCIES * config.space.n_columns(config.phase)
-    if isinstance(config.space, FiniteSpace):
-        n_components = sys.maxsize  # a frequency can be found again, so rounds are limited instead
-    config = replace(
-        config,
-        solver=GradientSolver(n_rounds=ONE_BY_ONE_FREQUENCIES),
-        search=None,
-        n_components=n_components,
-    )
-    seed, problem = int(rng.integers(2**63)), trials.problem
-
-    def features(mask: Array, smoothing: float) -> Array:
-        part = problem.take(np.flatnonzero(mask))
-        # The same seed for all candidates: they differ only in the smoothing.
-        result = play_game(config, part, smoothing, np.random.default_rng(seed))
-        return learn_kernel(config, part, result).features_of(problem.rows)
-
-    parts = [[features(mask, value) for value in smoothing] for mask in trials.masks]
-    widest = max(part.shape[1] for row in parts for part in row)
-    # Columns of zeros change no model.
-    return np.stack(
-        [
-            np.stack([np.pad(part, ((0, 0), (0, widest - part.shape[1]))) for part in row])
-            for row in parts
-        ]
-    )
 
 
 def split_for_trials(
