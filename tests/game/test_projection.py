@@ -3,6 +3,7 @@ import pytest
 import reference
 
 from notsorandom.game import QuadraticLoss, project
+from notsorandom.game.projection import nearest_lines
 
 
 def project_alternating(*arrays):
@@ -43,6 +44,22 @@ def test_projection_is_feasible_and_idempotent(rng, upper, dtype, scale):
     balance = result.sum(axis=0, dtype=np.float64)
     assert (np.abs(balance) <= 1e-6 * np.abs(result).sum(axis=0)).all()
     np.testing.assert_allclose(project(result, low, high), result, atol=1e-5 * scale)
+
+
+@pytest.mark.parametrize("upper", [0.7, 3.0, np.inf])
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("weighted", [False, True])
+def test_lines_are_projected_as_tasks_are(upper, seed, weighted):
+    """Also where some limits are zero on both sides: rows that are held out."""
+    rng = np.random.default_rng(seed)
+    point, labels = random_point(rng, n_samples=40, n_tasks=20)
+    weights = rng.uniform(0.5, 3, size=40) if weighted else np.ones(40)
+    kept = rng.uniform(size=point.shape) < 0.8
+    kept[:2] = True  # of both classes
+    low, high = (np.where(kept, side, 0.0) for side in box(labels, upper))
+    expected = project(point, low, high, weights[:, None])
+    result = nearest_lines(*(np.ascontiguousarray(part.T) for part in (point, low, high)), weights)
+    np.testing.assert_allclose(result.T, expected, atol=1e-11)
 
 
 @pytest.mark.parametrize("upper", [0.7, np.inf])

@@ -14,11 +14,11 @@ from notsorandom._utils.threads import ONE_THREAD, ThreadPool
 from notsorandom.data.rows import Array
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.loop import shrinkage
-from notsorandom.game.projection import project
+from notsorandom.game.projection import nearest_lines
 from notsorandom.search.ascent import Ascent, climb
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.euclidean import cauchy_frequencies
-from notsorandom.spaces.landscape import Points, potential_of
+from notsorandom.spaces.landscape import Points
 
 # Most steps of each particle: a few less than a search takes.
 TRIAL_STEPS = 6
@@ -69,39 +69,44 @@ class TrialLandscape:
         gradient = np.empty_like(by_game)
 
         def evaluate_part(part: slice) -> None:
-            amplitudes[:, part], gradient[part] = self._sums(part, by_game[part])
+            self._sums(part, by_game[part], amplitudes[:, part], gradient[part])
 
         # Parts of the games are shared among threads, and their waves fit the cache.
         n_parts = min(n_games, -(-n_games * n_samples * n_points // WAVES))
         ends = [n_games * number // n_parts for number in range(n_parts + 1)]
         self.pool.map_ordered(evaluate_part, [slice(*both) for both in pairwise(ends)], ignore)
+        potential = np.einsum("cgtp,cgtp->gp", amplitudes, amplitudes)
+        potential += self._floor[:, None]
+        weight = np.square(self.smoothing)[:, None]
+        height = np.log(potential) - weight * np.einsum("gpi,gpi->gp", by_game, by_game)
+        slope = gradient
+        slope *= (2 / potential)[:, :, None]
+        slope -= (2 * weight)[:, :, None] * by_game
         amplitudes = np.moveaxis(amplitudes, 1, 2).reshape(2, n_tasks, -1)
-        potential = potential_of(amplitudes) + self._floor.repeat(n_points)
-        weight = np.square(self.smoothing).repeat(n_points)
-        height = np.log(potential) - weight * np.square(frequencies).sum(axis=1)
-        slope = gradient.reshape(frequencies.shape) / potential[:, None]
-        slope -= (2 * weight)[:, None] * frequencies
-        return Points(frequencies, height, slope, amplitudes)
+        return Points(frequencies, height.ravel(), slope.reshape(frequencies.shape), amplitudes)
 
     def highest(self, draws: Array, n_points: int) -> Array:
         """Return the highest of some frequencies in each game: those of all games in turn."""
         angles = self.X @ draws.T  # (n_samples, n_draws)
-        by_task = np.moveaxis(self.measure, 1, 2)  # (n_games, n_tasks, n_samples)
-        sums = np.stack([by_task @ np.cos(angles), by_task @ np.sin(angles)])
+        n_games, n_samples, n_tasks = self.measure.shape
+        by_task = np.moveaxis(self.measure, 1, 2).reshape(-1, n_samples)
+        sums = np.stack([by_task @ np.cos(angles), by_task @ np.sin(angles, out=angles)])
+        sums = sums.reshape(2, n_games, n_tasks, -1)
         potential = np.square(sums).sum(axis=(0, 2)) + self._floor[:, None]  # (n_games, n_draws)
         penalty = np.square(self.smoothing)[:, None] * np.square(draws).sum(axis=1)
         order = np.argsort(penalty - np.log(potential), axis=1, kind="stable")
         return draws[order[:, :n_points].ravel()]
 
-    def _sums(self, part: slice, frequencies: Array) -> tuple[Array, Array]:
-        """Return amplitudes and gradients of the potential of some games."""
+    def _sums(self, part: slice, frequencies: Array, sums: Array, gradient: Array) -> None:
+        """Compute amplitudes and half the gradients of the potential of some games."""
         measure = self.measure[part]
         cosine, sine, factors = self.buffers[:, part]  # (n_games, n_samples, n_points) each
         np.matmul(self.X, np.swapaxes(frequencies, 1, 2), out=sine)  # the angles
         np.cos(sine, out=cosine)
         np.sin(sine, out=sine)
         by_task = np.swapaxes(measure, 1, 2)  # (n_games, n_tasks, n_samples)
-        sums = np.stack([by_task @ cosine, by_task @ sine])  # (2, n_games, n_tasks, n_points)
+        np.matmul(by_task, cosine, out=sums[0])  # (n_games, n_tasks, n_points)
+        np.matmul(by_task, sine, out=sums[1])
         if measure.shape[2] == 1:  # a product with one column is faster without BLAS
             cosine *= sums[1]
             sine *= sums[0]
@@ -111,7 +116,7 @@ class TrialLandscape:
             cosine *= np.matmul(measure, sums[1], out=factors)
             sine *= np.matmul(measure, sums[0], out=factors)
             cosine -= sine
-        return sums, 2 * (np.swapaxes(cosine, 1, 2) @ self.X)
+        np.matmul(np.swapaxes(cosine, 1, 2), self.X, out=gradient)
 
     @cached_property
     def _floor(self) -> Array:
@@ -156,11 +161,6 @@ class TrialGames:
         self.dual_player = DualPlayer(problem.take(self.used), masks[:, self.used])
         self.waves = np.empty((len(masks), len(X), 0), dtype=X.dtype)  # of all samples
         self.strengths = np.empty((len(masks), 0))
-
-    @property
-    def n_frequencies(self) -> int:
-        """Number of features of each game so far."""
-        return int(self.waves.shape[2])
 
     @property
     def features(self) -> Array:
@@ -225,6 +225,7 @@ class DualPlayer:
 
     def __init__(self, problem: DualProblem, masks: Array) -> None:
         self.problem, self.masks = problem, masks
+        self._weights = problem.counts.astype(problem.dtype)
         self._set_box()
         start = problem.dtype.type(problem.loss.start) * problem.targets
         self.dual = self._project(np.tile(start, (len(masks), 1, 1)))
@@ -233,7 +234,8 @@ class DualPlayer:
         self.total_weights = self.masks @ self.problem.counts  # (n_games,)
         zero = self.problem.dtype.type(0)
         self._low, self._high = (
-            by_row(np.where(self.masks[:, :, None], side, zero)) for side in self.problem.box
+            np.where(self.masks[:, None, :], side.T, zero).reshape(-1, len(side))
+            for side in self.problem.box
         )
 
     def keep(self, games: Array) -> None:
@@ -262,15 +264,11 @@ class DualPlayer:
         self.dual = self._project(dual + sizes[:, None, None].astype(dual.dtype) * slope)
 
     def _project(self, dual: Array) -> Array:
-        n_games, n_rows, n_tasks = dual.shape
-        projected = project(by_row(dual), self._low, self._high, self.problem.weights)
-        return np.moveaxis(projected.reshape(n_rows, n_games, n_tasks), 1, 0)
-
-
-def by_row(columns: Array) -> Array:
-    """Return an array of shape (n_games, n_rows, n_tasks) with one row per sample."""
-    n_games, n_rows, n_tasks = columns.shape
-    return np.moveaxis(columns, 0, 1).reshape(n_rows, n_games * n_tasks)
+        """Project dual variables; in memory, those of a task follow each other."""
+        by_task = np.swapaxes(dual, 1, 2)  # (n_games, n_tasks, n_rows)
+        lines = np.ascontiguousarray(by_task.reshape(-1, by_task.shape[2]))
+        projected = nearest_lines(lines, self._low, self._high, self._weights)
+        return np.swapaxes(projected.reshape(by_task.shape), 1, 2)
 
 
 def peaks_by_game(points: Points, n_games: int) -> tuple[Array, Array, Array]:
@@ -301,12 +299,14 @@ def distinct(
 
     Returns indices and a mask, of shape (n_games, n_peaks): false where there are fewer.
     """
-    weights = weights[:, :, None]  # (n_games, n_rows, 1)
-    means = (features * weights).sum(axis=1, keepdims=True) / weights.sum(axis=1, keepdims=True)
-    centred = (features - means) * np.sqrt(weights)
-    norms = np.sqrt(np.square(centred).sum(axis=1, keepdims=True))
-    centred /= np.maximum(norms, np.finfo(features.dtype).tiny)
-    similar = np.abs(np.swapaxes(centred, 1, 2) @ centred) > similarity
+    shares = weights / weights.sum(axis=1, keepdims=True)
+    weighted = np.swapaxes(features * shares[:, :, None], 1, 2)  # (n_games, n_points, n_rows)
+    means = weighted.sum(axis=2)
+    covariances = weighted @ features - means[:, :, None] * means[:, None, :]
+    tiny = np.finfo(features.dtype).tiny
+    deviations = np.sqrt(np.maximum(np.diagonal(covariances, axis1=1, axis2=2), tiny))
+    products = deviations[:, :, None] * deviations[:, None, :]
+    similar = np.abs(covariances) > similarity * products
     games = np.arange(len(features))
     heights = heights.copy()
     chosen, valid = [], []

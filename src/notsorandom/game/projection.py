@@ -13,6 +13,9 @@ from notsorandom.data.rows import Array, Rows
 # bracket, so 256 steps exceed the precision of float64 in any case.
 MAX_ITERATIONS = 256
 
+# Rounding errors that the sums of small problems may have: more than those of products.
+N_ROUNDINGS = 256
+
 # Lower and upper limits of a block, from blocks of columns.
 Limits = Callable[..., tuple[Array, Array]]
 
@@ -75,15 +78,44 @@ def nearest(rows: Rows, point: Any, limits: Limits, *columns: Any) -> Any:
             dtype=np.float64,
         )
 
-    dtype = rows.dtype.type
-    multiplier = np.zeros(point.shape[1])
+    final = find_multipliers(sums_at, bracket, point.shape[1], rows.dtype)
+    return rows.map(lambda _, p, *parts: np.clip(p - final, *limits(*parts)), point, *columns)
+
+
+def find_multipliers(
+    sums_at: Callable[[Array], tuple[Array, ...]],
+    bracket: Callable[[], tuple[Array, Array]],
+    n_tasks: int,
+    dtype: Any,
+    n_roundings: int = 1,
+) -> Array:
+    """Return the multipliers of a projection, by Newton's method inside brackets.
+
+    Parameters
+    ----------
+    sums_at : callable
+        Returns the sums of the clipped values and of their sizes, and the weight inside the box,
+        for given multipliers.
+    bracket : callable
+        Returns multipliers on both sides of the solutions; called if they are needed.
+    n_tasks : int
+    dtype : data type
+        Of the projected points.
+    n_roundings : int, default=1
+        Largest sum of the clipped values, in units of the rounding error of the sum of their sizes.
+    """
+    dtype = np.dtype(dtype).type
+    tol = n_roundings * np.finfo(dtype).eps
+    multiplier = np.zeros(n_tasks)
     least, most = np.full_like(multiplier, -np.inf), np.full_like(multiplier, np.inf)
     for iteration in range(MAX_ITERATIONS):
         excess, size, slope = sums_at(multiplier)
         least = np.where(excess > 0, multiplier, least)
         most = np.where(excess < 0, multiplier, most)
         newton = multiplier + excess / np.where(slope > 0, slope, 1)
-        balanced = np.abs(excess) <= np.finfo(dtype).eps * size
+        balanced = np.abs(excess) <= tol * size
+        if balanced.all():
+            break
         # Every fourth step is a bisection, so that the bracket always shrinks.
         good = (slope > 0) & (newton > least) & (newton < most) & (iteration % 4 != 3)
         if not (good | balanced | np.isfinite(most - least)).all():
@@ -94,8 +126,7 @@ def nearest(rows: Rows, point: Any, limits: Limits, *columns: Any) -> Any:
         if np.all(candidate.astype(dtype) == multiplier.astype(dtype)):
             break
         multiplier = candidate
-    final = multiplier.astype(dtype)
-    return rows.map(lambda _, p, *parts: np.clip(p - final, *limits(*parts)), point, *columns)
+    return multiplier.astype(dtype)
 
 
 def alternating(
@@ -120,6 +151,37 @@ def alternating(
         excess = (excess / rows.total_weight).astype(rows.dtype)
         point = rows.map(lambda _, p, excess=excess: p - excess, point)
     return rows.map(clip, point, *columns)
+
+
+def nearest_lines(point: Array, low: Array, high: Array, weights: Array) -> Array:
+    """Return the exact projection of many small problems at once: the lines of an array.
+
+    Parameters
+    ----------
+    point, low, high : ndarray of shape (n_problems, n_samples)
+    weights : ndarray of shape (n_samples,)
+    """
+    shifted, clipped = np.empty_like(point), np.empty_like(point)
+    size = np.abs(np.minimum(np.maximum(point, low), high)) @ weights
+
+    def clip(multiplier: Array) -> None:
+        np.subtract(point, multiplier.astype(point.dtype)[:, None], out=shifted)
+        np.maximum(shifted, low, out=clipped)
+        np.minimum(clipped, high, out=clipped)
+
+    def sums_at(multiplier: Array) -> tuple[Array, ...]:
+        clip(multiplier)
+        inside = np.equal(shifted, clipped).astype(point.dtype)
+        return clipped @ weights, size, inside @ weights
+
+    def bracket() -> tuple[Array, Array]:
+        most = np.max(point, axis=1, where=high > 0, initial=-np.inf).astype(np.float64)
+        least = np.min(point, axis=1, where=low < 0, initial=np.inf).astype(np.float64)
+        return np.minimum(least, most), np.maximum(least, most)
+
+    # The products round more than sums in float64.
+    clip(find_multipliers(sums_at, bracket, len(point), point.dtype, N_ROUNDINGS))
+    return clipped
 
 
 PROJECTIONS: dict[str, Callable[..., Any]] = {"exact": nearest, "alternating": alternating}
