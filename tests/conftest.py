@@ -36,7 +36,11 @@ def windmill():
 def quick_trials():
     """Trials of a few frequencies, where a choice must be made but not well."""
     with pytest.MonkeyPatch.context() as patch:  # tests may undo what they patch themselves
-        patch.setattr(tuning, "FIRST_FREQUENCIES", 2)
-        patch.setattr(tuning, "ALL_FREQUENCIES", 4)
-        patch.setattr(tuning, "ONE_BY_ONE_FREQUENCIES", 2)
+        patch.setattr(tuning, "plan_stages", plan_quick_stages)
+        patch.setattr(tuning, "ROUNDS", 2)
         yield
+
+
+def plan_quick_stages(config, trials):
+    n_candidates = len(config.spectra) * len(config.smoothing)
+    return [(2, tuning.N_FINALISTS), (4, 1)] if n_candidates > tuning.N_FINALISTS else [(4, 1)]

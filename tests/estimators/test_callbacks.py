@@ -5,6 +5,7 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor
+from notsorandom.estimators import tuning
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
 
@@ -103,7 +104,8 @@ def test_callbacks_of_scikit_learn(windmill, capsys):
     assert grid.best_score_ > 0.5
 
 
-def test_early_stopping_evaluates_a_game_that_a_callback_stopped(windmill):
+def test_early_stopping_evaluates_a_game_that_a_callback_stopped(monkeypatch, windmill):
+    monkeypatch.setattr(tuning, "CROSS_VALIDATED_ROWS", 0)  # hold out samples
     model = FourierClassifier("auto", max_components=20, smoothing=0.06, random_state=0)
     model.set_callbacks(Recorder(stop_at=1)).fit(*windmill[:2])
     assert model.kernel_.n_components in model.validation_sizes_

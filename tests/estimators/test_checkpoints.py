@@ -146,8 +146,7 @@ def variant(request):
         if request.param == "early stopping":
             patch.setattr(tuning, "CROSS_VALIDATED_ROWS", 0)
         elif request.param == "size chosen":
-            patch.setattr(tuning, "FIRST_FREQUENCIES", 32)
-            patch.setattr(tuning, "ALL_FREQUENCIES", 32)
+            patch.setattr(tuning, "plan_stages", lambda config, trials: [(32, 1)])
             patch.setattr(tuning, "SIZES", (24,))
         yield request.param
 

@@ -222,8 +222,7 @@ def noisy_line(rng, n_samples):
 @pytest.mark.parametrize("phase", ["aligned", "paired"])
 def test_trials_choose_the_size_of_few_samples(rng, windmill, phase, monkeypatch):
     """No sample is held out of the final fit, and the size suits the data."""
-    monkeypatch.setattr(tuning, "FIRST_FREQUENCIES", 8)
-    monkeypatch.setattr(tuning, "ALL_FREQUENCIES", 64)
+    monkeypatch.setattr(tuning, "plan_stages", lambda config, trials: [(64, 1)])
     model = FourierClassifier("auto", phase=phase, **SETTINGS)
     many = model.fit(*windmill[:2]).kernel_.n_components
     assert model._held_out is None

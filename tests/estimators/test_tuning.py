@@ -287,14 +287,16 @@ def test_interpolated_c_is_the_minimum_of_the_parabola():
         assert evaluation.best_C(0, between=True)[0] == C[end]
 
 
-def test_compressed_features_give_the_same_gram_matrix(rng):
-    features = rng.standard_normal((2, 3, 50, 4)) @ rng.standard_normal((4, 20))
+def test_compressed_features_have_the_same_inner_products(rng):
+    """Of fewer columns, up to the mean of the training rows."""
+    features = rng.standard_normal((2, 3, 50, 4)) @ rng.standard_normal((4, 20)) + 2
     masks = np.arange(50) % 2 != np.arange(2)[:, None]
     small = compress(features, masks)
     assert small.shape == (2, 3, 50, 4)
-    np.testing.assert_allclose(
-        small @ np.swapaxes(small, 2, 3), features @ np.swapaxes(features, 2, 3), atol=1e-9
-    )
+    for split, mask in enumerate(masks):
+        for found, given in zip(small[split], features[split], strict=True):
+            centred = given - given[mask].mean(axis=0)
+            np.testing.assert_allclose(found @ found.T, centred @ centred.T, atol=1e-9)
 
 
 class TestIndependence:
@@ -303,6 +305,20 @@ class TestIndependence:
     def test_number_of_components(self, windmill, quick_trials):
         models = [FourierClassifier(size, random_state=0).fit(*windmill[:2]) for size in (2, 9)]
         assert chosen(models[0]) == chosen(models[1])
+
+    def test_many_components_get_a_c_of_their_own(self, windmill):
+        """Spectrum and smoothing are chosen with as many features as usual."""
+        models = [
+            FourierClassifier(size, smoothing=[0.07, 0.2], random_state=0).fit(*windmill[:2])
+            for size in (4, 2 * tuning.ALL_FREQUENCIES)
+        ]
+        few, many = (model.tuning_ for model in models)
+        assert models[0].smoothing_ == models[1].smoothing_
+        assert models[0].spectrum_ == models[1].spectrum_
+        assert few["n_components"].max() < many["n_components"].max()
+        np.testing.assert_equal(
+            {name: column[: len(few["loss"])] for name, column in many.items()}, few
+        )
 
     def test_number_of_jobs(self, windmill, quick_trials):
         models = [
@@ -370,13 +386,13 @@ class TestIndependence:
 )
 def test_rows_of_the_trials(rng, monkeypatch, quick_trials, n_samples, max_rows, expected):
     found = []
-    plain = tuning.Contest.__init__
+    plain = tuning.start_contest
 
-    def record(self, trials, *arguments):
-        found.append(trials.masks.sum(axis=1))
-        plain(self, trials, *arguments)
+    def record(config, problem, masks, *arguments):
+        found.append(masks.sum(axis=1))
+        return plain(config, problem, masks, *arguments)
 
-    monkeypatch.setattr(tuning.Contest, "__init__", record)
+    monkeypatch.setattr(tuning, "start_contest", record)
     monkeypatch.setattr(tuning, "MAX_ROWS", max_rows)
     X, y = rng.standard_normal((n_samples, 2)), np.arange(n_samples) % 2
     FourierFeatures(1, random_state=0).fit(X, y)

@@ -136,18 +136,20 @@ def test_bounds_enclose_the_value_in_many_instances(n_features, phase):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_bounds_enclose_the_value_of_the_logistic_game(seed):
-    """No kernel has a lower value than the bound, not even the best one of a fine grid."""
+    """No kernel has a lower value than the bound, not even the best one of many frequencies."""
     rng = np.random.default_rng(seed)
     X, C = rng.standard_normal((20, 2)), [0.3, 1.0, 5.0, 30.0][seed]
     y = rng.permutation(np.arange(20) % 2)
     labels = np.where(y == 1, 1.0, -1.0)
     settings = {"phase": "paired", "smoothing": 0.1, "random_state": seed}
-    certificate = FourierFeatures(8, loss="logistic", C=C, **settings).fit(X, y).certificate(X, y)
+    model = FourierFeatures(8, loss="logistic", C=C, **settings).fit(X, y)
+    certificate = model.certificate(X, y)
     assert certificate.certified
     assert 0 < certificate.lower <= certificate.upper_dual <= certificate.upper
     assert math.isnan(certificate.margin)
     assert "margin" not in repr(certificate)
-    angles = X @ grid_in_ball(2, certificate.bandwidth, 41).T
+    grid = grid_in_ball(2, certificate.bandwidth, 17)
+    angles = X @ np.concatenate([grid, model.frequencies_]).T
     waves = np.stack([np.cos(angles), np.sin(angles)], axis=2)  # (n_samples, n_frequencies, 2)
     groups = np.repeat(np.arange(angles.shape[1]), 2)
     problem = DualProblem.from_arrays(LOSSES["logistic"](C), labels[:, None])

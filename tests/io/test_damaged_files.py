@@ -21,6 +21,7 @@ from notsorandom import (
     load,
     save,
 )
+from notsorandom.estimators import tuning
 from notsorandom.io.models import METADATA_KEY
 from notsorandom.io.tensors import (
     DIGEST,
@@ -72,8 +73,11 @@ def files(data, tmp_path_factory):
     """Contents of valid files, of all estimators and spaces."""
     X, y = data
     sphere = Sphere(normalize=True)
+    with pytest.MonkeyPatch.context() as patch:  # hold out samples, as of large data
+        patch.setattr(tuning, "CROSS_VALIDATED_ROWS", 0)
+        stopped = FourierClassifier("auto", max_components=8, **SETTINGS).fit(X, y)
     models = {
-        "classifier": FourierClassifier("auto", max_components=8, **SETTINGS).fit(X, y),
+        "classifier": stopped,
         "logistic": with_choices(FourierClassifier(8, loss="logistic", **SETTINGS).fit(X, y)),
         "three classes": FourierClassifier(8, **SETTINGS).fit(X, np.arange(60) % 3),
         "regressor": FourierRegressor(8, phase="paired", **SETTINGS).fit(X, X[:, :2]),
