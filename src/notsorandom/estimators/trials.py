@@ -168,11 +168,6 @@ class TrialGames:
         return int(self.waves.shape[2])
 
     @property
-    def n_frequencies(self) -> int:
-        """Number of features of each game so far."""
-        return int(self.waves.shape[2])
-
-    @property
     def features(self) -> Array:
         """The features of all samples, of shape (n_games, n_samples, n_frequencies)."""
         totals = np.maximum(self.strengths.sum(axis=1, keepdims=True), np.finfo(float).tiny)
