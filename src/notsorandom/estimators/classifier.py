@@ -62,7 +62,7 @@ class ProbabilityMethod:
 
 
 class FourierClassifier(ClassifierMixin, FourierPredictor):
-    r"""A linear SVM on Fourier features learned from the same labels.
+    r"""A linear classifier on Fourier features learned from the same labels.
 
     A kernel is a measure over frequencies, which a game finds: one player searches for the wave
     that best separates the classes, the other puts weight on the samples that are still
@@ -73,8 +73,10 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
     ----------
     n_components : int or "auto", default=100
         Number of real output features. There may be fewer where frequencies can be found again,
-        as on the sphere's harmonics. ``"auto"`` holds out validation samples and keeps as many
-        features as reduce the loss there; the final model is fitted to all samples.
+        as on the sphere's harmonics. ``"auto"`` takes the least number that is about as good as
+        any. Up to 1024 samples on R^d the trials choose it. Otherwise validation samples are held
+        out, and the game stops when more features don't help there, which takes two to three times
+        as long as a fit with that number; the final model is fitted to all samples.
     max_components : int, default=2000
         Most features with ``n_components="auto"``.
     space : {"euclidean", "sphere"} or Space, default="euclidean"
@@ -82,19 +84,23 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         :class:`notsorandom.Sphere`.
     search : {"auto", "ascent", "langevin", "enumerate", "chain"} or Search, default="auto"
         How peaks of the potential are found. ``"auto"`` is gradient ascent, and on the sphere's
-        harmonics enumeration. ``"langevin"`` is the paper's.
+        harmonics enumeration. ``"langevin"`` is the paper's. On R^d the ascent starts from the
+        Gaussian spectrum of RBF kernels or the Cauchy spectrum of Laplacian kernels. The trials
+        choose one; ``Ascent(spectrum="cauchy")`` or ``"gaussian"`` sets it.
     phase : {"aligned", "paired"}, default="aligned"
         ``"aligned"`` gives one cosine per frequency, at the best phase for the labels.
         ``"paired"`` gives cosine and sine, so that the kernel is translation-invariant; on the
         sphere's harmonics, those of indices :math:`l_1` and :math:`-l_1` form one kernel.
-    loss : {"hinge", "squared_hinge"}, default="hinge"
-        Loss of the SVM, in the game and in the final model.
-    C : float, default=1.0
-        Inverse regularisation strength.
-    smoothing : float, "auto" or AutoSmoothing, default="auto"
+    loss : {"logistic", "hinge", "squared_hinge"}, default="logistic"
+        Loss in the game and in the final model. ``"logistic"`` gives probabilities; the others are
+        those of SVMs.
+    C : float, list of floats or "auto", default="auto"
+        Inverse regularisation strength, from 1e-30 to 1e30. Trials choose from a list. ``"auto"``
+        is any value from 0.03 to 3000.
+    smoothing : float, list of floats or "auto", default="auto"
         Higher is smoother. Noise standard deviation, in units of the median distance between
-        samples. ``"auto"`` compares a few values by short games on the training data: 4-fold
-        cross-validation up to 1024 samples, above that one split of at most 2048.
+        samples, at most 1000. Trials choose from a list. ``"auto"`` is
+        ``[0.07, 0.02, 0.2, 0.6, 1.0]``.
     solver : {"gradient", "reweight", "equilibrium"} or object, default="gradient"
         How the game is solved. ``"gradient"`` is the paper's online gradient ascent.
         ``"reweight"`` then weights the frequencies found so that the margin is largest, and drops
@@ -103,9 +109,10 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         projection and number of rounds.
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class. ``"balanced"`` gives all classes the same total
-        weight.
+        weight. A weight multiplies `C`, so leave that to the trials where a class is rare.
     validation_fraction : float or "auto", default="auto"
-        Share of the samples held out with ``n_components="auto"``, the same of every class.
+        Share of the samples held out with ``n_components="auto"``, if there are more than 1024, the
+        same of every class. ``"auto"`` is a tenth, or up to 256 samples but at most a quarter.
     warm_start : bool, default=False
         Continue the game of the last fit, which must have had ``warm_start=True`` too, the same
         data, and the same parameters except for more components or rounds: 50 features and then
@@ -121,7 +128,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         None also respects ``OMP_NUM_THREADS``. Little work is done by one thread. The model is the
         same for any number.
     random_state : int, RandomState instance or None, default=None
-        Seed of the search's starting points, and of random splits.
+        Seed of the search's starting points, of the trials and of random splits.
     verbose : int, default=0
         If positive, show progress bars.
 
@@ -132,10 +139,10 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         Weights of the learned features.
     intercept_ : ndarray of shape (1,) or (n_classes,)
     duality_gap_ : float
-        Largest duality gap of the final SVMs, relative to the objective. They are solved to 1e-3;
+        Largest duality gap of the final models, relative to the objective. They are solved to 1e-3;
         where that can't be reached, as with a huge `C`, a ``ConvergenceWarning`` says so.
     temperature_ : float
-        What decision values are divided by for probabilities. Found by the trials.
+        Decision values are divided by it for probabilities.
     features_ : FourierFeatures
         The learned features as a fitted transformer.
     kernel_ : LearnedKernel
@@ -152,20 +159,44 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
     status_ : {"complete", "stopped", "flat"}
         How the game ended: with all features or rounds, stopped early or by a callback, or with a
         potential that is zero everywhere.
-    smoothing_ : float
-        The smoothing that was given or chosen.
+    C_, smoothing_ : float
+        The values that were given or chosen.
+    spectrum_ : {"gaussian", "cauchy"} or None
+        Spectrum of the ascent's starts; None for other searches and on the sphere.
+    tuning_ : dict of str to ndarray, or None
+        What the trials found, one entry per setting tried; ``pandas.DataFrame(model.tuning_)`` is
+        a table. Columns: spectrum, smoothing, C, n_components, loss, standard_error, temperature.
+        None without trials.
     dual_, average_dual_ : ndarrays of shape (n_samples, n_tasks)
         One column for two classes, else one per class.
         The last dual point and the average over the game: dual variables times labels, zero for
         samples that were held out.
     validation_sizes_, validation_losses_, validation_scores_ : ndarrays
-        With ``n_components="auto"``: numbers of features that were evaluated, with the validation
-        loss that decides (the squared distance of decision values, clipped to
-        [-1, 1], from the labels, divided by 4) and the accuracy.
+        With ``n_components="auto"``: numbers of features that were evaluated, with the held-out
+        loss that decides (log loss at the best temperature) and the accuracy.
     n_samples_fit_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         If `X` has column names that are all strings.
+
+    Notes
+    -----
+    Trials choose `C`, smoothing and spectrum together, from the training data. Each setting plays a
+    short game on a part of the samples. Linear models on its features are evaluated on the rest, by
+    the log loss after division of the scores by the best temperature. Up to 1024 samples: 4-fold
+    cross-validation. Above: one split of at most 4096 samples into halves. All settings play 24
+    frequencies, the best three about 100, and the best one as many as the fit if these are more;
+    fewer in proportion to the square root of the share of the samples that they have. With fewer
+    than 8 samples of a class there are no trials: the first candidates are taken, and 1 for
+    ``C="auto"``. A choice can be reused (one trial remains, for the temperature)::
+
+        FourierClassifier(
+            C=model.C_, smoothing=model.smoothing_, search=Ascent(spectrum=model.spectrum_)
+        )
+
+    Features are learned from the samples that the final model is fitted to, so its own
+    probabilities would be too confident. `temperature_` is the one with the least log loss on the
+    held-out samples of the chosen setting, and corrects that on the average.
 
     Examples
     --------

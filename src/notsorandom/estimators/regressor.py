@@ -25,8 +25,10 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
     ----------
     n_components : int or "auto", default=100
         Number of real output features. There may be fewer where frequencies can be found again,
-        as on the sphere's harmonics. ``"auto"`` holds out validation samples and keeps as many
-        features as reduce the loss there; the final model is fitted to all samples.
+        as on the sphere's harmonics. ``"auto"`` takes the least number that is about as good as
+        any. Up to 1024 samples on R^d the trials choose it. Otherwise validation samples are held
+        out, and the game stops when more features don't help there, which takes two to three times
+        as long as a fit with that number; the final model is fitted to all samples.
     max_components : int, default=2000
         Most features with ``n_components="auto"``.
     space : {"euclidean", "sphere"} or Space, default="euclidean"
@@ -34,7 +36,9 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         :class:`notsorandom.Sphere`.
     search : {"auto", "ascent", "langevin", "enumerate", "chain"} or Search, default="auto"
         How peaks of the potential are found. ``"auto"`` is gradient ascent, and on the sphere's
-        harmonics enumeration. ``"langevin"`` is the paper's.
+        harmonics enumeration. ``"langevin"`` is the paper's. On R^d the ascent starts from the
+        Gaussian spectrum of RBF kernels or the Cauchy spectrum of Laplacian kernels. The trials
+        choose one; ``Ascent(spectrum="cauchy")`` or ``"gaussian"`` sets it.
     phase : {"aligned", "paired"}, default="aligned"
         ``"aligned"`` gives one cosine per frequency, at the best phase for the targets.
         ``"paired"`` gives cosine and sine, so that the kernel is translation-invariant; on the
@@ -42,15 +46,17 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
     loss : {"squared", "epsilon_insensitive"}, default="squared"
         ``C * residual ** 2``, as in kernel ridge regression, or
         ``C * max(0, abs(residual) - epsilon)``, as in support vector regression.
-    C : float, default=1.0
-        Inverse regularisation strength.
-    epsilon : float, default=0.1
+    C : float, list of floats or "auto", default="auto"
+        Inverse regularisation strength, from 1e-30 to 1e30. Trials choose from a list. ``"auto"``
+        is any value from 0.03 to 3000, with ``"epsilon_insensitive"`` times the standard deviation
+        of the targets.
+    epsilon : float or "auto", default="auto"
         Residuals below it cost nothing with ``loss="epsilon_insensitive"``, in the unit of the
-        targets.
-    smoothing : float, "auto" or AutoSmoothing, default="auto"
+        targets. ``"auto"`` is a tenth of their standard deviation.
+    smoothing : float, list of floats or "auto", default="auto"
         Higher is smoother. Noise standard deviation, in units of the median distance between
-        samples. ``"auto"`` compares a few values by short games on the training data: 4-fold
-        cross-validation up to 1024 samples, above that one split of at most 2048.
+        samples, at most 1000. Trials choose from a list. ``"auto"`` is
+        ``[0.07, 0.02, 0.2, 0.6, 1.0]``.
     solver : {"gradient", "reweight", "equilibrium"} or object, default="gradient"
         How the game is solved. ``"gradient"`` is the paper's online gradient ascent.
         ``"reweight"`` then weights the frequencies found so that the objective of the final model
@@ -58,7 +64,8 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         computes the equilibrium directly. A :class:`notsorandom.GradientSolver` sets step size,
         weights, projection and number of rounds.
     validation_fraction : float or "auto", default="auto"
-        Share of the samples held out with ``n_components="auto"``.
+        Share of the samples held out with ``n_components="auto"``, if there are more than 1024.
+        ``"auto"`` is a tenth, or up to 256 samples but at most a quarter.
     warm_start : bool, default=False
         Continue the game of the last fit, which must have had ``warm_start=True`` too, the same
         data, and the same parameters except for more components or rounds: 50 features and then
@@ -74,7 +81,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         None also respects ``OMP_NUM_THREADS``. Little work is done by one thread. The model is the
         same for any number.
     random_state : int, RandomState instance or None, default=None
-        Seed of the search's starting points, and of random splits.
+        Seed of the search's starting points, of the trials and of random splits.
     verbose : int, default=0
         If positive, show progress bars.
 
@@ -103,18 +110,40 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
     status_ : {"complete", "stopped", "flat"}
         How the game ended: with all features or rounds, stopped early or by a callback, or with a
         potential that is zero everywhere.
-    smoothing_ : float
-        The smoothing that was given or chosen.
+    C_, smoothing_ : float
+        The values that were given or chosen.
+    epsilon_ : float
+        The epsilon that was given or chosen.
+    spectrum_ : {"gaussian", "cauchy"} or None
+        Spectrum of the ascent's starts; None for other searches and on the sphere.
+    tuning_ : dict of str to ndarray, or None
+        What the trials found, one entry per setting tried; ``pandas.DataFrame(model.tuning_)`` is
+        a table. Columns: spectrum, smoothing, C, n_components, loss, standard_error, temperature.
+        None without trials.
     dual_, average_dual_ : ndarrays of shape (n_samples, n_tasks)
         One column per output.
         The last dual point and the average over the game; zero for samples that were held out.
     validation_sizes_, validation_losses_, validation_scores_ : ndarrays
-        With ``n_components="auto"``: numbers of features that were evaluated, with the validation
-        loss that decides (``1 - R^2``) and R^2.
+        With ``n_components="auto"``: numbers of features that were evaluated, with the held-out
+        loss that decides (squared error) and the R^2.
     n_samples_fit_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         If `X` has column names that are all strings.
+
+    Notes
+    -----
+    Trials choose `C`, smoothing and spectrum together, from the training data. Each setting plays a
+    short game on a part of the samples. Linear models on its features are evaluated on the rest, by
+    the squared error. Up to 1024 samples: 4-fold cross-validation. Above: one split of at most 4096
+    samples into halves. All settings play 24 frequencies, the best three about 100, and the best
+    one as many as the fit if these are more; fewer in proportion to the square root of the share of
+    the samples that they have. With fewer than 8 samples there are no trials: the first candidates
+    are taken, and 1 for ``C="auto"``. A choice can be reused::
+
+        FourierRegressor(
+            C=model.C_, smoothing=model.smoothing_, search=Ascent(spectrum=model.spectrum_)
+        )
 
     Examples
     --------
