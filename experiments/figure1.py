@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from experiments.chosen import chosen_settings, describe_choices
 from experiments.records import Config, Record
-from experiments.synthetic import N_TEST, N_TRAIN, single_harmonics
+from experiments.synthetic import N_TEST, N_TRAIN, our_svm, single_harmonics
 from experiments.tables import Table
 from experiments.tasks import TaskLoader
 from notsorandom import Ascent, Euclidean, FourierClassifier, LearnedKernel
@@ -52,17 +53,15 @@ def run_figure1(config: Config, load: TaskLoader, smoothing: Any = "auto") -> di
 def run_evolution(config: Config, smoothing: Any) -> dict[str, Any]:
     """Play on the windmill; return the kernel and snapshots of the game."""
     X, y = make_windmill(config["n_train"], random_state=config["seed"])
-    model = FourierClassifier(
-        config["n_rounds"],
-        search=Ascent(n_peaks=1),
-        smoothing=smoothing,
-        random_state=config["seed"],
+    model = our_svm(
+        config["n_rounds"], config["seed"], search=Ascent(n_peaks=1), smoothing=smoothing
     ).fit(X, y)
     kernel = model.kernel_
     rounds = geometric_subset(np.arange(1, config["n_rounds"] + 1), N_SNAPSHOTS).tolist()
     test = make_windmill(config["n_test"], random_state=1000 + config["seed"])
     return {
         "test_accuracy": model.score(*test),
+        "chosen": chosen_settings(model),
         "kernel": {
             "scale": float(kernel.space.scale),
             "center": to_list(kernel.space.center),
@@ -93,6 +92,7 @@ def run_globe(config: Config, smoothing: Any) -> dict[str, Any]:
     kernel = model.kernel_
     return {
         "test_accuracy": model.score(*make_checkerboard(config["n_test"], random_state=1000)),
+        "chosen": chosen_settings(model),
         "indices": kernel.frequencies.tolist(),
         "weights": to_list(kernel.weights),
         "coef": to_list(harmonic_coefficients(model)),
@@ -142,9 +142,10 @@ def figure1_tables(records: Sequence[Record]) -> list[Table]:
     for record in records:
         config, outcome = record["config"], record["outcome"]
         accuracy = f"{100 * outcome['test_accuracy']:.2f} % of {config['n_test']:,} test samples"
+        choices = describe_choices([outcome])
         if config["kind"] == "evolution":
             notes.append(
-                f"Windmill, {config['n_rounds']} rounds of one frequency, C = 1: {accuracy}."
+                f"Windmill, {config['n_rounds']} rounds of one frequency; {choices}: {accuracy}."
             )
         else:
             heaviest = ", ".join(
@@ -152,8 +153,8 @@ def figure1_tables(records: Sequence[Record]) -> list[Table]:
                 for weight, (order, degree) in heaviest_harmonics(outcome)
             )
             notes.append(
-                f"Checkerboard, C = {SPHERE_C:.0f}: {accuracy} on {len(outcome['indices'])} "
-                f"harmonics; the heaviest: {heaviest}."
+                f"Checkerboard; {choices}: {accuracy} on {len(outcome['indices'])} harmonics; the "
+                f"heaviest: {heaviest}."
             )
     return [Table("Figure 1: the synthetic problems", notes=tuple(notes))]
 

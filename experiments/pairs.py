@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from experiments.chosen import chosen_settings
 from experiments.records import Config
 from experiments.svm import fit_svm
 from experiments.tasks import TaskLoader
-from notsorandom import FourierFeatures, GradientSolver, Langevin
+from notsorandom import FourierClassifier, FourierFeatures, GradientSolver, Langevin
 from notsorandom.baselines import LKRF, RandomFourierFeatures
+from notsorandom.estimators.base import FourierEstimator
 
 # Divergences of LKRF: with the first its test accuracies are close to the paper's, a little above
 # those of random features; with the second they are higher. Chosen with test accuracies in view
@@ -25,13 +27,14 @@ N_PARTICLES, MAX_FEATURES = 50, 500
 
 @dataclass(frozen=True)
 class Method:
-    """A feature map that is compared.
+    """A method that is compared.
 
     Parameters
     ----------
     title : str
     make : callable
-        From a number of features and a seed to an unfitted transformer.
+        From a number of features and a seed to an unfitted transformer, which gets the linear SVM
+        of all methods, or to a classifier.
     paper : str
         The method of the paper that it is compared with.
     note : str
@@ -51,6 +54,8 @@ def langevin_setting(n_features: int, seed: int) -> FourierFeatures:
     """Langevin dynamics without smoothing, pairs of equal weight, ten peaks per round."""
     return FourierFeatures(
         n_features,
+        loss="hinge",
+        C=1.0,
         search=Langevin(n_particles=N_PARTICLES, n_peaks=10),
         phase="paired",
         smoothing=0,
@@ -69,6 +74,15 @@ METHODS = {
         "rbf",
         "random Fourier features, median bandwidth, pairs",
     ),
+    "laplacian": Method(
+        "Laplacian-RF",
+        lambda n_features, seed: RandomFourierFeatures(
+            n_features, kernel="laplacian", phase="paired", random_state=seed
+        ),
+        "rbf",
+        "random Fourier features of the Laplacian kernel, median bandwidth, pairs; beside the "
+        "paper's RBF-RF",
+    ),
     "lkrf": Method(
         "LKRF",
         lambda n_features, seed: LKRF(n_features, rho=PAPER_RHO, random_state=seed),
@@ -83,9 +97,17 @@ METHODS = {
     ),
     "ours": Method(
         "ours",
-        lambda n_features, seed: FourierFeatures(n_features, random_state=seed),
+        lambda n_features, seed: FourierFeatures(
+            n_features, loss="hinge", C=1.0, random_state=seed
+        ),
         "ours",
-        "all defaults",
+        "features learned for the linear SVM of all methods; spectrum and smoothing chosen",
+    ),
+    "ours-default": Method(
+        "ours, defaults",
+        lambda n_features, seed: FourierClassifier(n_features, random_state=seed),
+        "ours",
+        "FourierClassifier with all defaults: logistic loss; C, spectrum and smoothing chosen",
     ),
     "paper": Method(
         "ours, as in the paper",
@@ -110,17 +132,21 @@ def pair_config(task: str, method: str, n_features: int, seed: int) -> Config:
 
 
 def run_pair(config: Config, load: TaskLoader) -> dict[str, Any]:
-    """Fit a method's features and the SVM on them; return accuracies and seconds."""
+    """Fit a method, and the SVM on its features; return accuracies, seconds and choices."""
     task = load(config["task"])
     start = time.perf_counter()
-    features = METHODS[config["method"]].make(config["n_features"], config["seed"])
-    train = features.fit(task.X, task.y).transform(task.X)
-    predict = fit_svm(train, task.y)
+    model = METHODS[config["method"]].make(config["n_features"], config["seed"])
+    model.fit(task.X, task.y)
+    transform = getattr(model, "transform", lambda X: X)  # a classifier takes the samples
+    train = transform(task.X)
+    predict = model.predict if hasattr(model, "predict") else fit_svm(train, task.y)
     fit_seconds = time.perf_counter() - start
-    test = features.transform(task.X_test)
+    test = transform(task.X_test)
+    is_ours = isinstance(model, FourierEstimator)
     return {
         "test_accuracy": float(np.mean(predict(test) == task.y_test)),
         "train_accuracy": float(np.mean(predict(train) == task.y)),
         "fit_seconds": round(fit_seconds, 3),
-        "n_kept": train.shape[1],
+        "n_kept": model.kernel_.n_components,
+        **({"chosen": chosen_settings(model)} if is_ours else {}),
     }

@@ -18,6 +18,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 
+from experiments.chosen import chosen_settings, describe_choices
 from experiments.records import Config, Record
 from experiments.tables import Table
 from experiments.tasks import TaskLoader
@@ -134,7 +135,8 @@ def run_peer(config: Config, load: TaskLoader, peers: Mapping[str, Peer] = PEERS
         "fit_seconds": round(fit_seconds, 3),
         "predict_microseconds": round(1e6 * min(timings) / len(task.X_test), 2),
         "bytes": len(pickle.dumps(model)),
-        "chosen": size,
+        "chosen_size": size,
+        **({"chosen": chosen_settings(model)} if isinstance(model, FourierClassifier) else {}),
     }
 
 
@@ -161,17 +163,23 @@ def peers_table(task: str, records: Sequence[Record]) -> Table:
         rows.append(
             (
                 f"{PEERS[method].title}, {'best' if size == BEST else 'small'}",
-                " or ".join(dict.fromkeys(str(outcome["chosen"]) for outcome in outcomes)),
+                " or ".join(dict.fromkeys(str(outcome["chosen_size"]) for outcome in outcomes)),
                 f"{100 * accuracy:.2f}",
                 f"{seconds:.2f}",
                 f"{microseconds:.1f}",
                 f"{n_bytes / 1000:,.0f}",
             )
         )
+    choices = tuple(
+        f"{PEERS[method].title} at its {size}, all defaults: {text}."
+        for (method, size), outcomes in by_row.items()
+        if (text := describe_choices(outcomes))
+    )
     return Table(
         f"Peers on {task}",
         "Best: the size chosen on a held-out fifth of the training samples. The size of the exact "
         "SVM is the multiple of the median bandwidth's gamma, and C.",
         ("method", "size", "test %", "seconds to fit", "µs per row", "kilobytes pickled"),
         tuple(rows),
+        choices,
     )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from experiments import paper
+from experiments.chosen import describe_choices
 from experiments.pairs import METHODS, pair_config
 from experiments.records import Config, Record
 from experiments.tables import Table
@@ -66,6 +68,11 @@ def paper_accuracy(task: str, method: str, size: int) -> float | None:
 
 
 def table1_tables(records: Sequence[Record]) -> list[Table]:
+    """Return the accuracies, with the paper's in brackets, and what our methods chose."""
+    return [accuracy_table(records), *choice_tables(records)]
+
+
+def accuracy_table(records: Sequence[Record]) -> Table:
     """Return the table with the paper's accuracies in brackets, and a comparison in its notes."""
     cells = Cells(records)
     rows = tuple(
@@ -81,14 +88,41 @@ def table1_tables(records: Sequence[Record]) -> list[Table]:
         for method in cells.methods
     )
     settings = [f"{METHODS[name].title}: {METHODS[name].note}." for name in cells.methods]
+    return Table(
+        "Test accuracy by number of features",
+        f"In percent, mean over seeds ({cells.n_seeds}), the paper's in brackets; bold: the best "
+        "method on a task at that m.",
+        ("task", "method", *(f"m = {size}" for size in cells.sizes)),
+        rows,
+        (*settings, *compare_with_paper(cells)),
+    )
+
+
+def choice_tables(records: Sequence[Record]) -> list[Table]:
+    """Return one table of what our methods chose by trials, if there are any."""
+    cells: dict[tuple[str, str], dict[int, list[dict[str, Any]]]] = {}
+    for record in records:
+        config, outcome = record["config"], record["outcome"]
+        if "chosen" in outcome:
+            row = cells.setdefault((config["task"], config["method"]), {})
+            row.setdefault(config["n_features"], []).append(outcome)
+    sizes = sorted({size for row in cells.values() for size in row})
+    rows = tuple(
+        (
+            task,
+            METHODS[method].title,
+            *(describe_choices(row[size]) if size in row else "-" for size in sizes),
+        )
+        for (task, method), row in cells.items()
+    )
+    if not rows:
+        return []
     return [
         Table(
-            "Test accuracy by number of features",
-            f"In percent, mean over seeds ({cells.n_seeds}), the paper's in brackets; bold: the "
-            "best method on a task at that m.",
-            ("task", "method", *(f"m = {size}" for size in cells.sizes)),
+            "What ours chose",
+            "Spectrum of the search, smoothing and C, over the seeds; given values are shown too.",
+            ("task", "method", *(f"m = {size}" for size in sizes)),
             rows,
-            (*settings, *compare_with_paper(cells)),
         )
     ]
 

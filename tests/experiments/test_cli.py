@@ -10,6 +10,7 @@ import pytest
 
 from experiments import figure1, peers, synthetic
 from experiments.cli import main
+from experiments.pairs import METHODS
 from experiments.records import Records
 from experiments.registry import EXPERIMENTS
 from experiments.tasks import Task
@@ -49,7 +50,7 @@ SMALL = {
         "windmill", ["RBF SVM, median bandwidth, C = 1", "ours, m = 100, C = 1"]
     ),
     "checkerboard": small_synthetic(
-        "checkerboard", ["arc-cosine SVM of degree 0, C = 1", "ours, defaults, C = 1"]
+        "checkerboard", ["arc-cosine SVM of degree 0, C = 1", "ours, default search, C = 1"]
     ),
     "figure1": replace(
         EXPERIMENTS["figure1"],
@@ -71,14 +72,21 @@ small_main = partial(main, experiments=EXPERIMENTS | SMALL, load=load_small)
 
 
 @pytest.mark.parametrize(
-    "methods", [["rbf"], pytest.param(["rbf", "lkrf", "ours", "paper"], marks=pytest.mark.slow)]
+    "methods",
+    [
+        ["rbf"],
+        pytest.param(
+            ["rbf", "laplacian", "lkrf", "ours", "ours-default", "paper"], marks=pytest.mark.slow
+        ),
+    ],
 )
 def test_table1(methods, tmp_path, capsys):
     folder = tmp_path / "run"
     command = ["table1", "--tasks", "auto-truck", "--methods", ",".join(methods), "-o", str(folder)]
     assert small_main([*command, "--features", "10,20", "--seeds", "2"]) == 0
     shown = capsys.readouterr()
-    assert shown.out.count("| auto-truck |") == len(methods)
+    ours = [method for method in methods if METHODS[method].paper == "ours"]
+    assert shown.out.count("| auto-truck |") == len(methods) + len(ours)
     assert f"{4 * len(methods)} of {4 * len(methods)} runs" in shown.err
     assert (folder / "table1.md").read_text() == shown.out
     records = Records(folder).read()
@@ -86,6 +94,9 @@ def test_table1(methods, tmp_path, capsys):
         outcomes = [r["outcome"] for r in records if r["config"]["method"] == method]
         assert np.mean([outcome["test_accuracy"] for outcome in outcomes]) > 0.75
         assert [outcome["n_kept"] for outcome in outcomes] == [10, 10, 20, 20]
+        assert all(("chosen" in outcome) == (method in ours) for outcome in outcomes)
+        if method in ("ours", "paper"):  # for the SVM that all features get
+            assert {outcome["chosen"]["C"] for outcome in outcomes} == {1.0}
     # The second time nothing is fitted, and the same is shown.
     assert small_main([*command, "--features", "10,20", "--seeds", "2"]) == 0
     assert capsys.readouterr().out == shown.out

@@ -29,7 +29,7 @@ def run_folder(tmp_path_factory):
         "fit_seconds": 1.0,
         "predict_microseconds": 2.0,
         "bytes": 1000,
-        "chosen": 100,
+        "chosen_size": 100,
     }
     for size in (SMALLEST, BEST):
         config = {"kind": "peer", "task": "mnist-4-9", "method": "svc", "size": size, "seed": 0}

@@ -64,6 +64,27 @@ def test_table1_has_means_and_a_comparison(pair_records):
     assert "| auto-truck | LKRF   | 71.00 (71.89)     | 70.00 (77.33)     |" in lines
 
 
+def test_what_ours_chose_is_shown_beside_the_accuracies(pair_records):
+    records = pair_records(rbf=(70.0, 90.0), ours=(88.0, 85.0))
+    assert len(table1.table1_tables(records)) == 1
+    for record in records:
+        config = record["config"]
+        if config["method"] == "ours":
+            spectrum = "cauchy" if config["n_features"] == 500 and config["seed"] else "gaussian"
+            chosen = {"spectrum": spectrum, "smoothing": 0.07, "C": 0.31 + config["seed"]}
+            record["outcome"]["chosen"] = chosen
+    _, table = table1.table1_tables(records)
+    assert table.headers == ("task", "method", "m = 100", "m = 500")
+    assert table.rows == (
+        (
+            "auto-truck",
+            "ours",
+            "gaussian, smoothing 0.07, C = 0.31 to 1.3",
+            "cauchy or gaussian, smoothing 0.07, C = 0.31 to 1.3",
+        ),
+    )
+
+
 def test_provenance(pair_records):
     text = registry.provenance(pair_records(ours=(88.0, 85.0)))
     assert text == "4 runs, 4min in all, 2020-01-01 to 2020-01-02; 2 cores; numpy 9."
