@@ -58,6 +58,18 @@ def test_points_are_those_of_each_games_landscape(rng, n_tasks, n_waves, monkeyp
         np.testing.assert_allclose(phases[game], space.phases(expected.amplitudes))
 
 
+def test_landscape_of_some_rows_is_that_of_a_measure_on_them(rng):
+    batch, rows = make_landscape(rng, 2), rng.permutation(N_ROWS)[:20]
+    measure = np.zeros_like(batch.measure)
+    measure[:, rows] = batch.measure[:, rows]
+    expected = TrialLandscape(batch.X, measure, batch.smoothing, batch.buffers)
+    frequencies = rng.standard_normal((N_GAMES * 5, N_COLUMNS))
+    points = batch.take(rows).evaluate(frequencies)
+    for name in ("height", "slope", "amplitudes"):
+        found, value = (getattr(each, name) for each in (points, expected.evaluate(frequencies)))
+        np.testing.assert_allclose(found, value, rtol=1e-9, atol=1e-9)
+
+
 def test_slope_is_the_gradient_of_the_height(rng):
     batch = make_landscape(rng, 2)
     frequencies = rng.standard_normal((N_GAMES * 5, N_COLUMNS))
@@ -193,8 +205,10 @@ def test_highest_draws_are_those_of_each_games_landscape(rng):
 
 @SPECTRUM
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
-def test_features_learned_at_once_separate_the_classes(rng, loss, spectrum):
+@pytest.mark.parametrize("n_climbed", [768, 150])  # rows: all, or half of those that are used
+def test_features_learned_at_once_separate_the_classes(rng, loss, spectrum, n_climbed, monkeypatch):
     """A wave of the first column: games with little smoothing classify held-out samples."""
+    monkeypatch.setattr(trials, "CLIMB_ROWS", n_climbed)
     X = rng.uniform(-2, 2, size=(600, N_COLUMNS))
     targets = np.sign(np.sin(3 * X[:, :1]))
     problem = DualProblem(LOSSES[loss](1.0), targets, Rows(X))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -22,6 +22,8 @@ from notsorandom.spaces.landscape import Points
 
 # Most steps of each particle: a few less than a search takes.
 TRIAL_STEPS = 6
+# Most rows that a particle climbs on; where it ends is evaluated on all of them.
+CLIMB_ROWS = 768
 # Most waves that are computed at a time: they fit the cache.
 WAVES = 2**16
 # Rows on which two features are compared: a correlation is then known to about 0.06.
@@ -55,6 +57,11 @@ class TrialLandscape:
     smoothing: Array
     buffers: Array
     pool: ThreadPool = ONE_THREAD
+
+    def take(self, rows: Array) -> TrialLandscape:
+        """Return the landscape of some of the samples, in the same memory."""
+        buffers = self.buffers[:, :, : len(rows)]
+        return replace(self, X=self.X[rows], measure=self.measure[:, rows], buffers=buffers)
 
     def move(self, points: Points, shift: Array) -> Points:
         """Evaluate the points displaced by a shift."""
@@ -193,9 +200,7 @@ class TrialGames:
         for start in range(0, n_frequencies, search.n_peaks):
             measure = self.dual_player.measure
             landscape = TrialLandscape(inside, measure, self.smoothing, buffers, self.pool)
-            points = landscape.evaluate(self._starts(landscape))
-            steps = np.ones(len(points), dtype=X.dtype)
-            points, _ = climb(landscape, points, steps, min(TRIAL_STEPS, search.n_steps))
+            points = self._climb(landscape)
             frequencies, phases, alignment = peaks_by_game(points, n_games)
             chosen, valid = distinct(
                 waves_by_game(X[self.probe], frequencies, phases),
@@ -214,6 +219,16 @@ class TrialGames:
             self.dual_player.step(response, valid.sum(axis=1))
         self.waves = np.concatenate(waves, axis=2)
         self.strengths = np.concatenate(strengths, axis=1)
+
+    def _climb(self, landscape: TrialLandscape) -> Points:
+        """Return where the particles of a round end."""
+        hills, n_rows = landscape, len(landscape.X)
+        if n_rows > CLIMB_ROWS:
+            hills = landscape.take(self.rng.choice(n_rows, CLIMB_ROWS, replace=False))
+        points = hills.evaluate(self._starts(hills))
+        steps = np.ones(len(points), dtype=self.X.dtype)
+        points, _ = climb(hills, points, steps, min(TRIAL_STEPS, self.search.n_steps))
+        return points if hills is landscape else landscape.evaluate(points.frequencies)
 
     def _starts(self, landscape: TrialLandscape) -> Array:
         """Draw the starts of a round, from the same frequencies for all games."""

@@ -117,9 +117,9 @@ def compress(features: Array, masks: Array) -> Array:
     models have intercepts, and a rotation changes no penalty, so they stay the same; directions of
     a total square below `LEAST_SQUARE` change none that is penalised.
     """
-    inside = features * masks[:, None, :, None]
-    grams = (np.swapaxes(inside, 2, 3) @ inside).astype(np.float64)
-    sums = inside.sum(axis=2, keepdims=True, dtype=np.float64)  # (n_splits, n_candidates, 1, ...)
+    inside = [part[:, mask] for part, mask in zip(features, masks, strict=True)]
+    grams = np.stack([np.swapaxes(part, 1, 2) @ part for part in inside]).astype(np.float64)
+    sums = np.stack([part.sum(axis=1, keepdims=True) for part in inside]).astype(np.float64)
     means = sums / masks.sum(axis=1)[:, None, None, None]
     squares, directions = np.linalg.eigh(grams - np.swapaxes(sums, 2, 3) * means)
     n_kept = max(1, int((squares > LEAST_SQUARE).sum(axis=-1).max()))
