@@ -5,7 +5,7 @@
 Repeated five-fold cross-validation; every method follows the same StandardScaler. Bandwidth and
 regularisation of `SVC` and `KernelRidge` (RBF) are tuned by grid search on the training folds.
 `RBFSampler` has the median bandwidth, as many features as ours, and a linear model whose C (or
-alpha) is tuned in the same way. Ours is not tuned.
+alpha) is tuned in the same way. Ours has its defaults: it chooses C, smoothing and spectrum itself.
 
 The standard error of a difference is that of the paired differences of the folds, corrected for the
 training samples that they share (Nadeau and Bengio, 2003).

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from math import inf
 from typing import Any, TypeVar
 
@@ -34,6 +38,41 @@ def least_seconds(
         for name, call in calls.items():
             seconds[name] = min(seconds[name], timed(call)[1])
     return seconds
+
+
+def least_of_messages(target: Callable[..., None], *args: Any, timeout: float) -> dict[str, float]:
+    """Run a function in a process of its own, which is ended after `timeout` seconds.
+
+    The function gets a connection and `args`, and sends pairs of a name and a number; the least
+    number of each name is returned.
+    """
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=target, args=(sender, *args))
+    process.start()
+    sender.close()  # so that the end of the process ends the messages
+    least: dict[str, float] = {}
+    deadline = time.perf_counter() + timeout
+    try:
+        while receiver.poll(max(0.0, deadline - time.perf_counter())):
+            name, value = receiver.recv()
+            least[name] = min(value, least.get(name, inf))
+    except EOFError:
+        pass
+    process.kill()
+    process.join()
+    return least
+
+
+@contextmanager
+def busy_process() -> Iterator[None]:
+    """Keep one core busy."""
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
 
 
 def make_parser(doc: str | None) -> argparse.ArgumentParser:

@@ -5,7 +5,8 @@
 Three quarters of the training images of each pair of classes are used for training and one quarter
 for validation; test images are not used. Prints the mean validation accuracy per number of
 directions, its difference from the default with the standard error of the paired differences, and
-the seconds of a fit. 1024 directions are all of them.
+the seconds of a fit. 1024 directions are all of them. The models are SVMs at C = 1 with one
+smoothing and the Gaussian spectrum, so that nothing else differs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from sklearn.model_selection import train_test_split
 from benchmarks.common import make_parser, timed
 from experiments.tables import Table
 from experiments.tasks import TASKS, load_task
-from notsorandom import FourierClassifier
+from notsorandom import Ascent, FourierClassifier
 from notsorandom.spaces import view
 
 NUMBERS = (128, 32, 64, 96, 192, 256, 1024)
@@ -41,7 +42,12 @@ def main() -> None:
             for number in NUMBERS:
                 view.MAX_DIRECTIONS = number
                 model = FourierClassifier(
-                    options.features, smoothing=options.smoothing, random_state=seed
+                    options.features,
+                    loss="hinge",
+                    C=1.0,
+                    smoothing=options.smoothing,
+                    search=Ascent(spectrum="gaussian"),
+                    random_state=seed,
                 )
                 _, spent = timed(model.fit, X, y)
                 seconds[number] += spent

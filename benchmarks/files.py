@@ -33,7 +33,7 @@ def main() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 512))
     y = np.where(np.cos(X[:, :20].sum(axis=1) / 4) > 0, "yes", "no")
-    model = FourierClassifier(100, random_state=0, smoothing=0.06).fit(X, y)
+    model = FourierClassifier(100, random_state=0).fit(X, y)
     with TemporaryDirectory() as folder:
         path = notsorandom.save(model, Path(folder) / "model.safetensors")
         print(f"100 features of 512 columns: {path.stat().st_size:,} bytes")

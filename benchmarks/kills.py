@@ -44,7 +44,8 @@ def learned(folder: Path) -> dict[str, Any]:
     """Return everything that a fit learned, except for its times."""
     model = notsorandom.load(folder / MODEL)
     parts = {name: getattr(model, name) for name in ("frequencies_", "phases_", "coef_")}
-    parts |= {"weights": model.kernel_.weights, "smoothing": np.array(model.smoothing_)}
+    parts |= {"weights": model.kernel_.weights}
+    parts |= {name: np.array(getattr(model, name)) for name in ("smoothing_", "C_", "temperature_")}
     parts |= {name: column for name, column in model.history_.items() if name != "seconds"}
     return parts
 

@@ -1,4 +1,4 @@
-"""Cost of one frequency: the default search against the paper's Langevin dynamics.
+"""Cost of one frequency: ascents from Gaussian starts against the paper's Langevin dynamics.
 
     python -m benchmarks.search
 

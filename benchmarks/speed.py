@@ -9,6 +9,8 @@ tables   5,000 and 50,000 rows of 20 columns against HistGradientBoostingClassif
 busy     automobiles against trucks beside another busy process, against the same fit without it
 auto     n_components="auto" against a fit with the number of features it ends with, and the seconds
          until the first progress line
+chosen   C="auto" against C=1.0, both with smoothing and spectrum chosen; and against a fit without
+         trials, at what was chosen
 mnist    ten classes of MNIST, 60,000 images, 500 features
 csv      `notsorandom fit` of a CSV file with 100,000 rows, against the fit alone
 predict  transform and predict of 200,000 rows by n_jobs, and of one row against scikit-learn
@@ -23,13 +25,11 @@ then. "at most" is the limit of the ratio, or of the seconds where nothing is co
 from __future__ import annotations
 
 import io
-import multiprocessing
 import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf, isinf, nan
@@ -49,11 +49,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from threadpoolctl import threadpool_info
 
-from benchmarks.common import least_seconds, run_parts, timed
+from benchmarks.common import busy_process, least_of_messages, least_seconds, run_parts, timed
 from benchmarks.pairs import LARGE, random_model
 from experiments.tables import Table
 from experiments.tasks import load_task
-from notsorandom import FourierClassifier, FourierFeatures, Sphere
+from notsorandom import Ascent, FourierClassifier, FourierFeatures, Sphere
 from notsorandom.datasets import fetch_mnist
 
 HEADERS = ("", "ours, s", "other, s", "ratio", "at most", "reached")
@@ -158,17 +158,6 @@ def run_tables(data_home: str | None, repeats: int, timeout: float) -> None:
     show("Tables of 20 columns / HistGradientBoosting", rows, "aim: 0.5")
 
 
-@contextmanager
-def busy_process() -> Iterator[None]:
-    """Keep one core busy."""
-    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-    try:
-        yield
-    finally:
-        process.kill()
-        process.wait()
-
-
 def run_busy(data_home: str | None, repeats: int, timeout: float) -> None:
     """Compare fits beside a busy process with fits without it."""
     X, y, _, _ = load_task("auto-truck", data_home)
@@ -215,30 +204,6 @@ def fit_auto(connection: Connection, n_rows: int, repeats: int) -> None:
     connection.close()
 
 
-def least_of_messages(target: Callable[..., None], *args: Any, timeout: float) -> dict[str, float]:
-    """Run a function in a process of its own, which is ended after `timeout` seconds.
-
-    The function gets a connection and `args`, and sends pairs of a name and a number; the least
-    number of each name is returned.
-    """
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=target, args=(sender, *args))
-    process.start()
-    sender.close()  # so that the end of the process ends the messages
-    least: dict[str, float] = {}
-    deadline = time.perf_counter() + timeout
-    try:
-        while receiver.poll(max(0.0, deadline - time.perf_counter())):
-            name, value = receiver.recv()
-            least[name] = min(value, least.get(name, inf))
-    except EOFError:
-        pass
-    process.kill()
-    process.join()
-    return least
-
-
 def run_auto(data_home: str | None, repeats: int, timeout: float) -> None:
     """Compare automatic numbers of features with given ones."""
     rows, notes = [], []
@@ -249,6 +214,40 @@ def run_auto(data_home: str | None, repeats: int, timeout: float) -> None:
         size = f"ended with {least['size']} features" if "size" in least else "not done"
         notes.append(f"{n_rows:,} rows: {size}")
     show('n_components="auto" / the fit at its size', rows, *notes)
+
+
+def run_chosen(data_home: str | None, repeats: int, timeout: float) -> None:
+    """Compare a chosen C with a given one, and with the choice given as a whole."""
+    images = load_task("auto-truck", data_home)
+    cancer = load_breast_cancer(return_X_y=True)
+    data = {
+        "breast_cancer": (StandardScaler().fit_transform(cancer[0]), cancer[1]),
+        "5,000 rows": make_table(5_000),
+        "auto-truck": (images.X, images.y),
+    }
+    rows, notes = [], []
+    for name, (X, y) in data.items():
+        model = default_model().fit(X, y)
+        chosen = {
+            "C": model.C_,
+            "smoothing": model.smoothing_,
+            "search": Ascent(spectrum=model.spectrum_),
+        }
+        calls = {
+            "auto": partial(default_model().fit, X, y),
+            "given": partial(default_model(C=1.0).fit, X, y),
+            # A transformer needs no temperature, so it has no trials.
+            "game": partial(FourierFeatures(random_state=0, **chosen).fit, X, y),
+        }
+        seconds = least_seconds(calls, repeats, timeout)
+        rows.append(Row(f"{name}, C='auto' / C=1.0", seconds["auto"], seconds["given"], 1.1))
+        rows.append(
+            Row(f"{name}, fit / game without trials", seconds["auto"], seconds["game"], inf)
+        )
+        notes.append(
+            f"{name}: {model.spectrum_}, smoothing {model.smoothing_:g}, C = {model.C_:.3g}"
+        )
+    show("What is chosen", rows, *notes)
 
 
 def run_mnist(data_home: str | None, repeats: int, timeout: float) -> None:
@@ -385,6 +384,7 @@ PARTS = {
     "tables": run_tables,
     "busy": run_busy,
     "auto": run_auto,
+    "chosen": run_chosen,
     "mnist": run_mnist,
     "csv": run_csv,
     "predict": run_predict,
