@@ -1,4 +1,4 @@
-"""Probabilities of classes from decision values, and their temperature."""
+"""Losses of held-out samples, and temperatures that calibrate the scores of classes."""
 
 from __future__ import annotations
 
@@ -19,15 +19,10 @@ def two_sided(scores: Array) -> Array:
     return scores if scores.shape[-1] > 1 else scores * np.array([-0.5, 0.5])
 
 
-def log_probabilities(scores: Array) -> Array:
-    """Return the logarithms of the classes' probabilities, along the last axis."""
-    result: Array = log_softmax(two_sided(scores), axis=-1)
-    return result
-
-
 def log_losses(scores: Array, codes: Array) -> Array:
     """Return the log loss of each sample, for scores of shape (..., n_samples, n_tasks)."""
-    return -np.take_along_axis(log_probabilities(scores), codes_like(scores, codes), -1)[..., 0]
+    logarithms = log_softmax(two_sided(scores), axis=-1)
+    return -np.take_along_axis(logarithms, codes_like(scores, codes), -1)[..., 0]
 
 
 def codes_like(scores: Array, codes: Array) -> Array:

@@ -39,6 +39,10 @@ FIRST_C = (0.3, 30.0)
 MIN_C, MAX_C, N_C, LEAST_TOTAL = 0.03, 3000.0, 6, 100.0
 # Sum of squares of a direction of the features that is left out; a sample has about one.
 LEAST_SQUARE = 1e-3
+# With one split, another candidate must beat the first by this many standard errors.
+MIN_STANDARD_ERRORS = 2.0
+# Avoids a division by zero.
+TINY = 1e-300
 # With fewer samples of the smallest class, the first candidates are taken.
 MIN_CLASS_SAMPLES = 8
 # Numbers of frequencies that are compared for n_components="auto". The least is taken whose loss
@@ -68,6 +72,15 @@ class Trials:
     C: float
     masks: Array
     n_given: int
+
+    @property
+    def favours_first(self) -> bool:
+        """Whether the first candidate, the usual one, must be beaten clearly.
+
+        In many rows, small differences are less than those between random starts, and a fit to all
+        rows needs less smoothing than one to some. Few rows are often noisy.
+        """
+        return len(self.masks) == 1
 
     def scaled(self, n_frequencies: int) -> int:
         """Return how many features games on these rows should have.
@@ -151,6 +164,26 @@ class Evaluation:
         """Mean losses, of shape (n_candidates, n_C)."""
         return np.average(self.losses, axis=-1, weights=self.counts)
 
+    def best_candidates(self, n_candidates: int, favours_first: bool) -> Array:
+        """Return the candidates with the least losses, each at its best `C`, in their own order.
+
+        If `favours_first`, the first one is among them, or, if it is one only, beaten clearly.
+        """
+        order = np.argsort(self.means.min(axis=1), kind="stable")
+        if not favours_first:
+            return np.sort(order[:n_candidates])
+        if n_candidates > 1:
+            return np.append(0, np.sort(order[order > 0][: n_candidates - 1]))
+        first, best = (self.losses[n, self.means[n].argmin()] for n in (0, order[0]))
+        return order[:1] if self.gain(first, best) > MIN_STANDARD_ERRORS else np.zeros(1, dtype=int)
+
+    def gain(self, before: Array, after: Array) -> float:
+        """Return how much losses of the rows have decreased, in standard errors."""
+        gains = before - after
+        mean = np.average(gains, weights=self.counts)
+        variance = np.average(np.square(gains - mean), weights=self.counts)
+        return float(mean / max(math.sqrt(variance / self.counts.sum()), TINY))
+
     def best_C(self, candidate: int, between: bool) -> tuple[float, float]:
         """Return the best `C` of a candidate, and the temperature there.
 
@@ -171,11 +204,10 @@ class Evaluation:
 
     def is_close_to(self, best: Evaluation) -> bool:
         """Whether the loss of the first setting is about that of the best one."""
-        excess = self.losses[0, 0] - best.losses[0, 0]
-        mean = np.average(excess, weights=self.counts)
-        variance = np.average(np.square(excess - mean), weights=self.counts)
-        error = math.sqrt(variance / self.counts.sum())
-        return bool(mean <= max(SIZE_TOLERANCE[0] * error, SIZE_TOLERANCE[1] * best.means[0, 0]))
+        in_errors, in_losses = SIZE_TOLERANCE
+        if self.gain(self.losses[0, 0], best.losses[0, 0]) <= in_errors:
+            return True
+        return bool(self.means[0, 0] <= (1 + in_losses) * best.means[0, 0])
 
     def table(self, candidates: list[Candidate], n_components: int) -> dict[str, Array]:
         """Return one row per candidate and `C`."""
@@ -230,16 +262,16 @@ def tune(
             features, candidates = contest.features, contest.candidates
             evaluation = trials.evaluate(features, last_C if n_kept == 1 else first_C)
             tables.append(evaluation.table(candidates, n_frequencies))
-            order = np.argsort(evaluation.means.min(axis=1), kind="stable")
+            best = evaluation.best_candidates(n_kept, trials.favours_first)
             if not is_last:
-                contest.keep(np.sort(order[:n_kept]))
+                contest.keep(best)
             update(number + 1)
-    best = int(order[0])
-    C, temperature = evaluation.best_C(best, between=config.C is None)
+    spectrum, smoothing = candidates[best[0]]
+    C, temperature = evaluation.best_C(best[0], between=config.C is None)
     table = {name: np.concatenate([each[name] for each in tables]) for name in tables[0]}
-    choice = Choice(*candidates[best], C, temperature, table)
+    choice = Choice(spectrum, smoothing, C, temperature, table)
     if config.stops_early and chooses_size(config, len(problem.rows)):
-        choice = choose_size(choice, trials, features[:, [best]], config)
+        choice = choose_size(choice, trials, features[:, best], config)
     return choice
 
 
