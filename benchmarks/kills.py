@@ -10,6 +10,7 @@ the checkpoints of the killed fits. Every other fit has three classes and n_comp
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import time
@@ -55,7 +56,8 @@ def count_rounds(path: Path) -> int:
     if not path.exists():
         return 0
     with np.load(path) as archive:
-        return len(archive["history.plays"])
+        header = json.loads(archive["header"].tobytes())
+        return len(header["state"]["history"])
 
 
 def kill_and_compare(n_kills: int, n_components: int, output: Callable[[str], None]) -> None:
