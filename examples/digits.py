@@ -3,7 +3,7 @@
     python examples/digits.py [picture.png]
 
 Handwritten digits of 8 x 8 pixels, from scikit-learn. The first features of a fit are those of a
-smaller fit, so accuracy by number of features costs only one linear SVM per size.
+smaller fit, so accuracy by number of features costs only one linear model per size.
 """
 
 import sys
@@ -20,7 +20,7 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_
 
 model = FourierClassifier(n_components=100, random_state=0).fit(X_train, y_train)
 print(f"100 learned features: {model.score(X_test, y_test):.1%}")
-print(f"decision values: {model.decision_function(X_test).shape}, one column per class")
+print(f"probabilities: {model.predict_proba(X_test).shape}, one column per class")
 
 auto = FourierClassifier(n_components="auto", random_state=0).fit(X_train, y_train)
 n_features = auto.kernel_.n_components

@@ -23,7 +23,6 @@ model = FourierClassifier(
     space="sphere",
     search=Enumerate(n_peaks=1),
     solver=GradientSolver(n_rounds=100),
-    C=100,
     random_state=0,
 ).fit(X, y)
 indices, weights = model.kernel_.frequencies, model.kernel_.weights

@@ -3,7 +3,7 @@
     python examples/svc.py [picture.png]
 
 ``kernel_`` is a callable for any kernel method. Here it is compared with the RBF kernel at the
-median bandwidth, both with C = 1, on the paper's windmill data.
+median bandwidth, both in an SVM with C = 1, on the paper's windmill data.
 """
 
 import sys
