@@ -51,7 +51,7 @@ MODELS = {
     "three classes": FourierClassifier(20),
     "chosen smoothing": FourierClassifier(8, smoothing="auto"),
     "stopping": FourierClassifier("auto", max_components=30),
-    "reweighted": FourierClassifier(12, solver="reweight"),
+    "reweighted": FourierClassifier(12, solver="reweight", C=1.0),
     "paired": FourierFeatures(20, phase="paired"),
     "regressor": FourierRegressor(20),
     "harmonic": FourierClassifier(12, space=Sphere(normalize=True)),

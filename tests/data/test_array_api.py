@@ -205,7 +205,7 @@ MODELS = {
     "jobs": FourierClassifier(12, n_jobs=2),
     "balanced": FourierClassifier(6, class_weight="balanced"),
     "stopping": FourierClassifier("auto", max_components=20),
-    "reweighted": FourierClassifier(12, solver="reweight"),
+    "reweighted": FourierClassifier(12, solver="reweight", C=1.0),
     "langevin": FourierClassifier(3, search=Langevin(10, 20)),
     "regressor": FourierRegressor(12),
     "two outputs": FourierRegressor(12),

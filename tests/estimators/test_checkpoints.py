@@ -94,7 +94,7 @@ def variants():
         "few rounds": FourierFeatures(40, solver=GradientSolver(n_rounds=5), **quick),
         "early stopping": FourierClassifier("auto", **quick),
         "size chosen": FourierClassifier("auto", **quick),
-        "reweighted": FourierClassifier(24, solver="reweight", **quick),
+        "reweighted": FourierClassifier(24, solver="reweight", C=1.0, **quick),
         "theory": FourierClassifier(
             24, solver=GradientSolver("theory"), loss="squared_hinge", **quick
         ),

@@ -76,18 +76,18 @@ class TestWhatIsChosen:
         assert model.score(X_test, y_test) == scores[best]
 
     @pytest.mark.parametrize("loss", ["hinge", "logistic"])
-    def test_c_is_large_for_clean_data_and_small_for_noisy(self, rng, loss):
+    def test_c_is_large_for_clean_data_and_small_for_noisy(self, rng, windmill, loss):
         settings = {"loss": loss, "search": GAUSSIAN, "smoothing": 0.1, "random_state": 0}
-        found = {}
-        for make in (clean_waves, noisy_line):
-            X, y = make(rng, 500)
-            test = make(rng, 3000)
+        found = []
+        for (X, y), test, other in (
+            (windmill[:2], windmill[2:], 0.02),
+            (noisy_line(rng, 500), noisy_line(rng, 3000), 1000.0),
+        ):
             model = FourierClassifier(60, **settings).fit(X, y)
-            found[make] = model.C_
-            other = 0.02 if make is clean_waves else 1000.0
+            found.append(model.C_)
             worse = FourierClassifier(60, C=other, **settings).fit(X, y)
             assert model.score(*test) > worse.score(*test) + 0.01
-        assert found[clean_waves] > 30 * found[noisy_line]
+        assert found[0] > 30 * found[1]
 
     def test_c_of_a_regression(self, rng):
         settings = {"search": GAUSSIAN, "smoothing": 0.1, "random_state": 0}

@@ -40,7 +40,7 @@ VARIANTS = {
     "plain": {},
     "paired": {"phase": "paired"},
     "theory": {"solver": GradientSolver("theory")},
-    "reweighted": {"solver": "reweight"},
+    "reweighted": {"solver": "reweight", "C": 1.0},
     "weighted": {"sample_weight": True},
     "balanced": {"class_weight": "balanced"},
     "harmonics": {"space": Sphere(normalize=True)},
