@@ -35,14 +35,15 @@ EXAMPLES = """\
 examples:
   notsorandom fit train.csv --target label -o model.safetensors
   notsorandom fit house.parquet --target price --n-components auto -o price.safetensors
-  notsorandom fit digits.npz --loss logistic -o digits.safetensors     # with arrays X and y
+  notsorandom fit digits.npz --loss hinge --C 1 -o svm.safetensors     # with arrays X and y
   notsorandom fit embeddings.npy --target -1 --space sphere -o model.safetensors
   notsorandom fit train.libsvm --holdout 0 --checkpoint game.npz -o model.safetensors
 
 Reads .csv, .tsv (also .gz), .parquet, .npy, .npz and .libsvm. A fifth of the rows is held out to
 evaluate the model, unless --test gives a test file. Named columns are scaled to unit variance for
 the fit; the saved model takes them in their own units. A target of integers is a classification
-target if it has at most 20 distinct values.
+target if it has at most 20 distinct values. A model of classes has probabilities, unless --loss is
+that of an SVM. C, smoothing and spectrum are chosen on held-out parts of the training rows.
 
 The result says how many frequencies the model has, their effective number (the exponential of the
 entropy of their weights), and which columns drive them."""
@@ -50,7 +51,7 @@ entropy of their weights), and which columns drive them."""
 NUMBERS = {
     "n_components": "number of features, or auto",
     "max_components": "most features with auto",
-    "C": "inverse regularisation, or auto",
+    "C": "inverse regularisation, or auto: chosen on held-out training rows",
     "smoothing": "noise in units of the median distance of samples, or auto; higher is smoother",
     "checkpoint_every": "seconds between two writes of the checkpoint",
 }

@@ -184,11 +184,12 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
     Trials choose `C`, smoothing and spectrum together, from the training data. Each setting plays a
     short game on a part of the samples. Linear models on its features are evaluated on the rest, by
     the log loss after division of the scores by the best temperature. Up to 1024 samples: 4-fold
-    cross-validation. Above: one split of at most 4096 samples into halves. All settings play 24
-    frequencies, the best three about 100, and the best one as many as the fit if these are more;
-    fewer in proportion to the square root of the share of the samples that they have. With fewer
-    than 8 samples of a class there are no trials: the first candidates are taken, and 1 for
-    ``C="auto"``. A choice can be reused (one trial remains, for the temperature)::
+    cross-validation. Above: one split of at most 4096 samples into halves, where first candidates
+    are kept unless others are better by two standard errors. All settings play 24 frequencies, the
+    best three about 100, and the best one as many as the fit if these are more; fewer in proportion
+    to the square root of the share of the samples that they have. With fewer than 8 samples of a
+    class there are no trials: the first candidates are taken, and 1 for ``C="auto"``. A choice can
+    be reused (one trial remains, for the temperature)::
 
         FourierClassifier(
             C=model.C_, smoothing=model.smoothing_, search=Ascent(spectrum=model.spectrum_)
