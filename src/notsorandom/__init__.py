@@ -6,7 +6,7 @@ Subpackages and modules, in the order in which data passes through them:
 - :mod:`notsorandom.spaces`: where frequencies live; the potential and its gradient.
 - :mod:`notsorandom.search`: how a peak of the potential is found.
 - :mod:`notsorandom.kernel`: the learned kernel, as a Gram matrix or as features.
-- :mod:`notsorandom.game`: the game between the kernel and the SVM dual.
+- :mod:`notsorandom.game`: the game between the kernel and the dual of a linear model.
 - :mod:`notsorandom.linear`: the linear model on the learned features.
 - :mod:`notsorandom.estimators`: all of it behind scikit-learn's interface.
 - :mod:`notsorandom.io`, :mod:`notsorandom.dask`, :mod:`notsorandom.baselines`,
