@@ -35,7 +35,7 @@ class Method:
     make : callable
         From a number of features and a seed to an unfitted transformer, which gets the linear SVM
         of all methods, or to a classifier.
-    paper : str
+    paper : str or None
         The method of the paper that it is compared with.
     note : str
         Its settings.
@@ -45,7 +45,7 @@ class Method:
 
     title: str
     make: Callable[[int, int], Any]
-    paper: str
+    paper: str | None
     note: str
     max_features: int | None = None
 
@@ -79,9 +79,8 @@ METHODS = {
         lambda n_features, seed: RandomFourierFeatures(
             n_features, kernel="laplacian", phase="paired", random_state=seed
         ),
-        "rbf",
-        "random Fourier features of the Laplacian kernel, median bandwidth, pairs; beside the "
-        "paper's RBF-RF",
+        None,
+        "random Fourier features of the Laplacian kernel, median bandwidth, pairs",
     ),
     "lkrf": Method(
         "LKRF",

@@ -62,9 +62,10 @@ class Cells:
 
 def paper_accuracy(task: str, method: str, size: int) -> float | None:
     """Return the paper's accuracy in a cell, if it reports one."""
-    if task not in paper.TABLE1 or size not in paper.SIZES:
+    theirs = METHODS[method].paper
+    if theirs is None or task not in paper.TABLE1 or size not in paper.SIZES:
         return None
-    return paper.TABLE1[task][METHODS[method].paper][paper.SIZES.index(size)]
+    return paper.TABLE1[task][theirs][paper.SIZES.index(size)]
 
 
 def table1_tables(records: Sequence[Record]) -> list[Table]:
