@@ -104,7 +104,7 @@ class LearnedKernel:
 
         @np.errstate(over="ignore", invalid="ignore")
         def compute(block: Any) -> Any:
-            far, values = self.space.far_rows(block), function(block)
+            far, values = self.space.far_rows(block, self.frequencies), function(block)
             return values if far is None else namespace(values).where(far[:, None], np.nan, values)
 
         return rows.map(compute, width=self.width, on_device=on_device)
@@ -115,7 +115,7 @@ class LearnedKernel:
             return
         row = int(np.flatnonzero(~np.isfinite(to_host(values)).all(axis=1))[0])
         numbers = dense(rows.take(np.array([row])).array)[0]
-        column = int(np.abs(numbers).argmax())
+        column = self.space.farthest_column(numbers, self.frequencies)
         raise ValueError(
             f"Row {row} of X has {numbers[column]:g} in column {column}, but the samples at fit "
             f"had distances of about {float(self.space.scale):.3g}: it is too far from them to "

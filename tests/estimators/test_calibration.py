@@ -7,14 +7,15 @@ from scipy.special import log_softmax
 from sklearn.metrics import log_loss
 
 from notsorandom import FourierClassifier
-from notsorandom.estimators.calibration import fit_temperatures, log_losses, log_probabilities
+from notsorandom.estimators.calibration import fit_temperatures, log_losses
+from notsorandom.estimators.classifier import log_probabilities
 
 
 def make_scores(rng, n_tasks, n_samples=200, temperature=3.0):
     """Scores that are too large by a factor, with classes drawn from their probabilities."""
     n_classes = max(n_tasks, 2)
     scores = rng.standard_normal((n_samples, n_tasks))
-    probabilities = np.exp(log_probabilities(scores))
+    probabilities = np.exp(log_probabilities(scores, 1.0))
     codes = np.array([rng.choice(n_classes, p=each) for each in probabilities])
     return temperature * scores, codes
 
@@ -87,18 +88,18 @@ def test_extreme_scores_have_finite_temperatures(kind, expected):
     assert np.isfinite(log_losses(scores / temperature, codes)).all()
     if expected == "small":
         # Half of a sample more counts as wrong.
-        lowest = np.exp(log_probabilities(scores / temperature)).min()
+        lowest = np.exp(log_probabilities(scores, temperature)).min()
         np.testing.assert_allclose(lowest, 0.5 / 102, rtol=1e-3)
     elif expected == "large":
-        assert np.exp(log_probabilities(scores / temperature)).min() > 0.45
+        assert np.exp(log_probabilities(scores, temperature)).min() > 0.45
     else:
-        np.testing.assert_allclose(np.exp(log_probabilities(scores / temperature)), 0.5)
+        np.testing.assert_allclose(np.exp(log_probabilities(scores, temperature)), 0.5)
 
 
 def test_log_loss_is_that_of_scikit_learn(rng):
     for n_tasks in (1, 3):
         scores, codes = make_scores(rng, n_tasks)
-        probabilities = np.exp(log_probabilities(scores))
+        probabilities = np.exp(log_probabilities(scores, 1.0))
         np.testing.assert_allclose(probabilities.sum(axis=1), 1)
         np.testing.assert_allclose(log_losses(scores, codes).mean(), log_loss(codes, probabilities))
 

@@ -33,7 +33,7 @@ def test_scikit_learn_contract_with_defaults(estimator, check):
 
 
 def chosen(model):
-    return {name: getattr(model, name) for name in CHOSEN}
+    return {name: getattr(model, name, None) for name in CHOSEN}
 
 
 class RecordingSearch(Ascent):

@@ -216,7 +216,7 @@ class TestEstimators:
     @pytest.mark.parametrize("space", ["euclidean", "sphere"])
     def test_reweighting_raises_the_margin_and_drops_features(self, space, phase):
         X, y = (make_windmill if space == "euclidean" else make_checkerboard)(300, random_state=0)
-        settings = {"space": space, "phase": phase, "smoothing": 0.1, "random_state": 0}
+        settings = {"space": space, "phase": phase, "smoothing": 0.1, "C": 1.0, "random_state": 0}
         plain = FourierFeatures(60, **settings).fit(X, y)
         better = FourierFeatures(60, solver="reweight", **settings).fit(X, y)
         found = {tuple(frequency) for frequency in plain.frequencies_}

@@ -141,7 +141,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             choice = last_fit._last_choice()
         else:
             choice = self._tune(config, preparation, training.problem, trial_rng)
-        self._store_choice(choice)
+        self._store_choice(config, choice)
         config, loss = choice.apply(config), config.loss(choice.C)
         data, training = data.with_loss(loss), training.with_loss(loss)
         problem, stopping, state = training.problem, None, None
@@ -158,7 +158,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         after_round = self._after_round(config, fit, tasks, stopping, file, (seed, choice))
         result = play_game(config, problem, self.smoothing_, rng, after_round, state, self.verbose)
         if stopping is not None:
-            result = self._choose_size(stopping, result)
+            result = self._choose_size(config, stopping, result)
         self._store_model(result, learn_kernel(config, problem, result), fit)
         self._keep_warm_start(given.problem, preparation, result.state)
         if tasks is not None:
@@ -224,15 +224,18 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
 
         return tune(config, problem, rng, self.verbose)
 
-    def _store_choice(self, choice: Choice) -> None:
+    def _store_choice(self, config: FitConfig, choice: Choice) -> None:
         """Store what trials chose."""
         self.spectrum_, self.smoothing_, self.C_ = choice.spectrum, choice.smoothing, choice.C
-        self.tuning_, self.temperature_ = choice.table, choice.temperature
+        self.tuning_ = choice.table
+        if config.calibrated:
+            self.temperature_ = choice.temperature
         self.__dict__ |= choice.sizes or {}
 
     def _last_choice(self) -> Choice:
         """Return what was chosen for the last fit; a warm start has a given number of features."""
-        return Choice(self.spectrum_, self.smoothing_, self.C_, self.temperature_, self.tuning_)
+        temperature = getattr(self, "temperature_", 1.0)
+        return Choice(self.spectrum_, self.smoothing_, self.C_, temperature, self.tuning_)
 
     def _after_round(
         self,
@@ -257,10 +260,13 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
 
         return after_round
 
-    def _choose_size(self, stopping: EarlyStopping, result: GameResult) -> GameResult:
+    def _choose_size(
+        self, config: FitConfig, stopping: EarlyStopping, result: GameResult
+    ) -> GameResult:
         """Return the result with the best validation loss, and store the evaluations."""
         result = replace(stopping.best_result(result), status=result.status)
-        self.temperature_ = stopping.temperature
+        if config.calibrated:
+            self.temperature_ = stopping.temperature
         self.validation_sizes_ = np.array(stopping.sizes)
         self.validation_losses_ = np.array(stopping.losses)
         self.validation_scores_ = np.array(stopping.scores)

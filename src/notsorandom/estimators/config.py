@@ -134,7 +134,13 @@ class FitConfig:
     epsilon: float | None  # None: in proportion to the targets' scale
     n_components: int  # the most, if validation samples decide when the game stops
     stops_early: bool
+    warm_start: bool
     checkpoint: Checkpoint | None
+
+    @property
+    def computes_equilibrium(self) -> bool:
+        """Whether the solver computes an equilibrium, of all frequencies or of those found."""
+        return isinstance(self.solver, EquilibriumSolver) or bool(self.solver.reweight)
 
     def loss(self, C: float) -> Loss:
         """Return the loss with some `C`."""
@@ -213,6 +219,7 @@ def configure(estimator: Any) -> FitConfig:
         calibrated=estimator.loss == "logistic" and hasattr(type(estimator), "predict_proba"),
         n_components=n_components,
         stops_early=stops_early,
+        warm_start=bool(estimator.warm_start),
         checkpoint=configure_checkpoint(estimator.checkpoint),
     )
     check_combinations(estimator, config)

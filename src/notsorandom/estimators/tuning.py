@@ -37,6 +37,8 @@ FIRST_C = (0.3, 30.0)
 # Then N_C values between these limits are tried, and the loss is interpolated between them. With a
 # `C` less than LEAST_TOTAL over the total weight, the game would find the same features again.
 MIN_C, MAX_C, N_C, LEAST_TOTAL = 0.03, 3000.0, 6, 100.0
+# The most for solvers whose time grows with `C`.
+MAX_EQUILIBRIUM_C = 30.0
 # Sum of squares of a direction of the features that is left out; a sample has about one.
 LEAST_SQUARE = 1e-3
 # With one split, another candidate must beat the first by this many standard errors.
@@ -241,14 +243,15 @@ def tune(
     candidates = list(product(config.spectra, config.smoothing))
     unit = problem.loss.unit(problem.target_scale())
     lowest = min(max(MIN_C, LEAST_TOTAL / problem.total_weight), 1.0)
-    grids = FIRST_C, np.geomspace(lowest, MAX_C, N_C)
+    highest = MAX_EQUILIBRIUM_C if config.computes_equilibrium else MAX_C
+    grids = FIRST_C, np.geomspace(lowest, highest, N_C)
     first_C, last_C = (config.C or tuple(C * unit for C in grid) for grid in grids)
     usual_C = config.C[0] if config.C else AUTO_C * unit
     size = min(config.n_components, USUAL_SIZE) if config.stops_early else None
     default = Choice(*candidates[0], usual_C, n_components=size)
     if len(candidates) * len(last_C) == 1 and not config.calibrated:
         return default
-    trials = start_trials(replace(problem, loss=config.loss(usual_C)), usual_C, rng)
+    trials = start_trials(config, problem, usual_C, rng)
     if trials is None:
         return default
     is_euclidean = isinstance(config.space, Euclidean)
@@ -285,7 +288,8 @@ def plan_stages(config: FitConfig, trials: Trials) -> list[tuple[int, int]]:
     stages = [(trials.scaled(n_usual), 1)]
     if len(config.spectra) * len(config.smoothing) > N_FINALISTS:
         stages.insert(0, (FIRST_FREQUENCIES, N_FINALISTS))
-    if n_given > n_usual and not config.stops_early:
+    # A fit that can be continued makes the same choice for any number of features.
+    if n_given > n_usual and not (config.stops_early or config.warm_start):
         stages.append((trials.scaled(n_given), 1))
     return stages
 
@@ -322,17 +326,30 @@ def choose_size(choice: Choice, trials: Trials, features: Array, config: FitConf
     return replace(choice, n_components=min(chosen, config.n_components), sizes=sizes)
 
 
-def start_trials(problem: DualProblem, C: float, rng: np.random.Generator) -> Trials | None:
-    """Return rows to compare settings on, or None if a class has too few samples."""
+def start_trials(
+    config: FitConfig, problem: DualProblem, C: float, rng: np.random.Generator
+) -> Trials | None:
+    """Return rows to compare settings on, or None if a class has too few samples.
+
+    `C` is that of the games. Real targets are divided by a power of two near their scale, with a
+    loss that leaves the problem the same, so that what is found doesn't depend on their unit.
+    """
     n_rows = len(problem.rows)
     if n_rows <= MAX_ROWS:
         indices = rng.permutation(n_rows)
     else:
         indices = rng.choice(n_rows, size=MAX_ROWS, replace=False)
+    scale = 2.0 ** round(math.log2(problem.target_scale()))
+    config = replace(config, epsilon=(config.epsilon or 0.0) / scale)
+    unit = problem.loss.unit(scale)
     subsample = problem.take(indices)
-    rows = replace(subsample.rows, array=to_host(subsample.rows.array))
+    subsample = DualProblem(
+        config.loss(C / unit),
+        subsample.targets / subsample.dtype.type(scale),
+        replace(subsample.rows, array=to_host(subsample.rows.array)),
+    )
     masks = split_for_trials(subsample, n_rows <= CROSS_VALIDATED_ROWS, rng)
-    return Trials(replace(subsample, rows=rows), C, masks, n_rows) if len(masks) else None
+    return Trials(subsample, C, masks, n_rows) if len(masks) else None
 
 
 def split_for_trials(

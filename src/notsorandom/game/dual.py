@@ -185,9 +185,14 @@ class DualProblem:
         """Return the nearest feasible dual point."""
         return projection(self._columns, dual, self.loss.box, self.targets)
 
+    @property
+    def start_factor(self) -> float:
+        """The game starts at the projection of the targets times this number."""
+        return self.loss.start / self.loss.unit(self.target_scale())
+
     def first_dual(self, projection: Callable[..., Any] = nearest) -> Any:
         """Return the dual point that the game starts from."""
-        start = self.dtype.type(self.loss.start)
+        start = self.dtype.type(self.start_factor)
         return self.project(self._columns.map(lambda _, t: start * t, self.targets), projection)
 
     def step(

@@ -105,7 +105,7 @@ def find_equilibrium(
     n_groups = int(groups.max()) + 1
     norm = operator_norm(game.features, problem.weights) / SAFETY
     # Ratio of primal to dual step sizes, at first from the expected norms of the two.
-    dual = problem.loss.start * problem.targets
+    dual = problem.start_factor * problem.targets
     n_tasks = dual.shape[1]
     balance = limit_balance(math.sqrt(n_tasks) / max(float(np.linalg.norm(dual)), 1 / MAX_BALANCE))
     coef, intercept = np.zeros((features.shape[1], n_tasks)), np.zeros(n_tasks)

@@ -43,7 +43,7 @@ class Loss(ABC):
     curvature : float
         `c`, the strong concavity of the dual.
     start : float
-        The game starts at the projection of the targets times this number.
+        The game starts at the projection of the targets, in the unit of `C`, times this number.
     one_sided : bool
         Whether the loss is one of classification.
 

@@ -97,7 +97,7 @@ def validate_targets(model: Any) -> int:
 
 def validate_choices(model: Any) -> None:
     """Raise an error unless what was chosen by trials, and their results, make sense."""
-    for name in ("C_", "temperature_"):
+    for name in ("C_", "temperature_") if hasattr(model, "predict_proba") else ("C_",):
         value = getattr(model, name)
         require(type(value) is float and 0 < value < np.inf, name)
     for name in ("smoothing_", "epsilon_"):

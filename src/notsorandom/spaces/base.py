@@ -130,9 +130,13 @@ class ResolvedSpace(Space, ABC):
         """Return the view of the samples that the game is played on."""
         return CastView(self, dtype)
 
-    def far_rows(self, X: Any) -> Any:
+    def far_rows(self, X: Any, frequencies: Array) -> Any:
         """Return which rows of a block are too far away to compute with, or None if none is."""
         return None
+
+    def farthest_column(self, row: Array, frequencies: Array) -> int:
+        """Return the column in which a sample is farthest away."""
+        return int(np.abs(row).argmax())
 
     @abstractmethod
     def phases(self, amplitudes: Array) -> Array:

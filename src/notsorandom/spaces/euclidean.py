@@ -79,9 +79,14 @@ class Euclidean(ContinuousSpace):
         check_scale(scale, center)
         return Euclidean(scale=scale, center=center)
 
-    def far_rows(self, X: Any) -> Any:
+    def far_rows(self, X: Any, frequencies: Array) -> Any:
         """Return which rows of a block are too far from the centre to compute with, or None."""
-        return far_rows(X, np.asarray(self.center), float(self.scale))
+        used = np.asarray(frequencies.any(axis=0))
+        return far_rows(X, np.asarray(self.center), float(self.scale), used)
+
+    def farthest_column(self, row: Array, frequencies: Array) -> int:
+        """Return the column, of those that are used, in which a sample is farthest away."""
+        return int((np.abs(row / 2 - self.center / 2) * frequencies.any(axis=0)).argmax())
 
     def view(self, rows: Rows, dtype: str, rng: np.random.Generator) -> View:
         """Return the samples centred, in units of the scale, in their principal directions."""

@@ -237,9 +237,10 @@ def are_within(numbers: Any, limit: float) -> bool:
     return max(largest, -least) <= limit
 
 
-def far_rows(X: Any, center: Array, scale: float) -> Any:
+def far_rows(X: Any, center: Array, scale: float, used: Array) -> Any:
     """Return which rows of a block are too far from the centre; None if none is.
 
+    Only the columns that are used count.
     The limit is ten times that of a fit, so that no training sample is refused for rounding.
     """
     limit = 10 * MAX_DISTANCE * scale
@@ -247,11 +248,11 @@ def far_rows(X: Any, center: Array, scale: float) -> Any:
     if are_within(numbers, limit - float(np.abs(center).max())):
         return None
     if not sparse.issparse(X):
-        far = abs(X - cast_like(center, X)) > limit
+        far = abs(X - cast_like(center, X)) * cast_like(used.astype(center.dtype), X) > limit
         return namespace(X).any(far, axis=1)
     far = np.zeros(X.shape[0], dtype=bool)
     indices = np.repeat(np.arange(len(far)), np.diff(X.indptr))
-    far[indices[np.abs(X.data - center[X.indices]) > limit]] = True
+    far[indices[used[X.indices] & (np.abs(X.data - center[X.indices]) > limit)]] = True
     return far
 
 
