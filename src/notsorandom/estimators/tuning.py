@@ -186,13 +186,13 @@ class Evaluation:
         variance = np.average(np.square(gains - mean), weights=self.counts)
         return float(mean / max(math.sqrt(variance / self.counts.sum()), TINY))
 
-    def best_C(self, candidate: int, between: bool) -> tuple[float, float]:
-        """Return the best `C` of a candidate, and the temperature there.
+    def best_C(self, between: bool) -> tuple[float, float]:
+        """Return the best `C` of the only candidate, and the temperature there.
 
         With `between`, it is the minimum of the parabola through the lowest points, on logarithmic
         scales, for values of equal ratios.
         """
-        losses, temperatures = self.means[candidate], self.temperatures[candidate]
+        (losses,), (temperatures,) = self.means, self.temperatures
         number, shift = int(losses.argmin()), 0.0
         if between and 0 < number < len(losses) - 1:
             before, lowest, after = losses[number - 1 : number + 2]
@@ -261,20 +261,19 @@ def tune(
     with progress_bar(len(stages), "tuning", verbose) as update:
         for number, (n_frequencies, n_kept) in enumerate(stages):
             contest.play(n_frequencies)
-            is_last = number == len(stages) - 1
-            features, candidates = contest.features, contest.candidates
-            evaluation = trials.evaluate(features, last_C if n_kept == 1 else first_C)
-            tables.append(evaluation.table(candidates, n_frequencies))
-            best = evaluation.best_candidates(n_kept, trials.favours_first)
-            if not is_last:
-                contest.keep(best)
+            if len(contest.candidates) > n_kept:
+                evaluation = trials.evaluate(contest.features, first_C)
+                tables.append(evaluation.table(contest.candidates, n_frequencies))
+                contest.keep(evaluation.best_candidates(n_kept, trials.favours_first))
             update(number + 1)
-    spectrum, smoothing = candidates[best[0]]
-    C, temperature = evaluation.best_C(best[0], between=config.C is None)
+        features, ((spectrum, smoothing),) = contest.features, contest.candidates
+        evaluation = trials.evaluate(features, last_C)
+    tables.append(evaluation.table(contest.candidates, features.shape[-1]))
+    C, temperature = evaluation.best_C(between=config.C is None)
     table = {name: np.concatenate([each[name] for each in tables]) for name in tables[0]}
     choice = Choice(spectrum, smoothing, C, temperature, table)
     if config.stops_early and chooses_size(config, len(problem.rows)):
-        choice = choose_size(choice, trials, features[:, best], config)
+        choice = choose_size(choice, trials, features, config)
     return choice
 
 
