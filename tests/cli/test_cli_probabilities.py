@@ -11,6 +11,8 @@ from sklearn.metrics import log_loss
 import notsorandom
 from notsorandom.cli import main
 
+pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'notsorandom[all]'")
+
 QUICK = ["--n-components", "12", "--smoothing", "0.06", "--C", "3", "--quiet"]
 
 
