@@ -99,8 +99,13 @@ def make_samples(X):
     }
 
 
+def slow(value):
+    """Return a value of a parameter that only the slow tests have."""
+    return pytest.param(value, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize("name", make_samples(make_data("squared")[0]))
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", ["float64", slow("float32")])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_samples(loss, dtype, name):
     X, y = make_data(loss, dtype)
@@ -109,6 +114,7 @@ def test_samples(loss, dtype, name):
     assert_finite_or_refused(make_estimator(loss), sparse.csr_array(X), y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", make_samples(make_data("squared")[0]))
 @pytest.mark.parametrize("loss", LOSSES)
 def test_samples_with_everything_chosen(loss, name):
@@ -134,7 +140,7 @@ def test_only_directions_matter_on_the_sphere(convert, dtype, name):
 
 @pytest.mark.parametrize("automatic", [False, True])
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", ["float64", slow("float32")])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_units_of_the_samples_do_not_matter(loss, dtype, convert, automatic):
     X, y = make_data(loss, dtype)
@@ -187,13 +193,14 @@ EXTREMES = [1e300, 1e-300, 1e100, 1e-100, 1e29, 1e-29, 1e15]
 
 
 @pytest.mark.parametrize("value", EXTREMES)
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", ["float64", slow("float32")])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_regularisation(loss, dtype, value):
     X, y = make_data(loss, dtype)
     assert_finite_or_refused(make_estimator(loss, C=value), X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [1e300, 1e-300, 1e29, 1e-29])
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("solver", ["reweight", "equilibrium"])
@@ -205,7 +212,7 @@ def test_regularisation_of_other_solvers(solver, loss, value):
 
 
 @pytest.mark.parametrize("value", EXTREMES)
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", ["float64", slow("float32")])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_weights(loss, dtype, value):
     X, y = make_data(loss, dtype)
@@ -242,6 +249,7 @@ def test_units_of_the_targets_do_not_matter_to_the_squared_loss(dtype, factor):
     np.testing.assert_allclose(predicted / factor, expected, atol=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("space", ["euclidean", Sphere(normalize=True)])
 @pytest.mark.parametrize("value", [1e300, 1e154, 1e30, 1e3, 1e-300])
 @pytest.mark.parametrize("loss", LOSSES)
@@ -250,6 +258,7 @@ def test_smoothing(loss, value, space):
     assert_finite_or_refused(make_estimator(loss, smoothing=value, space=space), X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [1e300, 1e30, 1e6, 1e-300])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_learning_rate(loss, value):
@@ -283,7 +292,7 @@ def labels(request):
 
 
 @pytest.mark.parametrize("phase", ["aligned", "paired"])
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", ["float64", slow("float32")])
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array, "memmap"])
 @pytest.mark.parametrize("call", CALLS)
 def test_far_rows_are_refused(labels, call, convert, dtype, phase, tmp_path):
