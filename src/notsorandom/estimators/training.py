@@ -191,8 +191,14 @@ def fit_linear_models(
         The largest of the relative duality gaps.
     """
     rows, n_features = problem.rows, kernel.n_components
+    scale = problem.power_of_scale()
+    problem = problem.rescaled(scale)
     if rows.is_local and len(rows) * n_features * rows.dtype.itemsize <= feature_bytes:
-        return solve_tasks(kernel.features_of(rows), problem, tol, callback)
-    from notsorandom.linear.streaming import solve_streaming
+        coef, intercept, gap = solve_tasks(kernel.features_of(rows), problem, tol, callback)
+    else:
+        from notsorandom.linear.streaming import solve_streaming
 
-    return solve_streaming(problem, kernel.feature_map, n_features, tol, callback, kernel.width)
+        coef, intercept, gap = solve_streaming(
+            problem, kernel.feature_map, n_features, tol, callback, kernel.width
+        )
+    return scale * coef, scale * intercept, gap

@@ -11,11 +11,12 @@ import numpy as np
 
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array
-from notsorandom.estimators.calibration import held_out_losses
+from notsorandom.estimators.calibration import held_out_losses, row_counts, up_to_one_per_row
 from notsorandom.estimators.config import AUTO_C, Choice, FitConfig
 from notsorandom.estimators.contest import Candidate, start_contest
 from notsorandom.estimators.splits import assign_folds
 from notsorandom.estimators.training import progress_bar
+from notsorandom.estimators.validation import TrainingData
 from notsorandom.game.dual import DualProblem
 from notsorandom.linear.batched import solve_batch
 from notsorandom.spaces import Euclidean
@@ -43,6 +44,8 @@ MAX_EQUILIBRIUM_C = 30.0
 LEAST_SQUARE = 1e-3
 # With one split, another candidate must beat the first by this many standard errors.
 MIN_STANDARD_ERRORS = 2.0
+# Largest ratio of a C to that of the games: float32 can compute with it.
+MAX_SCALE = 1e9
 # Avoids a division by zero.
 TINY = 1e-300
 # With fewer samples of the smallest class, the first candidates are taken.
@@ -111,7 +114,7 @@ class Trials:
             np.repeat(self.masks, n_candidates, axis=0),
             problem.loss,
             None if problem.weights is None else problem.weights[:, 0],
-            loss_scales=np.repeat(C, n_tasks) / self.C,
+            loss_scales=np.clip(np.repeat(C, n_tasks) / self.C, 1 / MAX_SCALE, MAX_SCALE),
             tol=TRIAL_GAP,
         )
         coef = coef.reshape(n_splits, n_candidates, len(C) * n_tasks, -1)
@@ -158,13 +161,13 @@ class Evaluation:
     def of(cls, scores: Array, problem: DualProblem, C: Array) -> Evaluation:
         """Evaluate scores of shape (n_candidates, n_C, n_held_out, n_tasks)."""
         quality = [[problem.score(each) for each in row] for row in scores]
-        counts = problem.counts.astype(np.float64)
-        return cls(C, *held_out_losses(problem, scores), np.array(quality), counts)
+        return cls(C, *held_out_losses(problem, scores), np.array(quality), row_counts(problem))
 
     @cached_property
     def means(self) -> Array:
-        """Mean losses, of shape (n_candidates, n_C)."""
-        return np.average(self.losses, axis=-1, weights=self.counts)
+        """Mean losses, of shape (n_candidates, n_C); infinite where something overflowed."""
+        means = np.average(self.losses, axis=-1, weights=self.counts)
+        return np.where(np.isfinite(means), means, np.inf)
 
     def best_candidates(self, n_candidates: int, favours_first: bool) -> Array:
         """Return the candidates with the least losses, each at its best `C`, in their own order.
@@ -231,6 +234,7 @@ def tune(
     config: FitConfig,
     problem: DualProblem,
     rng: np.random.Generator,
+    chooses_size: bool = False,
     verbose: int = 0,
 ) -> Choice:
     """Compare candidates of spectrum, smoothing and `C` by short games on a part of the data.
@@ -241,17 +245,25 @@ def tune(
     estimator's own: the choice depends on the data.
     """
     candidates = list(product(config.spectra, config.smoothing))
-    unit = problem.loss.unit(problem.target_scale())
-    lowest = min(max(MIN_C, LEAST_TOTAL / problem.total_weight), 1.0)
+    weight_unit = up_to_one_per_row(len(problem.rows), problem.total_weight)
+    unit = weight_unit * problem.loss.unit(problem.target_scale())
+    lowest = MIN_C
+    if problem.loss.one_sided:
+        lowest = min(max(MIN_C, LEAST_TOTAL / (weight_unit * problem.total_weight)), 1.0)
     highest = MAX_EQUILIBRIUM_C if config.computes_equilibrium else MAX_C
     grids = FIRST_C, np.geomspace(lowest, highest, N_C)
     first_C, last_C = (config.C or tuple(C * unit for C in grid) for grid in grids)
-    usual_C = config.C[0] if config.C else AUTO_C * unit
-    size = min(config.n_components, USUAL_SIZE) if config.stops_early else None
-    default = Choice(*candidates[0], usual_C, n_components=size)
-    if len(candidates) * len(last_C) == 1 and not config.calibrated:
+    default = Choice(
+        *candidates[0],
+        C=config.C[0] if config.C else AUTO_C * unit,
+        n_components=min(config.n_components, USUAL_SIZE) if chooses_size else None,
+    )
+    is_given = len(candidates) * len(last_C) == 1
+    if is_given and not (config.calibrated or chooses_size):
         return default
-    trials = start_trials(config, problem, usual_C, rng)
+    # The games depend little on `C`, and not on the order of the candidates.
+    game_C = min(max(AUTO_C * unit, min(last_C)), max(last_C))
+    trials = start_trials(config, problem, game_C, weight_unit, rng)
     if trials is None:
         return default
     is_euclidean = isinstance(config.space, Euclidean)
@@ -267,14 +279,15 @@ def tune(
                 contest.keep(evaluation.best_candidates(n_kept, trials.favours_first))
             update(number + 1)
         features, ((spectrum, smoothing),) = contest.features, contest.candidates
+        n_given = config.n_components // config.space.n_columns(config.phase)
+        if is_euclidean and not (config.warm_start or config.stops_early):
+            features = first_features(features, trials.scaled(n_given))
         evaluation = trials.evaluate(features, last_C)
     tables.append(evaluation.table(contest.candidates, features.shape[-1]))
     C, temperature = evaluation.best_C(between=config.C is None)
     table = {name: np.concatenate([each[name] for each in tables]) for name in tables[0]}
     choice = Choice(spectrum, smoothing, C, temperature, table)
-    if config.stops_early and chooses_size(config, len(problem.rows)):
-        choice = choose_size(choice, trials, features, config)
-    return choice
+    return choose_size(choice, trials, features, config) if chooses_size else choice
 
 
 def plan_stages(config: FitConfig, trials: Trials) -> list[tuple[int, int]]:
@@ -289,13 +302,24 @@ def plan_stages(config: FitConfig, trials: Trials) -> list[tuple[int, int]]:
         stages.insert(0, (FIRST_FREQUENCIES, N_FINALISTS))
     # A fit that can be continued makes the same choice for any number of features.
     if n_given > n_usual and not (config.stops_early or config.warm_start):
-        stages.append((trials.scaled(n_given), 1))
+        # More features than rows change little.
+        n_rows = int(trials.masks.sum(axis=1).min())
+        stages.append((max(stages[-1][0], min(trials.scaled(n_given), n_rows)), 1))
     return stages
 
 
-def chooses_size(config: FitConfig, n_rows: int) -> bool:
+def can_choose_size(config: FitConfig, n_rows: int) -> bool:
     """Whether trials choose the number of features; otherwise validation samples do."""
     return isinstance(config.space, Euclidean) and n_rows <= CROSS_VALIDATED_ROWS
+
+
+def first_features(features: Array, n_features: int) -> Array:
+    """Return the first features, with weights of a total of one as those of a game have."""
+    part = features[..., :n_features]
+    if part.shape[-1] == features.shape[-1]:
+        return features
+    squares = np.square(part).sum(axis=-1).mean(axis=-1)[..., None, None]
+    return part / np.sqrt(np.where(squares > 0, squares, 1))
 
 
 def choose_size(choice: Choice, trials: Trials, features: Array, config: FitConfig) -> Choice:
@@ -308,45 +332,49 @@ def choose_size(choice: Choice, trials: Trials, features: Array, config: FitConf
     for n_frequencies in (*SIZES, features.shape[-1]):
         if n_frequencies > features.shape[-1]:
             continue
-        part = features[..., :n_frequencies]
+        part = first_features(features, n_frequencies)
         n_found = np.any(part != 0, axis=2).sum(axis=-1).mean()  # some columns are zero
-        size = n_columns * math.ceil(growth * float(n_found) / n_columns)
+        size = n_columns * max(1, math.ceil(growth * float(n_found) / n_columns))
         evaluation = trials.evaluate(part, (choice.C,))
-        curve.append((size, evaluation))
+        curve.append((min(size, config.n_components), evaluation))
         if size >= config.n_components:
             break
     best = min((evaluation for _, evaluation in curve), key=lambda each: each.means[0, 0])
-    chosen = next(size for size, evaluation in curve if evaluation.is_close_to(best))
+    size, chosen = next(each for each in curve if each[1].is_close_to(best))
     sizes = {
         "validation_sizes_": np.array([size for size, _ in curve]),
         "validation_losses_": np.array([evaluation.means[0, 0] for _, evaluation in curve]),
         "validation_scores_": np.array([evaluation.scores[0, 0] for _, evaluation in curve]),
     }
-    return replace(choice, n_components=min(chosen, config.n_components), sizes=sizes)
+    temperature = float(chosen.temperatures[0, 0])
+    return replace(choice, temperature=temperature, n_components=size, sizes=sizes)
 
 
 def start_trials(
-    config: FitConfig, problem: DualProblem, C: float, rng: np.random.Generator
+    config: FitConfig,
+    problem: DualProblem,
+    C: float,
+    weight_unit: float,
+    rng: np.random.Generator,
 ) -> Trials | None:
     """Return rows to compare settings on, or None if a class has too few samples.
 
-    `C` is that of the games. Real targets are divided by a power of two near their scale, with a
-    loss that leaves the problem the same, so that what is found doesn't depend on their unit.
+    `C` is that of the games. Equal samples are merged, so that none is in both parts of a split.
+    Weights are multiplied by their unit, and `C` is divided by it. Real targets are divided by a
+    power of two near their scale; see :meth:`DualProblem.rescaled`.
     """
     n_rows = len(problem.rows)
     if n_rows <= MAX_ROWS:
         indices = rng.permutation(n_rows)
     else:
         indices = rng.choice(n_rows, size=MAX_ROWS, replace=False)
-    scale = 2.0 ** round(math.log2(problem.target_scale()))
-    config = replace(config, epsilon=(config.epsilon or 0.0) / scale)
-    unit = problem.loss.unit(scale)
-    subsample = problem.take(indices)
-    subsample = DualProblem(
-        config.loss(C / unit),
-        subsample.targets / subsample.dtype.type(scale),
-        replace(subsample.rows, array=to_host(subsample.rows.array)),
-    )
+    problem = replace(problem, loss=config.loss(C / weight_unit))
+    subsample = problem.rescaled(problem.power_of_scale()).take(indices)
+    rows = replace(subsample.rows, array=to_host(subsample.rows.array))
+    subsample = TrainingData(replace(subsample, rows=rows)).merged().problem
+    if (weights := subsample.weights) is not None:
+        weights = weights * subsample.dtype.type(weight_unit)
+        subsample = replace(subsample, rows=replace(subsample.rows, weights=weights))
     masks = split_for_trials(subsample, n_rows <= CROSS_VALIDATED_ROWS, rng)
     return Trials(subsample, C, masks, n_rows) if len(masks) else None
 

@@ -158,6 +158,21 @@ class DualProblem:
         scale = math.sqrt(float(squares.mean()) / self.total_weight)
         return scale if scale > 0 else 1.0
 
+    def power_of_scale(self) -> float:
+        """Return a power of two near the scale of the targets, whose products are exact."""
+        return 2.0 ** round(math.log2(self.target_scale()))
+
+    def rescaled(self, scale: float) -> DualProblem:
+        """Return the problem of the targets divided by a number.
+
+        Its loss is such that scores, models and dual variables are divided by the number too.
+        """
+        if scale == 1:
+            return self
+        factor = self.dtype.type(1 / scale)
+        targets = self._columns.map(lambda _, t: t * factor, self.targets)
+        return replace(self, loss=self.loss.rescaled(scale), targets=targets)
+
     def fits_float32(self, limit: float, offset: Array) -> bool:
         """Whether the numbers of the problem, and sums of them, are within ``1 / limit, limit``."""
 

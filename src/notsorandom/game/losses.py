@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import entr, expit
@@ -138,11 +138,12 @@ class Loss(ABC):
         return near
 
     def unit(self, target_scale: float) -> float:
-        """Return the unit of `C`: if it grows with this, the scale of the targets doesn't matter.
-
-        `target_scale` is their standard deviation.
-        """
+        """Return the unit of `C`: if it grows with this, the scale of the targets doesn't matter."""
         return 1.0
+
+    def rescaled(self, scale: float) -> Loss:
+        """Return the loss of targets divided by a number, itself divided by its square."""
+        return self
 
     @abstractmethod
     def smoothing_schedule(self) -> list[float]:
@@ -235,6 +236,11 @@ class QuadraticLoss(Loss):
     def unit(self, target_scale: float) -> float:
         """Return the scale of the targets, if the loss is linear in the residuals."""
         return 1.0 if self.one_sided or self.curvature else target_scale
+
+    def rescaled(self, scale: float) -> Loss:
+        """Return the loss of targets divided by a number, itself divided by its square."""
+        unit, epsilon = self.unit(scale), self.epsilon / scale
+        return replace(self, upper=self.upper / unit, start=self.start / unit, epsilon=epsilon)
 
     def smoothing_schedule(self) -> list[float]:
         """Return decreasing curvatures of smoothed losses."""
