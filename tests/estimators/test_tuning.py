@@ -246,7 +246,7 @@ class TestTable:
         assert model.smoothing_ == table["smoothing"][best]
         # The values of C, at the number of features of the fit, are in the last rows.
         best = len(last) - 3 + table["loss"][-3:].argmin()
-        assert model.C_ == table["C"][best]
+        assert table["C"][best] == model.C_
         assert model.temperature_ == table["temperature"][best]
 
     def test_c_between_the_values_tried_is_near_the_best_one(self, windmill):

@@ -16,7 +16,6 @@ from notsorandom.estimators.config import AUTO_C, Choice, FitConfig
 from notsorandom.estimators.contest import Candidate, start_contest
 from notsorandom.estimators.splits import assign_folds
 from notsorandom.estimators.training import progress_bar
-from notsorandom.estimators.validation import TrainingData
 from notsorandom.game.dual import DualProblem
 from notsorandom.linear.batched import solve_batch
 from notsorandom.spaces import Euclidean
@@ -359,8 +358,7 @@ def start_trials(
 ) -> Trials | None:
     """Return rows to compare settings on, or None if a class has too few samples.
 
-    `C` is that of the games. Equal samples are merged, so that none is in both parts of a split.
-    Weights are multiplied by their unit, and `C` is divided by it. Real targets are divided by a
+    `C` is that of the games. Weights are multiplied by their unit, and `C` is divided by it. Real targets are divided by a
     power of two near their scale; see :meth:`DualProblem.rescaled`.
     """
     n_rows = len(problem.rows)
@@ -371,10 +369,9 @@ def start_trials(
     problem = replace(problem, loss=config.loss(C / weight_unit))
     subsample = problem.rescaled(problem.power_of_scale()).take(indices)
     rows = replace(subsample.rows, array=to_host(subsample.rows.array))
-    subsample = TrainingData(replace(subsample, rows=rows)).merged().problem
-    if (weights := subsample.weights) is not None:
-        weights = weights * subsample.dtype.type(weight_unit)
-        subsample = replace(subsample, rows=replace(subsample.rows, weights=weights))
+    if rows.weights is not None:
+        rows = replace(rows, weights=rows.weights * rows.dtype.type(weight_unit))
+    subsample = replace(subsample, rows=rows)
     masks = split_for_trials(subsample, n_rows <= CROSS_VALIDATED_ROWS, rng)
     return Trials(subsample, C, masks, n_rows) if len(masks) else None
 

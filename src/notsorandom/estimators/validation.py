@@ -77,17 +77,19 @@ class TrainingData:
         return result
 
     def deduplicated(self) -> TrainingData:
-        """Return the merged data of up to `DEDUPLICATED_ROWS` samples, or larger data unchanged."""
-        return self if len(self.problem.rows) > DEDUPLICATED_ROWS else self.merged()
+        """Sort up to `DEDUPLICATED_ROWS` samples and merge duplicates into weights.
 
-    def merged(self) -> TrainingData:
-        """Sort the samples, which are in memory, and merge duplicates into weights."""
+        Larger data are returned unchanged.
+        """
         problem, rows = self.problem, self.problem.rows
+        if len(rows) > DEDUPLICATED_ROWS:
+            return self
         first, which = sort_and_deduplicate(rows.array, problem.targets)
         counts = np.bincount(which, weights=problem.counts)[:, None].astype(rows.dtype)
         weights = None if (counts == 1).all() else counts
-        rows = replace((taken := problem.take(first)).rows, weights=weights)
-        return TrainingData(replace(taken, rows=rows), self._compose(which))
+        taken = problem.take(first)
+        merged = replace(taken, rows=replace(taken.rows, weights=weights))
+        return TrainingData(merged, self._compose(which))
 
 
 def read_training_data(

@@ -138,7 +138,7 @@ class Loss(ABC):
         return near
 
     def unit(self, target_scale: float) -> float:
-        """Return the unit of `C`: if it grows with this, the scale of the targets doesn't matter."""
+        """Return the unit of `C`: if it grows with this, that of the targets doesn't matter."""
         return 1.0
 
     def rescaled(self, scale: float) -> Loss:
