@@ -358,8 +358,8 @@ def start_trials(
 ) -> Trials | None:
     """Return rows to compare settings on, or None if a class has too few samples.
 
-    `C` is that of the games. Weights are multiplied by their unit, and `C` is divided by it. Real targets are divided by a
-    power of two near their scale; see :meth:`DualProblem.rescaled`.
+    `C` is that of the games. Weights are multiplied by their unit, and `C` is divided by it. Real
+    targets are divided by a power of two near their scale; see :meth:`DualProblem.rescaled`.
     """
     n_rows = len(problem.rows)
     if n_rows <= MAX_ROWS:
