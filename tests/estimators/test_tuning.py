@@ -1,9 +1,11 @@
 """C, smoothing and spectrum, chosen by trials; and the stratified splits of trials."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -18,7 +20,7 @@ from notsorandom import (
 from notsorandom.estimators import tuning
 from notsorandom.estimators.splits import assign_folds, hold_out
 from notsorandom.estimators.tuning import Evaluation, compress
-from notsorandom.game import REGRESSION_LOSSES
+from notsorandom.game import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 
 ESTIMATORS = [FourierFeatures, FourierClassifier, FourierRegressor]
 GAUSSIAN = Ascent(spectrum="gaussian")
@@ -419,3 +421,82 @@ def test_folds_have_equal_weight_in_every_class(rng):
     for code in (0, 1):
         shares = np.bincount(parts[codes == code], weights=weights[codes == code])
         np.testing.assert_allclose(shares / shares.sum(), 0.25, atol=0.01)
+
+
+class TestOddInput:
+    """Inputs for which a wrong choice, or none, could be made."""
+
+    def test_targets_that_are_all_equal(self, rng):
+        X = rng.standard_normal((100, 2))
+        model = FourierRegressor("auto", random_state=0).fit(X, np.full(100, 3.0))
+        np.testing.assert_allclose(model.predict(X), 3, rtol=1e-6)
+
+    def test_given_settings_do_not_limit_the_size(self, rng):
+        """With everything else given, a size is still compared or validated."""
+        settings = {"C": 10.0, "smoothing": 0.02, "search": Ascent("gaussian"), "random_state": 0}
+        X = rng.uniform(-1, 1, size=(1500, 3))
+        y = np.sin(9 * X[:, 0]) * np.cos(7 * X[:, 1]) + np.sin(8 * X[:, 2])
+        few = FourierRegressor("auto", **settings).fit(X[:400], y[:400])
+        assert len(few.validation_sizes_) > 3
+        many = FourierRegressor("auto", **settings).fit(X, y)
+        assert many.validation_sizes_.max() > tuning.USUAL_SIZE
+
+    def test_validated_sizes_are_not_limited_by_trials(self, rng):
+        """Enough samples to hold some out, but few in the training part."""
+        X, y = clean_waves(rng, tuning.CROSS_VALIDATED_ROWS + 1)
+        model = FourierClassifier("auto", random_state=0).fit(X, y)
+        assert model.dual_[model._held_out].sum() == 0
+        assert model.status_ == "stopped"
+
+    def test_scores_that_tell_nothing_have_a_finite_temperature(self, rng):
+        X, y = rng.standard_normal((2000, 3)).astype(np.float32), rng.integers(0, 2, size=2000)
+        model = FourierClassifier(30, random_state=0).fit(X, y)
+        assert 0 < model.temperature_ < 1e5
+        probabilities = model.predict_proba(X)
+        np.testing.assert_array_equal(probabilities.argmax(axis=1), model.predict(X))
+
+    @pytest.mark.parametrize("loss", CLASSIFICATION_LOSSES)
+    def test_extreme_values_of_c_beside_a_usual_one(self, windmill, loss):
+        X, y, X_test, y_test = windmill
+        model = FourierClassifier(30, C=[1e-30, 1.0, 1e30], loss=loss, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(X, y)
+        assert model.score(X_test, y_test) > 0.9
+        assert np.isfinite(model.tuning_["temperature"][-3:]).any()
+
+    def test_order_of_the_values_of_c(self, windmill, quick_trials):
+        models = [
+            FourierClassifier(8, C=C, random_state=0).fit(*windmill[:2])
+            for C in ([0.3, 30.0], [30.0, 0.3])
+        ]
+        assert chosen(models[0]) == chosen(models[1])
+
+    def test_more_features_than_rows(self, rng):
+        """The trials have no more features than rows."""
+        X, y = clean_waves(rng, 60)
+        table = FourierClassifier(2000, random_state=0).fit(X, y).tuning_
+        assert table["n_components"].max() <= 100
+
+    def test_small_weights(self, windmill):
+        """Weights of a total of one choose as weights of one do."""
+        X, y = windmill[:2]
+        plain = FourierClassifier(30, random_state=0).fit(X, y)
+        light = FourierClassifier(30, random_state=0)
+        light.fit(X, y, sample_weight=np.full(len(y), 1 / len(y)))
+        np.testing.assert_allclose(light.C_, plain.C_ * len(y), rtol=1e-3)
+        np.testing.assert_allclose(light.temperature_, plain.temperature_, rtol=0.05)
+
+    def test_noisy_regression_may_choose_a_small_c(self, rng):
+        X = rng.standard_normal((150, 3))
+        noise, X_test = rng.standard_normal(150), rng.standard_normal((2000, 3))
+        model = FourierRegressor(random_state=0).fit(X, np.sin(2 * X[:, 0]) + noise)
+        assert model.score(X_test, np.sin(2 * X_test[:, 0])) > 0.3
+
+    @pytest.mark.parametrize("factor", [1e-20, 1e-8, 1e5, 1e20])
+    def test_unit_of_the_targets_of_the_final_model(self, rng, factor):
+        X = rng.uniform(-1, 1, size=(300, 1))
+        y = factor * np.sin(5 * X[:, 0])
+        model = FourierRegressor(20, loss="epsilon_insensitive", random_state=0).fit(X, y)
+        assert model.duality_gap_ < 1e-3
+        assert model.score(X, y) > 0.95

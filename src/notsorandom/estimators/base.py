@@ -129,6 +129,8 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             preparation = warm_start.preparation
         else:
             known = given if held_out is None else given.take(~held_out)
+            if config.C is not None:  # the view must be precise enough for each of them
+                known = known.with_loss(config.loss(max(config.C)))
             preparation = Preparation.of(config.space, known.problem, view_rng)
         # From here on, everything is computed in the coordinates of the view.
         config = replace(config, space=preparation.view.space)
