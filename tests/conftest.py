@@ -33,8 +33,14 @@ def windmill():
 
 
 @pytest.fixture
-def quick_trials():
-    """Trials of a few frequencies, where a choice must be made but not well."""
+def quick_trials(request):
+    """Trials of a few frequencies, where a choice must be made but not well.
+
+    Not for tests that are marked `full_trials`, such as those that fit in another process too.
+    """
+    if request.node.get_closest_marker("full_trials"):
+        yield
+        return
     with pytest.MonkeyPatch.context() as patch:  # tests may undo what they patch themselves
         patch.setattr(tuning, "plan_stages", plan_quick_stages)
         patch.setattr(tuning, "ROUNDS", 2)

@@ -79,6 +79,7 @@ def test_columns_of_a_data_frame_in_a_pipeline(windmill):
 
 
 @pytest.mark.slow
+@pytest.mark.full_trials
 def test_grid_search_in_two_processes(windmill):
     X, y = windmill[:2]
     model = Pipeline(

@@ -165,6 +165,7 @@ class TestFit:
         assert "Degrees (number of frequencies): " in text
 
     @pytest.mark.slow
+    @pytest.mark.full_trials
     def test_killed_fit_continues_from_its_checkpoint(self, folder, tmp_path):
         output, game = tmp_path / "m.safetensors", tmp_path / "game.safetensors"
         arguments = ["fit", str(folder / "arrays.npz"), "-o", str(output), "--n-components", "1500"]

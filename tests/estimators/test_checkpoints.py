@@ -465,6 +465,7 @@ def fit_with_checkpoints(path):
 
 
 @pytest.mark.slow
+@pytest.mark.full_trials
 def test_a_killed_process_leaves_a_checkpoint_to_continue_from(tmp_path):
     path = tmp_path / "game"
     process = multiprocessing.get_context("spawn").Process(target=fit_with_checkpoints, args=[path])

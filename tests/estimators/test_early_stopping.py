@@ -166,6 +166,7 @@ def test_attributes_of_an_earlier_fit_are_removed(windmill, estimator):
 
 
 @pytest.mark.slow
+@pytest.mark.full_trials
 def test_digits_need_no_number_of_components():
     X, y = load_digits(return_X_y=True)
     train, test = train_test_split(np.arange(len(y)), random_state=0, stratify=y)

@@ -231,6 +231,7 @@ def test_constant_targets_are_predicted(rng):
 
 
 @pytest.mark.slow
+@pytest.mark.full_trials
 def test_default_smoothing_is_as_good_as_tuned_kernel_ridge_on_noisy_targets():
     """The candidates were chosen on this data, so this guards against regressions only."""
     X, y = load_diabetes(return_X_y=True)

@@ -24,6 +24,8 @@ FIRST_SIZE = 10
 GROWTH = 0.2
 # Relative duality gap of the models that are evaluated.
 GAP = 1e-2
+# More features must reduce the validation loss by this many standard errors.
+MIN_STANDARD_ERRORS = 0.5
 # Least share of the validation loss that more features must reduce it by, to be worth their cost.
 MIN_IMPROVEMENT = 5e-3
 # Most training rows, and most validation rows, of an evaluation: random ones, so that a very rare
@@ -34,8 +36,8 @@ MAX_ROWS = 8192
 class EarlyStopping:
     """Evaluate the features found so far on validation samples, and decide when to stop.
 
-    More features are kept if they reduce the mean validation loss by more than its standard error,
-    and by `MIN_IMPROVEMENT` of it. The game stops after `patience` evaluations without that.
+    More features are kept if they reduce the mean validation loss by more than half its standard
+    error, and by `MIN_IMPROVEMENT` of it. The game stops after `patience` evaluations without that.
     """
 
     def __init__(
@@ -123,7 +125,7 @@ class EarlyStopping:
         gain = np.average(gains, weights=counts)
         variance = np.average(np.square(gains - gain), weights=counts)
         least = MIN_IMPROVEMENT * np.average(self._best_losses, weights=counts)
-        return bool(gain > max(np.sqrt(variance / counts.sum()), least))
+        return bool(gain > max(MIN_STANDARD_ERRORS * np.sqrt(variance / counts.sum()), least))
 
 
 class FeatureCache:
