@@ -35,23 +35,6 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def run(folder, capsys):
-    """Run a command on files of the folder; return what it printed."""
-
-    def command(*arguments, code=0):
-        arguments = [str(folder / part) if (folder / part).exists() else part for part in arguments]
-        try:
-            found = main(arguments)
-        except SystemExit as ended:
-            found = ended.code
-        printed = capsys.readouterr()
-        assert found == code, printed.err
-        return printed.out if code == 0 else printed.err
-
-    return command
-
-
 def load(folder, name):
     """Return a model, its samples and the table."""
     model, table = notsorandom.load(folder / name), pd.read_csv(folder / "data.csv")

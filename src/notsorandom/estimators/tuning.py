@@ -20,8 +20,8 @@ from notsorandom.game.dual import DualProblem
 from notsorandom.linear.batched import solve_batch
 from notsorandom.spaces import Euclidean
 
-# Frequencies, or rounds, of all trial games, and then of the best ones: independent of the
-# estimator's own number, so that a longer fit makes the same choice.
+# Frequencies of all trial games, and then of the best ones. They don't depend on the number of the
+# fit, so that spectrum and smoothing don't; C and temperature do, unless a fit can be continued.
 FIRST_FREQUENCIES, ALL_FREQUENCIES, N_FINALISTS = 24, 100, 3
 # Rounds on spaces other than R^d, where all candidates play all rounds.
 ROUNDS = 32
