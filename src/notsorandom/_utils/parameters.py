@@ -51,7 +51,7 @@ def check_number(
     is_number = isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
     if is_number and all(compare(float(value), limit) for _, compare, limit in limits):
         return
-    ranges = " and ".join(f"{sign} {limit}" for sign, _, limit in limits)
+    ranges = " and ".join(f"{sign} {limit:g}" for sign, _, limit in limits)
     allowed = [repr(string) for string in or_else]
     allowed.append(f"{'an int' if integer else 'a finite number'} {ranges}".strip())
     raise ValueError(f"{name}={value!r} is not allowed: it must be {' or '.join(allowed)}.")
