@@ -2,7 +2,7 @@
 
     python -m benchmarks.predict --gigabytes 5
 
-Writes a file of the given size with 50 columns of numbers, and a model of 100 features of them.
+Writes a file of that size with 50 columns of numbers, and a pipeline with 100 features of them.
 Then, in turn and each in its own process, pandas only reads the file in chunks, and the command
 predicts from it. Prints seconds, their ratio, and the peak memory of both.
 """
@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from benchmarks.common import make_parser
-from notsorandom import FourierClassifier, save
+from notsorandom import save, tabular_pipeline
 
 COLUMNS = [f"column_{number}" for number in range(50)]
 READ = """
@@ -50,7 +50,7 @@ def write_model(path: Path) -> None:
     rng = np.random.default_rng(1)
     X = pd.DataFrame(rng.normal(size=(2000, len(COLUMNS))), columns=COLUMNS)
     y = np.where(np.cos(X["column_0"] + X["column_1"]) > 0, "yes", "no")
-    save(FourierClassifier(100, random_state=0).fit(X, y), path)
+    save(tabular_pipeline("classifier", random_state=0).fit(X, y), path)
 
 
 def measure(command: list[str]) -> tuple[float, float]:
@@ -72,7 +72,7 @@ def main() -> None:
     options = parser.parse_args()
     with TemporaryDirectory() as name:
         folder = Path(name)
-        table, model = folder / "table.csv", folder / "model.safetensors"
+        table, model = folder / "table.csv", folder / "model.skops"
         n_rows = write_table(table, options.gigabytes * 1e9)
         print(f"{table.stat().st_size / 1e9:.2f} GB, {n_rows:,} rows")
         write_model(model)

@@ -282,9 +282,9 @@ def run_csv(data_home: str | None, repeats: int, timeout: float) -> None:
         folder = Path(name)
         table = pd.DataFrame(X, columns=[f"column_{number}" for number in range(X.shape[1])])
         table.assign(label=y).to_csv(folder / "table.csv", index=False)
-        files = [str(folder / "table.csv"), "-o", str(folder / "model.safetensors")]
+        files = [str(folder / "table.csv"), "-o", str(folder / "model.skops")]
         command = [sys.executable, "-m", "notsorandom.cli", "fit", *files, "--target", "label"]
-        start = [sys.executable, "-c", "import notsorandom.cli"]
+        start = [sys.executable, "-c", "import notsorandom.cli.fit, skops.io"]
         calls: dict[str, Callable[[], Any]] = {
             "command": partial(subprocess.run, command, check=True, stdout=subprocess.DEVNULL),
             "start": partial(subprocess.run, start, check=True),

@@ -1,16 +1,18 @@
 """Serve the predictions of a model over HTTP.
 
-    python examples/serve.py [model.safetensors] [--host 127.0.0.1] [--port 8000]
+    python examples/serve.py [model.skops] [--host 127.0.0.1] [--port 8000]
     curl 127.0.0.1:8000/predict -d '{"rows": [[0.3, -0.5], [0.1, 0.9]]}'
 
-The model file is written by ``notsorandom.save``; without one, a model of the windmill data is
-fitted. A model with column names also takes rows as objects,
-``{"rows": [{"width": 0.3, "height": -0.5}]}``. GET /model describes the model, GET /health is for
-monitoring, and /docs is an interactive description of the API. There is no authentication: put a
-proxy with authentication in front of it before you change the host.
+The model file is written by ``notsorandom.save`` or by the command line; without one, a model of
+the windmill data is fitted. A model with column names also takes rows as objects,
+``{"rows": [{"width": 0.3, "height": -0.5}]}``, and a pipeline also text, booleans and nulls in
+them. GET /model describes the model, GET /health is for monitoring, and /docs is an interactive
+description of the API. The memory of all requests is limited, and the time to send one. There is no
+authentication: put a proxy with authentication in front of it before you change the host.
 """
 
 import argparse
+import asyncio
 import copy
 import json
 import math
@@ -22,6 +24,7 @@ from typing import Annotated
 import joblib
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
 import notsorandom
@@ -36,29 +39,37 @@ try:
 except ImportError as error:
     sys.exit(f"serve.py: {error}: install what it needs with pip install 'notsorandom[serve]'")
 
-# Limits of one request, which is held in memory.
-MAX_ROWS, MAX_BYTES = 10_000, 2**24
+try:
+    import pandas
+except ImportError:  # only pipelines for tables need it
+    pandas = None
+
+# Limits of one request, and of the bodies of all requests, which are held in memory.
+MAX_ROWS, MAX_BYTES, MAX_SECONDS = 10_000, 2**24, 30
+MAX_BYTES_OF_ALL, MAX_CONNECTIONS = 2**27, 500
 
 
 def create_app(model):
-    """Return the web application for a fitted classifier or regressor."""
-    if not hasattr(model, "predict"):
-        raise ValueError(f"{type(model).__name__} can't predict: give a classifier or a regressor.")
+    """Return the web application for a fitted classifier or regressor, or a pipeline of one."""
+    last = model[-1] if isinstance(model, Pipeline) else model
+    if not hasattr(last, "predict"):
+        raise ValueError(f"{type(last).__name__} can't predict: give a classifier or a regressor.")
     names = model.feature_names_in_.tolist() if hasattr(model, "feature_names_in_") else None
     description = {
-        "model": type(model).__name__,
+        "model": type(last).__name__,
         "n_features": model.n_features_in_,
         "feature_names": names,
         "classes": model.classes_.tolist() if is_classifier(model) else None,
         "version": notsorandom.__version__,
     }
-    # A copy, so that a later fit of the model changes nothing while threads read it. Without names:
-    # the arrays have none, and the names in requests are checked before.
-    shared = copy.copy(model)
-    vars(shared).pop("feature_names_in_", None)
+    # A copy, so that a later fit of the model changes nothing while threads read it.
+    shared = copy.deepcopy(model)
+    if pandas is None:  # arrays have no names; those in requests are checked before
+        vars(shared).pop("feature_names_in_", None)
     zeros = [0] * model.n_features_in_ if names is None else dict.fromkeys(names, 0)
     for_docs = {"requestBody": {"content": {"application/json": {"example": {"rows": [zeros]}}}}}
     app = FastAPI(title="notsorandom", version=notsorandom.__version__, lifespan=limit_threads)
+    app.state.n_bytes = 0  # of all bodies
 
     @app.get("/")
     @app.get("/model")
@@ -75,14 +86,15 @@ def create_app(model):
     def predict(body: Annotated[bytearray, Depends(read_body)]) -> JSONResponse:
         """Return a prediction per row, and decision values and probabilities of a classifier."""
         try:
-            X = as_array(parse_rows(body), model.n_features_in_, names)
+            X = as_table(parse_rows(body), shared, names)
             answer = {"predictions": shared.predict(X)}
             if is_classifier(shared):
                 answer["decisions"] = shared.decision_function(X)
             if hasattr(shared, "predict_proba"):
                 answer["probabilities"] = shared.predict_proba(X)
-        except ValueError as error:
-            raise HTTPException(422, str(error)) from error
+        except (TypeError, ValueError) as error:
+            message = str(error).encode(errors="backslashreplace").decode()
+            raise HTTPException(422, message) from error
         # Serialised in this thread: FastAPI would serialise a dict in the event loop.
         return JSONResponse({name: values.tolist() for name, values in answer.items()})
 
@@ -96,19 +108,30 @@ async def limit_threads(app):
     yield
 
 
-async def read_body(request: Request) -> bytearray:
-    """Return the body of a request; one that is too large is read to its end, but not kept."""
-    body, size = bytearray(), 0
+async def read_body(request: Request):
+    """Yield the body of a request; one that is too large is read to its end, but not kept."""
+    body, size, state = bytearray(), 0, request.app.state
+    close = {"Connection": "close"}  # the rest of the body is not read
     try:
-        async for part in request.stream():
-            size += len(part)
-            if size <= MAX_BYTES:
+        async with asyncio.timeout(MAX_SECONDS):
+            async for part in request.stream():
+                size += len(part)
+                if size > MAX_BYTES:
+                    continue
+                if state.n_bytes + len(part) > MAX_BYTES_OF_ALL:
+                    raise HTTPException(503, "The server is busy: try again later.", close)
+                state.n_bytes += len(part)
                 body += part
+        if size > MAX_BYTES:  # clients read no answer before they have sent everything
+            raise HTTPException(413, f"The body has {size:,} bytes, but {MAX_BYTES:,} are allowed.")
+        yield body
+    except TimeoutError as error:
+        message = f"The body was not sent within {MAX_SECONDS} seconds."
+        raise HTTPException(408, message, close) from error
     except ClientDisconnect as error:  # not an error of the server
         raise HTTPException(400, "The body ended too soon.") from error
-    if size > MAX_BYTES:  # clients read no answer before they have sent everything
-        raise HTTPException(413, f"The body has {size:,} bytes, but {MAX_BYTES:,} are allowed.")
-    return body
+    finally:  # after the prediction
+        state.n_bytes -= len(body)
 
 
 def parse_rows(body):
@@ -125,9 +148,9 @@ def parse_rows(body):
     return rows
 
 
-def as_array(rows, n_features, names):
-    """Return the rows as an array, with the columns in the order of the fit."""
-    ordered = []
+def as_table(rows, model, names):
+    """Return the rows as a data frame or an array, with the columns in the order of the fit."""
+    is_pipeline, n_features, ordered = isinstance(model, Pipeline), model.n_features_in_, []
     for index, row in enumerate(rows):
         if isinstance(row, dict) and names is not None:
             if unknown := set(row) - set(names):
@@ -140,10 +163,14 @@ def as_array(rows, n_features, names):
             allowed = f"a list of {n_features} numbers" + (" or an object" if names else "")
             raise ValueError(f"Row {index} is {got}, but the model takes {allowed}.")
         for value in row:
-            if type(value) is not float or not math.isfinite(value):
-                raise ValueError(f"Row {index} has {shortened(value)}, not a finite number.")
+            is_number = type(value) is float and math.isfinite(value)
+            if not is_number and not (is_pipeline and isinstance(value, str | bool | None)):
+                allowed = "a finite number" + (", text, true, false or null" if is_pipeline else "")
+                raise ValueError(f"Row {index} has {shortened(value)}, not {allowed}.")
         ordered.append(row)
-    return np.array(ordered)
+    if names is not None and pandas is not None:
+        return pandas.DataFrame(ordered, columns=names)
+    return np.array(ordered, dtype=object if is_pipeline else float)
 
 
 def main():
@@ -164,7 +191,7 @@ def main():
         sys.exit(f"serve.py: {error}")
     # There is one thread per core already.
     with threadpool_limits(1):
-        uvicorn.run(app, host=options.host, port=options.port)
+        uvicorn.run(app, host=options.host, port=options.port, limit_concurrency=MAX_CONNECTIONS)
 
 
 if __name__ == "__main__":

@@ -72,9 +72,12 @@ def test_head_of_the_kernel(features, windmill):
     head = features.kernel_.head(6)
     assert head.n_components == 6
     np.testing.assert_allclose(head.weights.sum(), 1)
-    for size in (0, 21, -2, 2.0, None):
-        with pytest.raises(ValueError, match=r"head|n_components"):
-            features.kernel_.head(size)
+    allowed = {"aligned": "from 1 to 20", "paired": "from 2 to 20, in steps of 2"}[head.phase]
+    for size in (0, -1, 22, 2.0, True, None, "3"):
+        for part in (features, features.kernel_):
+            with pytest.raises(ValueError, match=rf"head\({size!r}\) is .* an int {allowed}\."):
+                part.head(size)
+    assert features.head(np.int64(6)).kernel_.n_components == 6
 
 
 def test_wrong_width(features):
@@ -85,3 +88,13 @@ def test_wrong_width(features):
 def test_integers_and_no_rows(features):
     assert features.kernel_.features([[1, 2], [3, 4]]).shape == (2, 20)
     assert features.kernel_.features(np.empty((0, 2))).shape == (0, 20)
+
+
+def test_features_have_the_type_of_the_samples(windmill):
+    """Also those of a model that was fitted to samples of the other type."""
+    X, y = windmill[:2]
+    for dtype, other in ((np.float32, np.float64), (np.float64, np.float32)):
+        model = FourierFeatures(8, smoothing=0.06, random_state=0).fit(X.astype(dtype) + 3, y)
+        features = model.transform(X.astype(other) + 3)
+        assert features.dtype == other
+        np.testing.assert_allclose(features, model.transform(X.astype(dtype) + 3), atol=1e-4)

@@ -9,6 +9,7 @@ Subpackages and modules, in the order in which data passes through them:
 - :mod:`notsorandom.game`: the game between the kernel and the dual of a linear model.
 - :mod:`notsorandom.linear`: the linear model on the learned features.
 - :mod:`notsorandom.estimators`: all of it behind scikit-learn's interface.
+- :mod:`notsorandom.tabular`: ordinary data frames, with text, dates and gaps.
 - :mod:`notsorandom.io`, :mod:`notsorandom.dask`, :mod:`notsorandom.baselines`,
   :mod:`notsorandom.datasets`: model files and ONNX, clusters, other methods, data.
 - :mod:`notsorandom.display`: plots and reports.
@@ -18,34 +19,37 @@ Subpackages and modules, in the order in which data passes through them:
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from notsorandom.estimators.classifier import FourierClassifier
-from notsorandom.estimators.config import (
-    Checkpoint,
-    EquilibriumSolver,
-    GradientSolver,
-)
-from notsorandom.estimators.features import FourierFeatures
-from notsorandom.estimators.regressor import FourierRegressor
-from notsorandom.kernel import LearnedKernel
-from notsorandom.search import Ascent, Chain, Enumerate, Langevin
-from notsorandom.spaces import Euclidean, Sphere
-
 if TYPE_CHECKING:
     from notsorandom._utils.files import FileFormatError
     from notsorandom.display.report import report
+    from notsorandom.estimators.classifier import FourierClassifier
+    from notsorandom.estimators.config import Checkpoint, EquilibriumSolver, GradientSolver
+    from notsorandom.estimators.features import FourierFeatures
+    from notsorandom.estimators.regressor import FourierRegressor
     from notsorandom.io import SKOPS_TYPES, load, save, to_onnx
+    from notsorandom.kernel import LearnedKernel
+    from notsorandom.search import Ascent, Chain, Enumerate, Langevin
+    from notsorandom.spaces import Euclidean, Sphere
+    from notsorandom.tabular import tabular_pipeline
 
 __version__ = "0.1.0"
 
-# Names of modules that read or write files, which are imported when first used.
-_LAZY = {
-    "SKOPS_TYPES": "notsorandom.io",
-    "load": "notsorandom.io",
-    "save": "notsorandom.io",
-    "to_onnx": "notsorandom.io",
-    "report": "notsorandom.display.report",
-    "FileFormatError": "notsorandom._utils.files",
+# Where the public names are defined. They are imported when first used, so that the command line
+# starts at once, and what reads or writes files is loaded only where it is needed.
+_MODULES = {
+    "_utils.files": ["FileFormatError"],
+    "display.report": ["report"],
+    "estimators.classifier": ["FourierClassifier"],
+    "estimators.config": ["Checkpoint", "EquilibriumSolver", "GradientSolver"],
+    "estimators.features": ["FourierFeatures"],
+    "estimators.regressor": ["FourierRegressor"],
+    "io": ["SKOPS_TYPES", "load", "save", "to_onnx"],
+    "kernel": ["LearnedKernel"],
+    "search": ["Ascent", "Chain", "Enumerate", "Langevin"],
+    "spaces": ["Euclidean", "Sphere"],
+    "tabular": ["tabular_pipeline"],
 }
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "SKOPS_TYPES",
@@ -67,11 +71,16 @@ __all__ = [
     "load",
     "report",
     "save",
+    "tabular_pipeline",
     "to_onnx",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
+    if name in _HOMES:
+        return getattr(import_module(f"notsorandom.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'notsorandom' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from notsorandom._utils.parameters import check_number
 from notsorandom.data.array_api import as_floats, cast_like, is_device_array, namespace, to_host
 from notsorandom.data.rows import Array, Rows, dense
 from notsorandom.spaces.base import ResolvedSpace
@@ -158,12 +157,14 @@ class LearnedKernel:
 
     def head(self, n_components: int) -> LearnedKernel:
         """Return the kernel of the first `n_components` features."""
-        check_number("n_components", n_components, above=0, integer=True)
         n_columns = self.space.n_columns(self.phase)
-        if n_components > self.n_components or n_components % n_columns:
+        possible = range(n_columns, self.n_components + 1, n_columns)
+        is_int = isinstance(n_components, (int, np.integer)) and n_components is not True
+        if not is_int or n_components not in possible:
+            steps = f", in steps of {n_columns}" if n_columns > 1 else ""
             raise ValueError(
-                f"head({n_components!r}) is not possible: it takes 1 to {self.n_components} "
-                f"features, in steps of {n_columns} with phase={self.phase!r}."
+                f"head({n_components!r}) is not possible: give the number of features to keep, an "
+                f"int from {n_columns} to {self.n_components}{steps}."
             )
         first = slice(n_components // n_columns)
         labels = self.space.groups(self.frequencies, self.phase)

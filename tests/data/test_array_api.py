@@ -342,9 +342,9 @@ def test_kernel_is_computed_on_the_device(to, data):
 def test_saved_and_loaded(to, data, tmp_path):
     X, y = data
     model = FourierClassifier(6, smoothing=0.06, random_state=0).fit(to(X), to(y))
-    notsorandom.save(model, tmp_path / "model.safetensors")
+    notsorandom.save(model, tmp_path / "model.skops")
     for other in (
-        notsorandom.load(tmp_path / "model.safetensors"),
+        notsorandom.load(tmp_path / "model.skops"),
         pickle.loads(pickle.dumps(model)),
     ):
         np.testing.assert_array_equal(other.predict(X), to_host(model.predict(to(X))))

@@ -3,6 +3,7 @@ import hashlib
 import io
 import sys
 import tarfile
+import tracemalloc
 import urllib.error
 
 import numpy as np
@@ -69,8 +70,8 @@ def mnist_files(tmp_path, monkeypatch):
         header = bytes(16 if "images" in name else 8)
         size = 784 * count if "images" in name else count
         contents[name] = header + rng.integers(0, 10, size, dtype=np.uint8).tobytes()
-    checksums = {name: hashlib.sha256(raw).hexdigest() for name, raw in contents.items()}
-    monkeypatch.setattr(images, "MNIST", checksums)
+    known = {name: (len(raw), hashlib.sha256(raw).hexdigest()) for name, raw in contents.items()}
+    monkeypatch.setattr(images, "MNIST", known)
     (tmp_path / "mnist").mkdir()
     for name, raw in contents.items():
         (tmp_path / "mnist" / name).write_bytes(gzip.compress(raw))
@@ -81,12 +82,12 @@ def mnist_files(tmp_path, monkeypatch):
 def cifar_files(tmp_path, monkeypatch):
     rng, folder = np.random.default_rng(0), tmp_path / "cifar-10-batches-bin"
     folder.mkdir()
-    checksums = {}
+    known = {}
     for name in images.CIFAR10:
         raw = rng.integers(0, 10, (3, 3073), dtype=np.uint8).tobytes()
         (folder / name).write_bytes(raw)
-        checksums[name] = hashlib.sha256(raw).hexdigest()
-    monkeypatch.setattr(images, "CIFAR10", checksums)
+        known[name] = (len(raw), hashlib.sha256(raw).hexdigest())
+    monkeypatch.setattr(images, "CIFAR10", known)
     return tmp_path
 
 
@@ -151,6 +152,14 @@ def test_error_names_missing_files_and_their_folder(mnist_files, tmp_path, no_ne
         fetch_cifar10(tmp_path)
 
 
+class Response(io.BytesIO):
+    """What a server answers."""
+
+    def __init__(self, content, url):
+        super().__init__(content)
+        self.url = url
+
+
 def test_missing_files_are_downloaded(mnist_files, cifar_files, monkeypatch, tmp_path_factory):
     """From simulated servers, into a folder that doesn't exist yet."""
     archive = io.BytesIO()
@@ -159,14 +168,51 @@ def test_missing_files_are_downloaded(mnist_files, cifar_files, monkeypatch, tmp
 
     def serve(url, timeout):
         if url.endswith(".tar.gz"):
-            return io.BytesIO(archive.getvalue())
-        return io.BytesIO((mnist_files / "mnist" / url.rsplit("/")[-1]).read_bytes())
+            return Response(archive.getvalue(), url)
+        return Response((mnist_files / "mnist" / url.rsplit("/")[-1]).read_bytes(), url)
 
     monkeypatch.setattr(images.urllib.request, "urlopen", serve)
     home = tmp_path_factory.mktemp("home") / "new"
     for fetch, there in ((fetch_mnist, mnist_files), (fetch_cifar10, cifar_files)):
         for new, old in zip(fetch(home), fetch(there), strict=True):
             np.testing.assert_array_equal(new, old)
+
+
+def peak_bytes(function, *arguments):
+    """Return the most memory that a call allocates; it must raise an error."""
+    tracemalloc.start()
+    try:
+        with pytest.raises((ValueError, FileNotFoundError), match="more than"):
+            function(*arguments)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_nothing_is_read_or_unpacked_beyond_the_known_size(
+    mnist_files, cifar_files, tmp_path, monkeypatch
+):
+    path = mnist_files / "mnist" / "train-images-idx3-ubyte.gz"
+    bomb = gzip.compress(bytes(10**8))
+    assert len(bomb) < 10**6
+    zeros = {"packed": bomb, "plain": bytes(10**8)}
+    for kind, limit in (("packed", 2 * 10**6), ("plain", 10**6)):
+        path.write_bytes(zeros[kind])
+        assert peak_bytes(fetch_mnist, mnist_files) < limit
+        monkeypatch.setattr(images, "CIFAR10_BYTES", 10**6)
+        respond = lambda url, timeout, kind=kind: Response(zeros[kind], url)  # noqa: E731
+        monkeypatch.setattr(images.urllib.request, "urlopen", respond)
+        for number, fetch in enumerate((fetch_mnist, fetch_cifar10)):
+            assert peak_bytes(fetch, tmp_path / f"{kind} {number}") < limit + 2 * 10**6
+
+
+def test_a_redirection_must_be_encrypted(tmp_path, monkeypatch):
+    respond = lambda url, timeout: Response(b"", url.replace("https", "http"))  # noqa: E731
+    monkeypatch.setattr(images.urllib.request, "urlopen", respond)
+    with pytest.raises(FileNotFoundError, match=r"leads to http://.*, which is not https"):
+        fetch_mnist(tmp_path)
+    addresses = (images.MNIST_URL, images.CIFAR10_URL)
+    assert all(address.startswith("https:") for address in addresses)
 
 
 def test_default_folder_is_in_the_cache(monkeypatch, tmp_path):

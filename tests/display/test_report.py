@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import notsorandom
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
@@ -198,6 +200,43 @@ class TestReport:
         assert facts(path)["test accuracy"] == f"{model.score(X, y):.2%}"
         with pytest.raises(ValueError, match="feature names"):
             notsorandom.report(model, X, y, path, X_test=X[["north", "east"]], y_test=y)
+
+
+class TestPipelines:
+    @pytest.fixture
+    def scaled(self):
+        """A pipeline on columns far from zero, and its data."""
+        X, y = make_windmill(150, random_state=0)
+        X = X * [1, 100] + [50, 3000]
+        model = FourierClassifier(8, smoothing=0.06, random_state=0)
+        return make_pipeline(StandardScaler(), model).fit(X, y), X, y
+
+    def test_pipeline_and_its_last_step_have_the_same_page(self, scaled, tmp_path):
+        model, X, y = scaled
+        whole = notsorandom.report(model, X, y, tmp_path / "a.html", X_test=X, y_test=y)
+        Z = model[:-1].transform(X)
+        last = notsorandom.report(model[-1], Z, y, tmp_path / "b.html", X_test=Z, y_test=y)
+        assert titles(whole) == titles(last)
+        without_time = [
+            {name: value for name, value in facts(page).items() if "seconds" not in name}
+            for page in (whole, last)
+        ]
+        assert without_time[0] == without_time[1]
+
+    def test_last_step_with_the_data_of_the_pipeline(self, scaled, tmp_path):
+        model, X, y = scaled
+        with pytest.raises(ValueError, match=r"give the whole pipeline, report\(pipeline, X"):
+            notsorandom.report(model[-1], X, y, tmp_path / "page.html")
+        assert not (tmp_path / "page.html").exists()
+
+    @pytest.mark.filterwarnings("ignore:Columns left out")
+    def test_tables(self, tmp_path):
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame({"age": rng.normal(40, 9, 80), "city": rng.choice(["A", "B"], 80)})
+        y = np.where((frame["age"] > 40) ^ (frame["city"] == "A"), "yes", "no")
+        model = notsorandom.tabular_pipeline(n_components=8, random_state=0).fit(frame, y)
+        page = notsorandom.report(model, frame, y, tmp_path / "page.html")
+        assert "city_A" in page.read_text()
 
 
 @pytest.fixture(scope="module")

@@ -189,7 +189,7 @@ def test_targets_that_are_not_numbers(wave):
     X, y = wave
     mixed = y.astype(object)
     mixed[7] = None
-    with pytest.raises(ValueError, match=r"nan at sample 7|NaN"):
+    with pytest.raises(ValueError, match="None at sample 7"):
         FourierRegressor().fit(X, mixed)
     mixed[7] = "seven"
     with pytest.raises(ValueError, match="text, such as 'seven'"):
@@ -198,7 +198,7 @@ def test_targets_that_are_not_numbers(wave):
         FourierRegressor().fit(X, np.arange(len(y)).astype("datetime64[s]"))
     with pytest.raises(ValueError, match="inf at sample"):
         FourierRegressor().fit(X.astype(np.float32), 1e300 * y)
-    with pytest.raises(ValueError, match="for numbers use FourierRegressor"):
+    with pytest.raises(ValueError, match="to predict numbers use FourierRegressor"):
         FourierClassifier().fit(X, y)
 
 
@@ -214,7 +214,7 @@ def test_invalid_targets_and_losses(wave):
         FourierClassifier(loss="squared").fit(X, words)
     with pytest.raises(ValueError, match=r"epsilon=-1 is not allowed"):
         FourierRegressor(epsilon=-1).fit(X, y)
-    with pytest.raises(ValueError, match="NaN"):
+    with pytest.raises(ValueError, match="y has nan at sample"):
         FourierRegressor().fit(X, np.where(y > 0, y, np.nan))
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
         FourierClassifier().fit(X, y)

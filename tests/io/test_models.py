@@ -2,23 +2,40 @@
 
 import errno
 import io
-import json
 import os
 import pickle
 import subprocess
 import sys
+import warnings
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
+from sklearn.ensemble import (
+    BaggingClassifier,
+    RandomForestClassifier,
+    StackingClassifier,
+    VotingClassifier,
+)
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import VarianceThreshold
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.svm import SVC
 
 import notsorandom
 from notsorandom import (
     Ascent,
     Enumerate,
     Euclidean,
+    FileFormatError,
     FourierClassifier,
     FourierFeatures,
     FourierRegressor,
@@ -28,11 +45,15 @@ from notsorandom import (
     load,
     save,
 )
-from notsorandom.io import read_metadata, read_model_file
+from notsorandom.io import read_metadata
+from notsorandom.io.checks import KERNEL_ARRAYS
+from notsorandom.search import SEARCHES
+from notsorandom.spaces import SPACES
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
 
 SETTINGS = {"smoothing": 0.06, "C": 1.0, "random_state": 0}
+METHODS = ("transform", "predict", "decision_function", "predict_proba")
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +63,13 @@ def data():
     return X, np.where(np.cos(3 * X[:, 0] + X[:, 1]) > 0, "yes", "no")
 
 
-def predictions(model, X):
-    if isinstance(model, FourierFeatures):
-        return model.transform(X)
-    if isinstance(model, FourierClassifier):
-        return model.decision_function(X)
-    return model.predict(X)
+def assert_equal_predictions(model, loaded, X):
+    names = [name for name in METHODS if hasattr(model, name)]
+    assert names == [name for name in METHODS if hasattr(loaded, name)]
+    for name in names:
+        before, after = (np.asarray(getattr(each, name)(X)) for each in (model, loaded))
+        assert before.dtype == after.dtype
+        np.testing.assert_array_equal(before, after)
 
 
 def make_cases():
@@ -57,6 +79,7 @@ def make_cases():
     sphere = Sphere(normalize=True)
     small = Sphere(normalize=True, max_degree=3)
     uniform = GradientSolver("theory", "uniform", "alternating")
+    words = np.array(["b", "a", "cc"])
     return {
         "classifier": (FourierClassifier(8, **SETTINGS), None),
         "paired": (
@@ -64,17 +87,12 @@ def make_cases():
             None,
         ),
         "three classes": (FourierClassifier(8, class_weight={0: 2, 1: 1}, **SETTINGS), three),
-        "str classes": (FourierClassifier(8, **SETTINGS), np.array(["b", "a", "cc"])[three]),
-        "object classes": (
-            FourierClassifier(8, **SETTINGS),
-            np.array(["b", "a", "cc"], object)[three],
-        ),
+        "str classes": (FourierClassifier(8, **SETTINGS), words[three]),
+        "object classes": (FourierClassifier(8, **SETTINGS), words.astype(object)[three]),
         "float classes": (FourierClassifier(8, **SETTINGS), three + 0.0),
         "uint8 classes": (FourierClassifier(8, **SETTINGS), three.astype(np.uint8)),
-        "uint16 classes": (FourierClassifier(8, **SETTINGS), three.astype(np.uint16)),
         "bool classes": (FourierClassifier(8, **SETTINGS), three > 1),
-        "logistic": (FourierClassifier(8, loss="logistic", **SETTINGS), None),
-        "logistic, three classes": (FourierClassifier(8, loss="logistic", **SETTINGS), three),
+        "hinge": (FourierClassifier(8, loss="hinge", **SETTINGS), None),
         "features": (FourierFeatures(8, search=Ascent(n_steps=3), **SETTINGS), None),
         "features of real targets": (FourierFeatures(8, loss="squared", **SETTINGS), real),
         "regressor": (FourierRegressor(8, **SETTINGS), real[:, 0]),
@@ -108,51 +126,52 @@ def test_a_loaded_model_equals_the_saved_one(case, dtype, data, tmp_path):
     X, y = data[0].astype(dtype), data[1]
     model, targets = make_cases()[case]
     model.fit(X, y if targets is None else targets)
-    path = save(model, tmp_path / "model.safetensors", {"accuracy": 0.5})
+    path = save(model, tmp_path / "model.skops", {"accuracy": 0.5})
     loaded = load(path)
     assert type(loaded) is type(model)
     assert repr(loaded) == repr(model)
     for samples in (X, X[:1], X.astype(np.float32), X.astype(np.float64)):
-        before, after = predictions(model, samples), predictions(loaded, samples)
-        assert before.dtype == after.dtype
-        np.testing.assert_array_equal(before, after)
+        assert_equal_predictions(model, loaded, samples)
     if isinstance(model, FourierClassifier):
         assert model.classes_.dtype == loaded.classes_.dtype
-        np.testing.assert_array_equal(model.predict(X), loaded.predict(X))
         assert loaded.features_.transform(X).tobytes() == model.features_.transform(X).tobytes()
-    assert hasattr(loaded, "predict_proba") == (
-        getattr(model, "loss", "") == "logistic" and isinstance(model, FourierClassifier)
-    )
-    if hasattr(loaded, "predict_proba"):
-        assert loaded.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
     # Only arrays with one value per training sample are missing, and saving again changes nothing.
     assert set(vars(model)) - set(vars(loaded)) == {"dual_", "average_dual_"}
-    again = save(loaded, tmp_path / "again.safetensors", {"accuracy": 0.5})
+    again = save(loaded, tmp_path / "again.skops", {"accuracy": 0.5})
     assert again.read_bytes() == path.read_bytes()
 
 
-def test_what_was_chosen_is_in_the_file(data, tmp_path):
-    X, y = data
-    model = FourierClassifier(8, loss="logistic", **SETTINGS).fit(X, y)
+def test_all_attributes(data, tmp_path):
+    model = FourierClassifier("auto", max_components=8, **SETTINGS).fit(*data)
     model.C_, model.spectrum_, model.temperature_ = 0.3, "cauchy", 1.7
     model.tuning_ = {
         "spectrum": np.array(["gaussian", "cauchy", "cauchy"]),
-        "smoothing": np.array([0.03, 0.06, 0.1]),
         "C": np.array([1.0, 0.3, 1e3]),
         "loss": np.array([0.4, 0.1, 0.3]),
         "standard_error": np.array([0.1, 0.05, np.nan]),
     }
-    loaded = load(save(model, tmp_path / "model.safetensors"))
-    for name in ("C_", "spectrum_", "temperature_"):
-        assert getattr(loaded, name) == getattr(model, name)
-        assert type(getattr(loaded, name)) is type(getattr(model, name))
-    assert list(loaded.tuning_) == list(model.tuning_)
-    for name, column in model.tuning_.items():
-        assert loaded.tuning_[name].dtype == column.dtype
-        np.testing.assert_array_equal(loaded.tuning_[name], column)
-    assert loaded.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+    loaded = load(save(model, tmp_path / "model.skops"))
+    assert_equal_predictions(model, loaded, data[0])
+    for name in vars(loaded):
+        before, after = getattr(model, name), getattr(loaded, name)
+        assert type(after) is type(before), name
+        if isinstance(before, np.ndarray):
+            np.testing.assert_array_equal(before, after)
+        elif isinstance(before, dict):
+            assert list(before) == list(after)
+            for key, column in before.items():
+                assert after[key].dtype == column.dtype
+                np.testing.assert_array_equal(after[key], column)
+        elif not name.endswith("kernel_"):
+            assert after == before, name
+    for name in KERNEL_ARRAYS:
+        for kernel in ("kernel_", "average_kernel_"):
+            before, after = (getattr(getattr(each, kernel), name) for each in (model, loaded))
+            assert before.dtype == after.dtype
+            np.testing.assert_array_equal(before, after)
+            assert not after.flags.writeable
     model.spectrum_ = model.tuning_ = None
-    loaded = load(save(model, tmp_path / "model.safetensors"))
+    loaded = load(save(model, tmp_path / "model.skops"))
     assert loaded.spectrum_ is None
     assert loaded.tuning_ is None
 
@@ -162,179 +181,348 @@ def test_a_loaded_model_has_the_same_certificate(case, data, tmp_path):
     X, y = data
     model, targets = make_cases()[case]
     y = y if targets is None else targets
-    loaded = load(save(model.fit(X, y), tmp_path / "model.safetensors"))
+    loaded = load(save(model.fit(X, y), tmp_path / "model.skops"))
     uppers = [each.certificate(X, y, max_evaluations=1000).upper for each in (model, loaded)]
     assert uppers[0] == uppers[1]
+
+
+def test_frequencies_are_stored_once(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 256))
+    model = FourierClassifier(50, **SETTINGS).fit(X, np.cos(X[:, 0]) > 0.5)
+    path = save(model, tmp_path / "model.skops")
+    assert path.stat().st_size < 1.5 * model.frequencies_.nbytes
+    loaded = load(path)
+    assert loaded.frequencies_ is loaded.kernel_.frequencies
+    assert loaded.frequencies_ is loaded.average_kernel_.frequencies
 
 
 def test_feature_names_generators_and_paths(data, tmp_path):
     X, y = pd.DataFrame(data[0], columns=["a", "b", "ü"]), data[1]
     model = FourierClassifier(8, random_state=np.random.RandomState(0), smoothing=0.06).fit(X, y)
     model.set_params(checkpoint=tmp_path / "here")
-    loaded = load(save(model, tmp_path / "model.safetensors"))
-    np.testing.assert_array_equal(loaded.feature_names_in_, model.feature_names_in_)
-    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-    with pytest.raises(ValueError, match="feature names"):
-        loaded.predict(X.rename(columns={"a": "z"}))
-    assert loaded.random_state is None
-    assert loaded.checkpoint is None
-    assert str(tmp_path).encode() not in (tmp_path / "model.safetensors").read_bytes()
+    pipeline = make_pipeline(model, memory=str(tmp_path / "there"))
+    for each, find in ((model, lambda m: m), (pipeline, lambda m: m[-1])):
+        path = save(each, tmp_path / "model.skops")
+        loaded = load(path)
+        np.testing.assert_array_equal(find(loaded).feature_names_in_, X.columns)
+        assert_equal_predictions(each, loaded, X)
+        with pytest.raises(ValueError, match="feature names"):
+            loaded.predict(X.rename(columns={"a": "z"}))
+        assert find(loaded).random_state is None
+        assert find(loaded).checkpoint is None
+        assert str(tmp_path).encode() not in path.read_bytes()
+    assert model.checkpoint == tmp_path / "here"
+    assert isinstance(model.random_state, np.random.RandomState)
+    assert pipeline.memory == str(tmp_path / "there")
 
 
-def test_sample_weights_are_not_in_the_file(data, tmp_path):
+def test_what_belongs_to_the_training_is_not_in_the_file(data, tmp_path):
     X, y = data
-    model = FourierClassifier(8, **SETTINGS).fit(X, y, sample_weight=np.arange(1.0, 81))
-    loaded = load(save(model, tmp_path / "model.safetensors"))
-    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+    model = FourierClassifier(8, warm_start=True, **SETTINGS)
+    pipeline = make_pipeline(StandardScaler(), model)
+    pipeline.fit(X, y, fourierclassifier__sample_weight=np.arange(1.0, 81))
+    size = save(pipeline, tmp_path / "model.skops").stat().st_size
+    attributes = set(vars(model))
+    loaded = load(tmp_path / "model.skops")
+    assert_equal_predictions(pipeline, loaded, X)
+    assert attributes - set(vars(loaded[-1])) == {"dual_", "average_dual_", "_warm_start"}
+    assert set(vars(model)) == attributes  # unchanged
     with pytest.raises(ValueError, match="weights, which model files don't keep"):
-        loaded.certificate(X, y)
+        loaded[-1].certificate(loaded[0].transform(X), y)
+    pipeline.set_params(fourierclassifier__warm_start=False)
+    pipeline.fit(np.tile(X, (20, 1)), np.tile(y, 20))
+    assert abs(save(pipeline, tmp_path / "model.skops").stat().st_size - size) < 0.1 * size
 
 
-def test_frequencies_are_stored_in_single_precision_and_once(tmp_path):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 256))
-    model = FourierClassifier(50, **SETTINGS).fit(X, np.cos(X[:, 0]) > 0.5)
-    assert model.frequencies_.dtype == np.float64
-    path = save(model, tmp_path / "model.safetensors")
-    assert path.stat().st_size < 1.5 * 4 * model.frequencies_.size
+class TestPipelines:
+    def check(self, model, X, tmp_path):
+        path = save(model, tmp_path / "model.skops")
+        loaded = load(path)
+        assert type(loaded) is type(model)
+        assert_equal_predictions(model, loaded, X)
+        return read_metadata(path)["trial"]
+
+    def make(self, **parameters):
+        return FourierClassifier(8, **SETTINGS | parameters)
+
+    @pytest.fixture
+    def frame(self):
+        rng = np.random.default_rng(0)
+        numbers = np.where(rng.random(80) < 0.2, np.nan, rng.normal(size=80))
+        city = rng.choice(["Rome", "Oslo", None], 80)
+        return pd.DataFrame(
+            {"a": numbers, "b": rng.normal(size=80), "city": city, "size": rng.choice([3, 4], 80)}
+        )
+
+    def test_scaler(self, data, tmp_path):
+        X, y = data
+        assert self.check(make_pipeline(StandardScaler(), self.make()).fit(X, y), X, tmp_path)
+
+    @pytest.mark.parametrize("drop", [None, "first", "if_binary"])
+    def test_data_frame(self, drop, data, frame, tmp_path):
+        numbers = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
+        text = make_pipeline(
+            SimpleImputer(strategy="most_frequent"),
+            OneHotEncoder(drop=drop, min_frequency=2, handle_unknown="ignore"),
+        )
+        encode = ColumnTransformer(
+            [
+                ("numbers", numbers, make_column_selector(dtype_include=np.number)),
+                ("text", text, ["city"]),
+            ],
+            remainder="passthrough",
+        )
+        model = make_pipeline(encode, self.make()).fit(frame, data[1])
+        assert self.check(model, frame, tmp_path)
+        encode.set_output(transform="default")
+        union = FeatureUnion([("one", FunctionTransformer(np.exp)), ("two", VarianceThreshold())])
+        model = make_pipeline(encode, union, self.make()).fit(frame, data[1])
+        assert self.check(model, frame, tmp_path)
+
+    def test_tabular_pipeline(self, data, frame, tmp_path):
+        frame = frame.assign(
+            when=pd.date_range("2020-01-01", periods=80), text=[f"{k}.2.2020" for k in [1, 2] * 40]
+        )
+        model = notsorandom.tabular_pipeline(self.make()).fit(frame, data[1])
+        assert self.check(model, frame, tmp_path) == "missing"
+
+    def test_rows_that_cannot_be_made_up(self, data, frame, tmp_path):
+        """There is no trial, if unknown categories are an error."""
+        model = make_pipeline(OneHotEncoder(), self.make()).fit(frame[["size"]], data[1])
+        assert self.check(model, frame[["size"]], tmp_path) is None
+
+    def test_search(self, data, tmp_path):
+        X, y = data
+        pipeline = make_pipeline(StandardScaler(), self.make())
+        grid = {"fourierclassifier__n_components": [4, 8]}
+        search = GridSearchCV(pipeline, grid, cv=2).fit(X, y)
+        self.check(search.best_estimator_, X, tmp_path)
+        with pytest.raises(ValueError, match=r"GridSearchCV.*save best_estimator_ of a search"):
+            save(search, tmp_path / "search.skops")
+
+    @pytest.mark.parametrize(
+        "make_ensemble",
+        [
+            lambda m: VotingClassifier([("a", m), ("b", LogisticRegression())], n_jobs=2),
+            lambda m: StackingClassifier([("a", m)], cv=2),
+            lambda m: BaggingClassifier(m, n_estimators=2, random_state=0),
+            lambda m: CalibratedClassifierCV(m, cv=2),
+        ],
+    )
+    def test_ensembles(self, make_ensemble, data, tmp_path):
+        X, y = data
+        model = make_ensemble(self.make()).fit(X, y)
+        assert self.check(model, X, tmp_path) == "unit"
+        for part in getattr(load(tmp_path / "model.skops"), "estimators_", []):
+            assert not hasattr(part, "dual_")
+
+    def test_targets_and_features(self, data, tmp_path):
+        X, y = data
+        model = TransformedTargetRegressor(FourierRegressor(8, **SETTINGS), func=np.log1p)
+        model.set_params(inverse_func=np.expm1).fit(X, X[:, 0] ** 2)
+        assert self.check(model, X, tmp_path) == "unit"
+        features = FourierFeatures(8, **SETTINGS).set_output(transform="pandas")
+        self.check(make_pipeline(features, LogisticRegression()).fit(X, y), X, tmp_path)
+        self.check(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y), X, tmp_path)
+
+
+class TestCentredInput:
+    def test_the_last_step_alone_is_warned_of(self, data, tmp_path):
+        pipeline = make_pipeline(StandardScaler(), FourierClassifier(8, **SETTINGS)).fit(*data)
+        with pytest.warns(UserWarning, match=r"scaler.*notsorandom.save\(pipeline, path\)"):
+            save(pipeline[-1], tmp_path / "model.skops")
+
+    def test_no_warning_otherwise(self, data, tmp_path):
+        X, y = data
+        settings = {"n_components": 8, **SETTINGS}
+        models = [
+            make_pipeline(StandardScaler(), FourierClassifier(**settings)),
+            FourierClassifier(**settings),
+            FourierClassifier(space=Euclidean(center=np.zeros(3)), **settings),
+            FourierClassifier(space=Sphere(normalize=True), **settings),
+        ]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for model in models:
+                save(model.fit(X, y), tmp_path / "model.skops")
+            save(
+                FourierClassifier(**settings).fit(X[:, :1] - X[:, :1].mean(), y),
+                tmp_path / "one.skops",
+            )
 
 
 def test_metadata(data, tmp_path):
-    X = pd.DataFrame(data[0], columns=["a", "b", "c"])
-    model = FourierClassifier(8, **SETTINGS).fit(X, data[1])
-    description = {"fit": {"rows": 80, "scaled": False}}
-    path = save(model, tmp_path / "model.safetensors", {"held-out accuracy": 0.75}, description)
+    model = FourierClassifier(8, **SETTINGS).fit(*data)
+    description = {"fit": {"rows": 80, "columns": ["a", "ü"]}}
+    path = save(model, tmp_path / "model.skops", {"held-out accuracy": 0.75}, description)
     metadata = read_metadata(path)
     assert metadata["class"] == "FourierClassifier"
     assert metadata["library"] == notsorandom.__version__
+    assert metadata["scikit-learn"] == sklearn.__version__
     assert metadata["metrics"] == {"held-out accuracy": 0.75}
     assert metadata["description"] == description
-    assert metadata["parameters"]["n_components"] == 8
-    file = read_model_file(path)
-    assert file.metadata == metadata
-    assert file.attribute("classes_").tolist() == ["no", "yes"]
-    assert file.attribute("feature_names_in_").tolist() == ["a", "b", "c"]
-    assert file.attribute("n_outputs_") is None
-    np.testing.assert_array_equal(file.arrays["kernel.frequencies"], model.frequencies_)
+    path = save(make_pipeline(model), tmp_path / "model.skops")
+    assert read_metadata(path)["class"] == "Pipeline"
+    assert read_metadata(path)["metrics"] == read_metadata(path)["description"] == {}
 
 
 @pytest.mark.parametrize(
     ("path", "error", "message"),
-    [("model.bin", ValueError, "ends in .safetensors"), ("no/model.safetensors", OSError, "no")],
+    [
+        ("model.bin", ValueError, "ends in .skops"),
+        ("no/model.skops", OSError, "doesn't exist"),
+        (5, TypeError, "path=5"),
+    ],
 )
 def test_bad_paths(path, error, message, data, tmp_path):
     model = FourierFeatures(4, **SETTINGS).fit(*data)
     with pytest.raises(error, match=message):
-        save(model, tmp_path / path)
+        save(model, path if path == 5 else tmp_path / path)
 
 
-def test_what_cannot_be_saved(data, tmp_path):
-    path = tmp_path / "model.safetensors"
-    with pytest.raises(NotFittedError):
-        save(FourierFeatures(), path)
-
-    class OtherSearch(Ascent):
-        pass
-
-    with pytest.raises(TypeError, match=r"search=OtherSearch.*Use pickle or joblib"):
-        save(FourierFeatures(4, search=OtherSearch(), **SETTINGS).fit(*data), path)
-
-    class OtherFeatures(FourierFeatures):
-        pass
-
-    with pytest.raises(TypeError, match="OtherFeatures can't be saved"):
-        save(OtherFeatures(4, **SETTINGS).fit(*data), path)
-    model = FourierFeatures(4, **SETTINGS).fit(*data)
-    for metrics in ({"a": "b"}, {1: 0.5}, {"a": np.nan}, [1]):
-        with pytest.raises(ValueError, match="metrics"):
-            save(model, path, metrics)
-    for description in ({"a": object()}, 5):
-        with pytest.raises(ValueError, match="JSON"):
-            save(model, path, description=description)
-    assert os.listdir(tmp_path) == []
+class OtherSearch(Ascent):
+    """A search of a user."""
 
 
-@pytest.mark.parametrize(
-    ("estimator", "change"),
-    [
-        (FourierClassifier, {"C": -1}),
-        (FourierClassifier, {"space": Sphere(basis="none")}),
-        (FourierFeatures, {"loss": "squared"}),
-    ],
-)
-def test_parameters_changed_after_the_fit_are_an_error_when_saving(
-    estimator, change, data, tmp_path
-):
-    """Not when loading, when the model is gone."""
-    model = estimator(4, **SETTINGS).fit(*data).set_params(**change)
-    with pytest.raises(ValueError, match="fit it again"):
-        save(model, tmp_path / "model.safetensors")
-    assert os.listdir(tmp_path) == []
+class OtherFeatures(FourierFeatures):
+    """An estimator of a user."""
+
+
+class TestWhatCannotBeSaved:
+    @pytest.fixture
+    def path(self, tmp_path):
+        yield tmp_path / "model.skops"
+        assert os.listdir(tmp_path) == []
+
+    def test_unfitted_models(self, path):
+        for model in (FourierFeatures(), make_pipeline(StandardScaler(), FourierClassifier())):
+            with pytest.raises(NotFittedError):
+                save(model, path)
+
+    @pytest.mark.parametrize(
+        ("model", "part"),
+        [
+            (FourierFeatures(4, search=OtherSearch(), **SETTINGS), "OtherSearch"),
+            (OtherFeatures(4, **SETTINGS), "OtherFeatures"),
+            (SVC(), r"SVC"),
+            (make_pipeline(FunctionTransformer(abs), FourierFeatures(4, **SETTINGS)), "abs"),
+            (make_pipeline(StandardScaler(), SVC()), "SVC"),
+            (VotingClassifier([("a", RandomForestClassifier(2))]), "RandomForestClassifier"),
+        ],
+    )
+    def test_the_message_names_the_types(self, model, part, data, path):
+        message = rf"can't be saved: model files can't have .*\.{part}\b.*pickle or joblib"
+        with pytest.raises(ValueError, match=message):
+            save(model.fit(*data), path)
+
+    def test_what_skops_would_change(self, data, path):
+        X, y = data
+        model = FourierClassifier(4, class_weight={True: 2.0, False: 1.0}, **SETTINGS)
+        with pytest.raises(ValueError, match="keys are booleans"):
+            save(model.fit(X, y == "yes"), path)
+
+    def test_metrics_and_descriptions(self, data, path):
+        model = FourierFeatures(4, **SETTINGS).fit(*data)
+        for metrics in ({"a": "b"}, {"a": np.nan}, {"a": 10**400}, [1]):
+            with pytest.raises(ValueError, match="metrics"):
+                save(model, path, metrics)
+        for description in ({"a": object()}, 5, {"a": "x" * 2**20}):
+            with pytest.raises(ValueError, match="JSON"):
+                save(model, path, description=description)
+
+    @pytest.mark.parametrize(
+        ("estimator", "change"),
+        [
+            (FourierClassifier, {"C": -1}),
+            (FourierClassifier, {"space": Sphere(basis="none")}),
+            (FourierClassifier, {"n_jobs": 10**6}),
+            (FourierFeatures, {"loss": "none"}),
+        ],
+    )
+    def test_parameters_changed_after_the_fit(self, estimator, change, data, path):
+        """An error when saving, not when loading, when the model is gone."""
+        model = estimator(4, **SETTINGS).fit(*data).set_params(**change)
+        for each in (model, make_pipeline(model)):
+            with pytest.raises(ValueError, match="fit it again"):
+                save(each, path)
 
 
 def test_the_kernel_keeps_its_phase(data, tmp_path):
-    X, y = data
-    model = FourierClassifier(8, **SETTINGS).fit(X, y).set_params(phase="paired")
-    loaded = load(save(model, tmp_path / "model.safetensors"))
-    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+    model = FourierClassifier(8, **SETTINGS).fit(*data).set_params(phase="paired")
+    assert_equal_predictions(model, load(save(model, tmp_path / "model.skops")), data[0])
 
 
-def test_a_failed_write_leaves_the_old_file(data, tmp_path, monkeypatch):
-    X, y = data
-    path = save(FourierClassifier(4, **SETTINGS).fit(X, y), tmp_path / "model.safetensors")
-    before = path.read_bytes()
-    model = FourierClassifier(8, **SETTINGS).fit(X, y)
+class TestFailedWrites:
+    def test_a_full_disk(self, data, tmp_path, monkeypatch):
+        X, y = data
+        path = save(FourierClassifier(4, **SETTINGS).fit(X, y), tmp_path / "model.skops")
+        before = path.read_bytes()
+        model = FourierClassifier(8, **SETTINGS).fit(X, y)
 
-    def full_disk(descriptor):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        def full_disk(descriptor):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full_disk)
-        with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)) as caught:
-            save(model, path)
-    assert "an earlier file is unchanged" in str(caught.value)
-    assert str(path) in str(caught.value)
-    assert path.read_bytes() == before
-    assert os.listdir(tmp_path) == ["model.safetensors"]
-    np.testing.assert_array_equal(
-        load(save(model, path)).decision_function(X), model.decision_function(X)
-    )
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", full_disk)
+            with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)) as caught:
+                save(model, path)
+        assert "an earlier file is unchanged" in str(caught.value)
+        assert str(path) in str(caught.value)
+        assert path.read_bytes() == before
+        assert os.listdir(tmp_path) == ["model.skops"]
+        assert_equal_predictions(model, load(save(model, path)), X)
+
+    def test_a_folder_that_cannot_be_written(self, data, tmp_path, monkeypatch):
+        path = save(FourierClassifier(4, **SETTINGS).fit(*data), tmp_path / "model.skops")
+        before = path.read_bytes()
+
+        def read_only(*args, **kwargs):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+        with monkeypatch.context() as patch:  # chmod doesn't keep root from writing
+            patch.setattr("notsorandom.io.models.write_atomic", read_only)
+            with pytest.raises(PermissionError, match="nothing was written"):
+                save(FourierClassifier(8, **SETTINGS).fit(*data), path)
+        assert path.read_bytes() == before
+
+
+def test_all_spaces_and_searches_can_be_saved():
+    for kind in (*SPACES.values(), *SEARCHES.values()):
+        assert f"{kind.__module__}.{kind.__qualname__}" in notsorandom.SKOPS_TYPES
 
 
 class TestOtherPrograms:
-    def test_safetensors_reads_the_file(self, data, tmp_path):
-        safetensors = pytest.importorskip(
-            "safetensors", reason="needs safetensors: pip install 'notsorandom[all]'"
-        )
-        model = FourierClassifier(8, **SETTINGS).fit(*data)
-        path = save(model, tmp_path / "model.safetensors")
-        with safetensors.safe_open(path, "np") as file:
-            metadata = json.loads(file.metadata()["notsorandom.model"])
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        assert metadata == read_metadata(path)
-        np.testing.assert_array_equal(arrays["kernel.frequencies"], model.frequencies_)
-        np.testing.assert_array_equal(arrays["coef_"], model.coef_)
-
     @pytest.mark.parametrize("case", ["classifier", "regressor", "features", "harmonic", "zonal"])
-    def test_skops_types_are_complete(self, case, data):
-        skops = pytest.importorskip("skops.io", reason="needs skops: pip install notsorandom[all]")
+    def test_skops_reads_the_file(self, case, data, tmp_path):
+        import skops.io
+
         X, y = data
         model, targets = make_cases()[case]
-        model.set_params(warm_start=True, solver=GradientSolver())
+        model.set_params(solver=GradientSolver())
         model.fit(X, y if targets is None else targets)
-        content = skops.dumps(model)
-        assert set(skops.get_untrusted_types(data=content)) <= set(notsorandom.SKOPS_TYPES)
-        loaded = skops.loads(content, trusted=list(notsorandom.SKOPS_TYPES))
-        np.testing.assert_array_equal(predictions(loaded, X), predictions(model, X))
+        for each in (model, make_pipeline(model)):
+            path = save(each, tmp_path / "model.skops")
+            assert set(skops.io.get_untrusted_types(file=path)) <= set(notsorandom.SKOPS_TYPES)
+            loaded = skops.io.load(path, trusted=notsorandom.SKOPS_TYPES)
+            assert_equal_predictions(each, loaded, X)
 
-    def test_joblib_and_pickle(self, data):
+    def test_a_file_of_skops_itself_is_not_a_model_file(self, data, tmp_path):
+        import skops.io
+
+        model = FourierClassifier(8, **SETTINGS).fit(*data)
+        skops.io.dump(model, tmp_path / "model.skops")
+        with pytest.raises(FileFormatError, match="bytes are not as they were written"):
+            load(tmp_path / "model.skops")
+
+    def test_joblib_and_pickle_keep_everything(self, data):
         X, y = data
         model = FourierClassifier(8, **SETTINGS).fit(X, y)
         file = io.BytesIO()
         joblib.dump(model, file)
         file.seek(0)
         for copy in (joblib.load(file), pickle.loads(pickle.dumps(model))):
-            np.testing.assert_array_equal(predictions(copy, X), predictions(model, X))
+            assert_equal_predictions(model, copy, X)
             assert set(vars(copy)) == set(vars(model))
 
 

@@ -9,8 +9,9 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import joblib
@@ -18,9 +19,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, __version__, save
+from notsorandom import (
+    FourierClassifier,
+    FourierFeatures,
+    FourierRegressor,
+    __version__,
+    save,
+    tabular_pipeline,
+)
 from notsorandom.datasets import make_windmill
 
 fastapi, uvicorn, httpx = (
@@ -63,7 +73,7 @@ def log(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(model, log):
-    path = save(model, log.parent / "model.safetensors")
+    path = save(model, log.parent / "model.skops")
     with start_process(log, path) as client:
         yield client
     text = log.read_text()
@@ -83,6 +93,7 @@ def start_process(log, *arguments):
         assert process.poll() is None, log.read_text()
         url = find_url(log)
         with httpx.Client(base_url=url, timeout=SECONDS, trust_env=False) as client:
+            client.process = process.pid
             yield client
     finally:
         process.terminate()
@@ -258,6 +269,145 @@ def test_the_server_survives_bad_requests(client, model):
     assert request_predictions(client, X.tolist()) == expected(model, X)
 
 
+def send_half(client, size, contents=b" "):
+    """Return a connection that has sent the first bytes of a body, or as many as were read."""
+    connection = socket.create_connection((client.base_url.host, client.base_url.port), SECONDS)
+    header = f"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: {size + 1}\r\n\r\n"
+    with suppress(ConnectionError):  # refused
+        connection.sendall(header.encode() + contents * size)
+    return connection
+
+
+def resident_bytes(process):
+    """Return the most memory that a process has had."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return 1024 * int(re.search(r"VmHWM:\s+(\d+) kB", status)[1])
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads memory from /proc")
+def test_half_sent_bodies_take_limited_memory(serve, tmp_path):
+    row = [[0.1, 0.2]]
+    with start_process(tmp_path / "log.txt") as client:
+        request_predictions(client, row)
+        before = resident_bytes(client.process)
+        with ThreadPoolExecutor(8) as pool:
+            halves = list(pool.map(lambda _: send_half(client, serve.MAX_BYTES - 1), range(60)))
+        assert client.get("/health").json() == {"status": "ok"}
+        for connection in halves:
+            connection.close()
+        wait_for(lambda: client.post("/predict", json={"rows": row}).status_code == 200)
+        used = resident_bytes(client.process) - before
+    assert used < 2 * serve.MAX_BYTES_OF_ALL
+    assert "Traceback" not in (tmp_path / "log.txt").read_text()
+
+
+def test_a_busy_server_refuses_requests(serve, model, frame):
+    app, row = serve.create_app(model), frame.to_numpy()[:1].tolist()
+    with start_thread(app) as client:
+        app.state.n_bytes = serve.MAX_BYTES_OF_ALL
+        response = client.post("/predict", json={"rows": row})
+        assert response.status_code == 503
+        assert response.json()["detail"] == "The server is busy: try again later."
+        assert client.get("/health").status_code == 200
+        app.state.n_bytes = 0
+        request_predictions(client, row)
+    assert app.state.n_bytes == 0
+
+
+def test_bodies_must_be_sent_in_time(serve, model, frame, monkeypatch):
+    monkeypatch.setattr(serve, "MAX_SECONDS", 1)
+    app = serve.create_app(model)
+    with start_thread(app) as client:
+        start = time.monotonic()
+        halves = [send_half(client, 1000) for _ in range(40)]
+        for connection in halves:
+            answer = b""
+            while part := connection.recv(4096):  # until the server closes the connection
+                answer += part
+            assert answer.startswith(b"HTTP/1.1 408 ")
+            assert b"The body was not sent within 1 seconds." in answer
+            connection.close()
+        assert time.monotonic() - start < SECONDS
+        X = frame.to_numpy()[:5]
+        with threadpool_limits(1):
+            assert request_predictions(client, X.tolist()) == expected(model, X)
+    assert app.state.n_bytes == 0
+
+
+@pytest.fixture(scope="module")
+def table():
+    """A table with text, booleans and gaps, and a target."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "age": rng.integers(18, 90, 200).astype(float),
+            "city": rng.choice(["Ulm", "Köln", "Bonn"], 200).astype(object),
+            "member": rng.random(200) < 0.5,
+        }
+    )
+    table.loc[3, "city"], table.loc[4, "age"] = None, np.nan
+    return table, np.where((table["age"] > 50) & table["member"], "yes", "no")
+
+
+def test_pipelines_take_tables(serve, table, tmp_path):
+    X, y = table
+    pipeline = tabular_pipeline("classifier", n_components=10, **QUICK).fit(X, y)
+    rows = [
+        {"age": 61, "city": "Ulm", "member": True},
+        {"member": False, "city": None, "age": None},
+        [30, "elsewhere", True],
+    ]
+    frame = pd.DataFrame(
+        {"age": [61, np.nan, 30], "city": ["Ulm", None, "elsewhere"], "member": [True, False, True]}
+    )
+    path = save(pipeline, tmp_path / "model.skops")
+    with start_process(tmp_path / "log.txt", path) as client:
+        answer = request_predictions(client, rows)
+        description = client.get("/model").json()
+        invalid = {
+            "text for a number": {"age": "old", "city": "Ulm", "member": True},
+            "list": {"age": 1, "city": ["Ulm"], "member": True},
+            "infinity": {"age": float("inf"), "city": "Ulm", "member": True},
+            "surrogate": {"age": "\ud800", "city": "Ulm", "member": True},
+        }
+        messages = {}
+        for name, row in invalid.items():
+            content = json.dumps({"rows": [row]}).encode()
+            response = client.post("/predict", content=content)
+            assert response.status_code == 422, name
+            messages[name] = response.json()["detail"]
+    assert "'old'" in messages["text for a number"]
+    assert messages["list"] == "Row 0 has ['Ulm'], not a finite number, text, true, false or null."
+    assert answer["predictions"] == pipeline.predict(frame).tolist()
+    np.testing.assert_allclose(answer["probabilities"], pipeline.predict_proba(frame))
+    assert description["model"] == "FourierClassifier"
+    assert description["feature_names"] == ["age", "city", "member"]
+    assert description["classes"] == ["no", "yes"]
+    assert "Traceback" not in (tmp_path / "log.txt").read_text()
+
+
+def test_a_pipeline_without_names(serve, frame):
+    X = frame.to_numpy()
+    pipeline = make_pipeline(StandardScaler(), FourierRegressor(10, **QUICK)).fit(X, X[:, 0])
+    before = pipeline.predict(X)
+    with start_thread(serve.create_app(pipeline)) as client:
+        pipeline.fit(2 * X, X[:, 1])  # changes nothing
+        answer = request_predictions(client, X.tolist())
+        by_name = client.post("/predict", json={"rows": [dict.fromkeys(COLUMNS, 1)]})
+    np.testing.assert_allclose(answer["predictions"], before)
+    assert "the model takes a list of 3 numbers." in by_name.json()["detail"]
+
+
+def test_names_without_pandas(serve, model, frame, monkeypatch):
+    monkeypatch.setattr(serve, "pandas", None)
+    X = frame.to_numpy()[:20]
+    shuffled = frame[COLUMNS[::-1]][:20].to_dict("records")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with threadpool_limits(1), start_thread(serve.create_app(model)) as client:
+            assert request_predictions(client, shuffled) == expected(model, X)
+
+
 def test_without_a_model_file(tmp_path):
     X, y = make_windmill(1000, random_state=1)
     with start_process(tmp_path / "log.txt") as client:
@@ -316,6 +466,9 @@ class BlockingModel(BaseEstimator):
     def __init__(self):
         self.release, self.calls = threading.Event(), []
 
+    def __deepcopy__(self, memo):
+        return self
+
     def predict(self, X):
         self.calls.append(threading.get_ident())
         assert self.release.wait(SECONDS)
@@ -347,13 +500,14 @@ def test_blas_uses_one_thread(serve, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["serve.py"])
     with threadpool_limits(2):
         serve.main()
-    assert calls == {"host": "127.0.0.1", "port": 8000, "threads": {1}}
+    limit = {"limit_concurrency": serve.MAX_CONNECTIONS}
+    assert calls == {"host": "127.0.0.1", "port": 8000, "threads": {1}} | limit
 
 
 def test_files_that_are_not_models(tmp_path, serve, monkeypatch, frame):
-    damaged, missing = tmp_path / "damaged.safetensors", tmp_path / "missing.safetensors"
+    damaged, missing = tmp_path / "damaged.skops", tmp_path / "missing.skops"
     features = FourierFeatures(10, **QUICK).fit(frame, frame["width"] > 0)
-    path = save(features, tmp_path / "features.safetensors")
+    path = save(features, tmp_path / "features.skops")
     damaged.write_bytes(path.read_bytes()[:-1])
     result = subprocess.run(
         [sys.executable, EXAMPLE, damaged], capture_output=True, text=True, timeout=SECONDS

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import glob
 import os
-import re
+import secrets
 import stat
-import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
+
+# Age of a temporary file that nobody writes to any more: a day.
+PART_SECONDS = 86_400
 
 
 class FileFormatError(ValueError):
@@ -36,20 +40,24 @@ def check_output_path(path: Any, *suffixes: str) -> Path:
 def open_atomic(path: Path) -> Iterator[BinaryIO]:
     """Open a temporary file that replaces `path` at the end, unless there was an exception."""
     path = path.resolve()  # replaces the target of a link, not the link
-    writer = f"{os.getpid()}-{threading.get_ident()}"
-    temporary = path.with_name(f".{path.name}.{writer}.part")
-    remove_partial_files(path)
-    try:
-        with temporary.open("w+b") as file:
-            if path.exists():  # keep its permissions
-                os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
+    prefix = f".{path.name[:50]}."  # names have at most 255 bytes
+    remove_old_parts(path.parent, prefix)
+    temporary = path.with_name(f"{prefix}{secrets.token_hex(8)}.part")
+    kept = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+    mode = 0o666 if kept is None else kept  # less the umask
+    # "x" refuses a name that exists, also as a link.
+    with open(temporary, "x+b", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        try:
+            if kept is not None:
+                os.chmod(temporary, kept)
             yield file
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+            file.close()
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
     sync_folder(path.parent)
 
 
@@ -69,24 +77,12 @@ def sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-def remove_partial_files(path: Path) -> None:
-    """Remove temporary files of `path` whose writers were killed."""
-    path = path.resolve()
-    pattern = re.compile(rf"\.{re.escape(path.name)}\.(\d+)-\d+\.part")
-    for file in path.parent.iterdir() if path.parent.is_dir() else ():
-        match = pattern.fullmatch(file.name)
-        if match and not process_exists(int(match[1])):
-            file.unlink(missing_ok=True)
+def remove_old_parts(folder: Path, prefix: str) -> None:
+    """Remove temporary files of writers that were killed more than a day ago.
 
-
-def process_exists(process: int) -> bool:
-    """Return whether a process with this number exists; True where that can't be known."""
-    if os.name != "posix":
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it belongs to another user
-        pass
-    return True
+    Whether a writer still runs can't be known: it may be in another container or on another host.
+    """
+    with suppress(OSError):  # one was removed by another process, or belongs to another user
+        for file in folder.glob(f"{glob.escape(prefix)}{'?' * 16}.part"):
+            if time.time() - file.lstat().st_mtime > PART_SECONDS:
+                file.unlink()

@@ -295,3 +295,13 @@ def scratch(shape: tuple[int, ...], dtype: Any) -> Any:
         if array.nbytes <= SCRATCH_BYTES:
             _scratch.array = array
     return array[:size].reshape(shape)
+
+
+def prefetch(items: Iterator[Item]) -> Iterator[Item]:
+    """Iterate over items, each computed in another thread while the one before is used."""
+    end: Any = object()
+    with ThreadPoolExecutor(1) as executor:
+        future = executor.submit(next, items, end)
+        while (item := future.result()) is not end:
+            future = executor.submit(next, items, end)
+            yield item

@@ -1,4 +1,7 @@
-"""The command line. Each command is a module with a summary, examples, its arguments and `run`."""
+"""The command line. Each command is a module with a summary, examples, its arguments and `run`.
+
+This module imports only the standard library, so that an interrupt is handled from the start.
+"""
 
 from __future__ import annotations
 
@@ -9,35 +12,38 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
-
-from notsorandom import __version__
-from notsorandom.cli import convert, demo, evaluate, fit, inspect, predict, report
-from notsorandom.cli.output import print_result
 
 EXAMPLES = """\
 examples:
   notsorandom demo
-  notsorandom fit train.csv --target label -o model.safetensors
-  notsorandom predict model.safetensors new.csv -o predictions.csv
-  notsorandom evaluate model.safetensors test.csv
+  notsorandom fit train.csv --target label -o model.skops
+  notsorandom predict model.skops new.csv -o predictions.csv
+  notsorandom evaluate model.skops test.csv
   notsorandom COMMAND --help
 
 exit codes: 0 success; 1 a file is missing or its content is wrong; 2 wrong arguments;
 130 interrupted. Results go to standard output, error messages of one line to standard error."""
-COMMANDS: dict[str, Any] = {
-    "fit": fit,
-    "predict": predict,
-    "evaluate": evaluate,
-    "inspect": inspect,
-    "convert": convert,
-    "report": report,
-    "demo": demo,
-}
+COMMANDS = ("fit", "predict", "evaluate", "inspect", "convert", "report", "demo")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return the exit code."""
+    try:
+        with exit_on_sigterm():
+            return run_command(arguments)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def run_command(arguments: Sequence[str] | None) -> int:
+    """Parse the arguments, run the command and print its result or its error."""
+    from notsorandom import __version__
+    from notsorandom.cli.output import print_result, printable
+
+    modules: dict[str, Any] = {name: import_module(f"notsorandom.cli.{name}") for name in COMMANDS}
     layout: Any = {"formatter_class": argparse.RawDescriptionHelpFormatter}
     parser = argparse.ArgumentParser(
         "notsorandom",
@@ -47,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"notsorandom {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
-    for name, module in COMMANDS.items():
+    for name, module in modules.items():
         summary = f"{module.SUMMARY[0].upper()}{module.SUMMARY[1:]}."
         command = commands.add_parser(
             name, help=module.SUMMARY, description=summary, epilog=module.EXAMPLES, **layout
@@ -59,23 +65,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Labels may have characters that the terminal's encoding doesn't have.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        with exit_on_sigterm():
-            result = COMMANDS[options.command].run(options, commands.choices[options.command])
-            if result is not None:
-                print_result(result, options.json)
-            sys.stdout.flush()
+        result = modules[options.command].run(options, commands.choices[options.command])
+        if result is not None:
+            print_result(result, options.json)
+        sys.stdout.flush()
         return 0
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
     except BrokenPipeError:  # the reader of a pipe, such as head, has closed it
         discard_output()
         return 1
-    except (OSError, ImportError, ValueError, OverflowError) as error:
+    except (OSError, ImportError, ValueError, TypeError, OverflowError) as error:
         message = " ".join(str(error).split())
     except MemoryError:
         message = "not enough memory: use fewer rows, columns or features."
-    print(f"notsorandom {options.command}: {message}", file=sys.stderr)
+    print(f"notsorandom {options.command}: {printable(message)}", file=sys.stderr)
     discard_output()
     return 1
 

@@ -8,11 +8,20 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from notsorandom.data.files import MAX_BYTES
+
 
 def add_model_and_data(command: argparse.ArgumentParser, data_help: str) -> None:
-    """Add the positional arguments of commands that apply a model to data."""
-    command.add_argument("model", type=Path, help="a model file (.safetensors)")
+    """Add the arguments of commands that apply a model to data."""
+    command.add_argument("model", type=Path, help="a model file (.skops)")
     command.add_argument("data", type=Path, help=data_help)
+    add_limit(command)
+
+
+def add_limit(command: argparse.ArgumentParser) -> None:
+    """Add the limit of what is read into memory."""
+    text = "most bytes of a file, uncompressed, to hold in memory (default: %(default)s)"
+    command.add_argument("--max-bytes", type=int, default=MAX_BYTES, metavar="N", help=text)
 
 
 def split_names(text: str) -> list[str]:

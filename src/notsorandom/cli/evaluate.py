@@ -7,25 +7,31 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.metrics import confusion_matrix
 
 from notsorandom.cli.arguments import add_model_and_data
-from notsorandom.cli.loading import open_model_and_table
-from notsorandom.data.rows import Array
-from notsorandom.data.tables import Block
+from notsorandom.cli.loading import (
+    LoadedModel,
+    counted_from,
+    encode,
+    is_training_file,
+    to_labels,
+    to_numbers,
+)
+from notsorandom.data.files import open_data_file
 from notsorandom.display.calibration import log_loss
-from notsorandom.estimators.classifier import log_probabilities
-from notsorandom.game.dual import codes_from_scores
 
 SUMMARY = "compute the accuracy or R^2 of a model on a data file of any size"
 EXAMPLES = """\
 examples:
-  notsorandom evaluate model.safetensors test.csv
-  notsorandom evaluate model.safetensors test.parquet --target label --json
+  notsorandom evaluate model.skops test.csv
+  notsorandom evaluate model.skops test.parquet --target label --json
 
-Prints the accuracy, recall and precision per class, and the log loss if the model has
-probabilities; or R^2, root mean squared error and mean absolute error. By default the target is the
-column with the same name as in the training data."""
+Prints the accuracy with its standard error, that of guessing the largest class, recall and
+precision per class, and the log loss if the model has probabilities; or R^2, root mean squared
+error and mean absolute error. By default the target is the column of that name in the training
+data."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,34 +41,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[str, Any]:
-    """Check the arguments, then evaluate in one pass over the blocks of a table."""
-    opened = open_model_and_table(options.model, options.data)
-    model = opened.model
-    if not hasattr(model, "predict"):
-        parser.error(f"{options.model} is a {type(model).__name__}, which has no predictions")
-    target = opened.resolve_target(options.target)
-    blocks = opened.table.blocks(opened.features, target, target_type=opened.target_type)
-    evaluate = evaluate_regressor if opened.is_regression else evaluate_classifier
-    return evaluate(model, blocks)
+    """Evaluate in one pass over the blocks of a file."""
+    loaded = LoadedModel.open(options.model)
+    if not hasattr(loaded.model, "predict"):
+        parser.error(f"{options.model} holds features, which have no predictions")
+    file = open_data_file(options.data, max_bytes=options.max_bytes)
+    evaluate = evaluate_classifier if is_classifier(loaded.model) else evaluate_regressor
+    result = evaluate(loaded.model, loaded.labelled_blocks(file, options.target))
+    if is_training_file(options.data, loaded.record):
+        result["caution"] = (
+            "the model was fitted to this file: these figures say little about new rows"
+        )
+    return result
 
 
-def evaluate_classifier(model: Any, blocks: Iterable[Block]) -> dict[str, Any]:
-    """Return the accuracy, the log loss, and recall and precision per class."""
+def evaluate_classifier(model: Any, blocks: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
+    """Return accuracy and log loss, and recall and precision per class."""
     classes, n_rows, total_loss = model.classes_, 0, 0.0
     has_probabilities = hasattr(model, "predict_proba")
     counts = np.zeros((len(classes), len(classes)), dtype=int)  # (true, predicted)
-    for block in blocks:
-        check_classes(block.y, classes, n_rows)
-        scores = model.decision_function(block.X).reshape(len(block), -1)
-        counts += confusion_matrix(block.y, classes[codes_from_scores(scores)], labels=classes)
+    for X, target in blocks:
+        y = to_labels(target, classes, n_rows)
+        with counted_from(n_rows):
+            last, encoded = encode(model, X)
+            counts += confusion_matrix(y, last.predict(encoded), labels=classes)
         if has_probabilities:
-            logarithms = log_probabilities(scores, model.temperature_)
-            total_loss += len(block) * log_loss(logarithms, block.y, classes)
-        n_rows += len(block)
+            total_loss += len(y) * log_loss(last.predict_log_proba(encoded), y, classes)
+        n_rows += len(y)
     correct, n_true, n_predicted = np.diag(counts), counts.sum(axis=1), counts.sum(axis=0)
-    result: dict[str, Any] = {"rows": n_rows, "accuracy": float(correct.sum() / n_rows)}
+    accuracy = float(correct.sum() / n_rows)
+    result: dict[str, Any] = {
+        "rows": n_rows,
+        "accuracy": accuracy,
+        "standard error of accuracy": float(np.sqrt(accuracy * (1 - accuracy) / n_rows)),
+        "accuracy of guessing the largest class": float(n_true.max() / n_rows),
+    }
     if has_probabilities:
-        result["log loss"] = total_loss / n_rows
+        result["log loss"] = float(total_loss / n_rows)
     for k, label in enumerate(classes.tolist()):
         result[f"class {label}"] = {
             "rows": int(n_true[k]),
@@ -72,23 +87,14 @@ def evaluate_classifier(model: Any, blocks: Iterable[Block]) -> dict[str, Any]:
     return result
 
 
-def check_classes(y: Any, classes: Array, first_row: int = 0) -> None:
-    """Raise ValueError if a target is not one of the classes."""
-    unknown = np.flatnonzero(~np.isin(y, classes))
-    if len(unknown):
-        known = ", ".join(map(repr, classes.tolist()))
-        raise ValueError(
-            f"the class in row {first_row + unknown[0] + 1} of the data is "
-            f"{y[unknown[0]].item()!r}, but the classes of the model are {known[:200]}."
-        )
-
-
-def evaluate_regressor(model: Any, blocks: Iterable[Block]) -> dict[str, Any]:
+def evaluate_regressor(model: Any, blocks: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
     """Return R^2, root mean squared error and mean absolute error."""
     origin, n_rows = None, 0
     sums = np.zeros(4)  # of targets, squared targets, squared errors, absolute errors
-    for block in blocks:
-        y, predictions = np.asarray(block.y, dtype=np.float64), model.predict(block.X)
+    for X, target in blocks:
+        y = to_numbers(target, n_rows)
+        with counted_from(n_rows):
+            predictions = model.predict(X)
         if predictions.ndim != 1:
             raise ValueError(
                 f"The model predicts {predictions.shape[1]} values per row, but a data file has "
@@ -98,7 +104,7 @@ def evaluate_regressor(model: Any, blocks: Iterable[Block]) -> dict[str, Any]:
         origin = y[0] if origin is None else origin
         errors, shifted = predictions - y, y - origin
         sums += [shifted.sum(), shifted @ shifted, errors @ errors, np.abs(errors).sum()]
-        n_rows += len(block)
+        n_rows += len(y)
     total, squares, squared_errors, absolute_errors = sums
     variation = squares - total**2 / n_rows
     return {

@@ -16,27 +16,45 @@ def print_result(result: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(result))
         return
-    width = max(map(len, result))
+    width = max(len(printable(name)) for name in result)
     for name, value in result.items():
         if value is not None:
-            print(f"{name.ljust(width)}  {format_value(name, value)}")
+            print(f"{printable(name).ljust(width)}  {printable(format_value(name, value))}")
+
+
+def printable(text: str) -> str:
+    """Return text with escape sequences for characters that would control a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
 
 
 def format_value(name: str, value: Any) -> str:
     """Return a value of a result as text."""
-    if name == "spectrum":
+    if name == "spectrum" and isinstance(value, Mapping):
         return spectrum_sentence(value)
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.2%}" if name.endswith("accuracy") else f"{value:.4g}"
+        is_share = "accuracy" in name or name in ("recall", "precision")
+        return f"{value:.2%}" if is_share else f"{value:.4g}"
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {format_value(key, item)}" for key, item in value.items())
+        items = list(value.items())
+        shown = [f"{key} {format_value(key, item)}" for key, item in items[:MAX_ITEMS]]
+        return ", ".join(shown) + count_hidden(items)
     if isinstance(value, list):
-        shown = ", ".join(format_value(name, item) for item in value[:MAX_ITEMS])
-        return shown + (f", ... ({len(value)} in total)" if len(value) > MAX_ITEMS else "")
+        shown = [format_value(name, item) for item in value[:MAX_ITEMS]]
+        return ", ".join(shown) + count_hidden(value)
     return str(value)
+
+
+def count_hidden(items: list[Any]) -> str:
+    """Return how many items there are, if not all of them are shown."""
+    return f", ... ({len(items):,} in all)" if len(items) > MAX_ITEMS else ""

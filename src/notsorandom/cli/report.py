@@ -6,20 +6,21 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from sklearn.base import is_classifier
+
 import notsorandom
 from notsorandom.cli.arguments import add_model_and_data, check_output
-from notsorandom.cli.loading import ModelAndTable, open_model_and_table
-from notsorandom.cli.scaling import fit_scaler, scale_model
-from notsorandom.cli.training import TrainingTable, digest_table, split_rows
-from notsorandom.data.tables import read_all
+from notsorandom.cli.loading import LoadedModel, is_training_file
+from notsorandom.cli.training import read_test_table, read_training_table, split_rows
+from notsorandom.data.files import open_data_file
 
 SUMMARY = "write a page about a model: one HTML file that opens in any browser"
 EXAMPLES = """\
 examples:
-  notsorandom report model.safetensors train.csv -o report.html
-  notsorandom report model.safetensors train.csv --test test.csv
+  notsorandom report model.skops train.csv -o report.html
+  notsorandom report model.skops train.csv --test test.csv
 
-Needs the data that the model was fitted to. Scores are those on the test file, or else on the rows
+Needs the file that the model was fitted to. Scores are those on the test file, or else on the rows
 that "notsorandom fit" held out."""
 
 
@@ -35,30 +36,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[str, Any]:
     """Check the arguments, then write the page."""
     check_output(parser, options.output, (".html", ".htm"), options.data)
-    opened = open_model_and_table(options.model, options.data)
-    data = read_labelled(opened, options.target)
-    model, record = opened.model, opened.record
-    if record and record["digest"] != digest_table(data):
+    loaded = LoadedModel.open(options.model)
+    record = {"holdout": 0.0, "seed": 0, "drop": "", "columns": "", **loaded.record}
+    if loaded.record and not is_training_file(options.data, record):
         raise ValueError(
-            f"{options.data} is not the data that {options.model} was fitted to: give that file."
+            f"{options.data} is not the file that {options.model} was fitted to: give that one."
         )
-    train, test = split_rows(data, record.get("holdout", 0.0), record.get("seed", 0))
-    X, X_test, y_test = data.X[train], data.X[test], data.y[test]
+    options.target = options.target or record.get("target")
+    options.task = "classification" if is_classifier(loaded.model) else "regression"
+    options.drop, options.columns = record["drop"], record["columns"]
+    data = read_training_table(open_data_file(options.data, max_bytes=options.max_bytes), options)
+    train, test = split_rows(data, record["holdout"], record["seed"])
+    X_test, y_test = data.take(test)
     if options.test:
-        other = read_labelled(open_model_and_table(options.model, options.test), options.target)
-        X_test, y_test = other.X, other.y
-    if record.get("scaled"):
-        scaler = fit_scaler(X)
-        model, X = scale_model(model, scaler), scaler.transform(X)
-        X_test = scaler.transform(X_test) if len(y_test) else X_test
+        X_test, y_test = read_test_table(data, options.test, options.max_bytes)
     test_data: dict[str, Any] = {"X_test": X_test, "y_test": y_test} if len(y_test) else {}
+    X, y = data.take(train)
     title = options.model.stem
-    page = notsorandom.report(model, X, data.y[train], options.output, title=title, **test_data)
+    page = notsorandom.report(loaded.model, X, y, options.output, title=title, **test_data)
     return {"page": str(page.resolve())}
-
-
-def read_labelled(opened: ModelAndTable, target: str | None) -> TrainingTable:
-    """Read all rows of a table with their target."""
-    target = opened.resolve_target(target)
-    X, y, names = read_all(opened.table, opened.features, target, opened.target_type)
-    return TrainingTable(X, y, names, target, not opened.is_regression, "")

@@ -1,80 +1,126 @@
-"""Read training data from a file and hold out rows of it."""
+"""Read training data from a file, and hold out rows of it."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.model_selection import train_test_split
 
 from notsorandom.cli.arguments import split_names
-from notsorandom.cli.evaluate import check_classes
+from notsorandom.cli.loading import UNNAMED_TARGET, drop_unlabelled, to_labels, to_numbers
+from notsorandom.data.checks import check_columns, format_names
+from notsorandom.data.columns import to_text
+from notsorandom.data.files import DataFile, open_data_file
 from notsorandom.data.rows import FLOATS, Array
-from notsorandom.data.tables import Table, feature_names, format_names, open_table, read_all
-from notsorandom.estimators.resume import digest
 from notsorandom.game.losses import CLASSIFICATION_LOSSES
 
 # A target with more distinct integers than this is taken as a regression target.
 MAX_CLASSES = 20
 
 
-class TrainingTable(NamedTuple):
+@dataclass(frozen=True)
+class TrainingTable:
     """Samples and target of a file, and the task that follows from the target."""
 
-    X: Any  # ndarray or sparse array
+    X: Any  # data frame, ndarray or sparse array
     y: Array
-    names: list[str] | None  # of the columns of `X`, if the file has them
     target: str
     is_classification: bool
     reason: str  # why it is a classification, or a regression
+    n_unlabelled: int = 0  # rows without target, which are left out
+
+    @property
+    def is_frame(self) -> bool:
+        """Whether the columns have names and kinds."""
+        return hasattr(self.X, "iloc")
+
+    def take(self, rows: Array) -> tuple[Any, Array]:
+        """Return samples and targets of some rows."""
+        return (self.X.iloc[rows] if self.is_frame else self.X[rows]), self.y[rows]
 
 
-def read_training_table(table: Table, options: argparse.Namespace) -> TrainingTable:
-    """Read a table and find out which task it is for."""
-    target = table.resolve_target(options.target)
-    columns = select_features(table, target, split_names(options.drop))
-    X, y, names = read_all(table, columns, target)
-    if X.dtype not in FLOATS:
-        X = X.astype(np.float64)
-    if options.task != "auto":
-        is_classification, reason = options.task == "classification", "given by --task"
-    elif options.loss is not None:
-        is_classification, reason = options.loss in CLASSIFICATION_LOSSES, "follows from --loss"
-    else:
-        is_classification, reason = infer_task(y)
-    return TrainingTable(X, y, names, target, is_classification, reason)
-
-
-def select_features(table: Table, target: str, dropped: list[str]) -> list[str] | None:
-    """Return the columns to learn from, or None if they have no names."""
-    if table.columns is None:
-        if dropped:
-            raise ValueError(f"--drop: {table.path} has no column names; leave it out.")
-        return None
-    if target not in table.columns:
-        return None  # reading the table raises an error that lists the columns
-    for name in dropped:
-        if name not in table.columns:
+def read_training_table(file: DataFile, options: argparse.Namespace) -> TrainingTable:
+    """Read a file and find out which task it is for."""
+    X, target, column = read_columns(file, options)
+    n_given = len(column)
+    X, column = drop_unlabelled(X, column)
+    if not len(column):
+        raise ValueError(f"{file.path}: the target {target!r} is empty: give another --target.")
+    n_unlabelled = n_given - len(column)
+    is_classification, reason = choose_task(column, options)
+    if not is_classification:
+        return TrainingTable(X, to_numbers(column), target, False, reason, n_unlabelled)
+    is_text = column.dtype.kind not in "biuf"
+    y = to_text(column).to_numpy().astype(str) if is_text else column.to_numpy()
+    if y.dtype.kind == "f":  # integers with gaps are read as floats
+        if not (y == np.rint(y)).all():
             raise ValueError(
-                f"--drop: {table.path} has no column {name!r}. Give one of "
-                f"{format_names(table.columns)}."
+                f"The target {target!r} has fractions, which are no classes: give --task "
+                "regression, and no --loss of classes."
             )
-    columns = [name for name in feature_names(table, target) if name not in dropped]
-    if not columns:
-        raise ValueError(f"{table.path} has no columns besides the target: nothing to learn from.")
-    return columns
+        y = y.astype(np.int64)
+    return TrainingTable(X, y, target, True, reason, n_unlabelled)
 
 
-def infer_task(y: Array) -> tuple[bool, str]:
+def read_columns(file: DataFile, options: argparse.Namespace) -> tuple[Any, str, Any]:
+    """Return the samples, the name of the target, and its column."""
+    import pandas as pd
+
+    dropped, chosen = split_names(options.drop), split_names(options.columns)
+    if not file.is_frame:
+        if dropped or chosen or options.target not in (None, UNNAMED_TARGET):
+            raise ValueError(
+                f"{file.path} has no column names, and its target is y: leave --target, --drop and "
+                "--columns out."
+            )
+        X, y = file.read_matrix()
+        if y is None:
+            raise ValueError(f"{file.path} has no target: give an .npz file with X and y.")
+        return X if X.dtype in FLOATS else X.astype(np.float64), UNNAMED_TARGET, pd.Series(y)
+    if options.target is None:
+        raise ValueError(f"Give --target, one of {format_names(file.columns)}.")
+    check_columns(file.path, file.columns, [options.target, *dropped, *chosen])
+    left_out = {options.target, *dropped}
+    names = [name for name in dict.fromkeys(chosen or file.columns) if name not in left_out]
+    if not names:
+        raise ValueError(f"{file.path} has no columns besides the target: nothing to learn from.")
+    frame = file.read([*names, options.target])
+    return frame[names], options.target, frame[options.target]
+
+
+def choose_task(column: Any, options: argparse.Namespace) -> tuple[bool, str]:
     """Return whether the target is for classification, and why."""
-    values = np.unique(y)
-    if y.dtype.kind not in "iuf":
-        return True, f"{len(values)} distinct {'booleans' if y.dtype.kind == 'b' else 'strings'}"
-    if not np.array_equal(values, np.rint(values)):
+    if options.task != "auto":
+        return options.task == "classification", "given by --task"
+    if options.loss is not None:
+        return options.loss in CLASSIFICATION_LOSSES, "follows from --loss"
+    if column.dtype.kind == "M":
+        raise ValueError("The target holds dates: give a --target of classes or numbers.")
+    n_values = column.nunique()
+    if column.dtype.kind not in "iuf":
+        return True, f"{n_values:,} distinct {'booleans' if column.dtype.kind == 'b' else 'texts'}"
+    if not (column == column.round()).all():
         return False, "the target has fractions"
-    return len(values) <= MAX_CLASSES, f"{len(values):,} distinct integers"
+    return n_values <= MAX_CLASSES, f"{n_values:,} distinct integers"
+
+
+def read_test_table(data: TrainingTable, path: Path, max_bytes: int) -> tuple[Any, Array]:
+    """Read samples and target of another file with the same columns."""
+    file = open_data_file(path, max_bytes=max_bytes)
+    if data.is_frame != file.is_frame:
+        raise ValueError(f"--test {path}: give a file of the same format as the data.")
+    if data.is_frame:
+        X = file.read([*data.X.columns, data.target])
+        column = X.pop(data.target)
+    else:
+        X, column = file.read_matrix(data.X.shape[1])
+    X, column = drop_unlabelled(X, column)
+    y = to_labels(column, np.unique(data.y)) if data.is_classification else to_numbers(column)
+    return X, y
 
 
 def split_rows(data: TrainingTable, holdout: float, seed: int) -> tuple[Array, Array]:
@@ -99,20 +145,3 @@ def split_rows(data: TrainingTable, holdout: float, seed: int) -> tuple[Array, A
         )
     _, test = train_test_split(candidates, test_size=n_test, random_state=seed, stratify=stratify)
     return np.setdiff1d(rows, test), np.sort(test)
-
-
-def read_test_table(table: Table, data: TrainingTable, path: Any) -> tuple[Any, Array]:
-    """Read samples and target of another file with the same columns."""
-    other = open_table(path, getattr(table, "zero_based", None))
-    columns = data.X.shape[1] if data.names is None else data.names
-    X, y, _ = read_all(other, columns, data.target, data.y.dtype)
-    if data.is_classification:
-        check_classes(y, np.unique(data.y))
-    return X, y
-
-
-def digest_table(data: TrainingTable) -> str:
-    """Return a digest that is equal for equal data, with any numeric type of the target."""
-    X, is_numeric = data.X, data.y.dtype.kind in "iuf"
-    samples = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
-    return digest(*samples, data.y.astype(np.float64 if is_numeric else str))

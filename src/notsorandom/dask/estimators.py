@@ -13,7 +13,7 @@ from dask.base import is_dask_collection
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from notsorandom import estimators as local
+import notsorandom as local
 from notsorandom._utils.threads import ThreadPool
 from notsorandom.dask.blocks import samples_array
 from notsorandom.dask.cluster import find_client, gather

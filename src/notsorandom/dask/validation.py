@@ -21,15 +21,17 @@ from notsorandom.dask.rows import DaskRows
 from notsorandom.data.rows import Array
 from notsorandom.estimators.config import loss_of
 from notsorandom.estimators.device_validation import check_finite
-from notsorandom.estimators.validation import (
-    TrainingData,
+from notsorandom.estimators.targets import (
     check_classes,
     check_is_numeric,
     check_labels,
+    real_targets,
+)
+from notsorandom.estimators.validation import (
+    TrainingData,
     check_magnitudes,
     check_sample_weight,
     class_factors,
-    real_targets,
 )
 from notsorandom.game.dual import DualProblem, signs_from_codes
 from notsorandom.spaces.base import Space

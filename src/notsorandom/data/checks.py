@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from notsorandom.data.rows import Array
+
+# Where and why, in errors of pyarrow's CSV reader.
+CSV_ERROR = re.compile(r"(?:column #(\d+): )?Row #(\d+): (?:CSV conversion error to \w+: )?(.*)")
+
+
+class TableError(ValueError):
+    """Data can't be read as a table; the message says where and what to do."""
 
 
 def first_non_finite(rows: Array) -> tuple[int, ...] | None:
@@ -40,3 +52,50 @@ def format_names(names: Sequence[str], most: int = 8) -> str:
     """Return at most `most` of the names, and the number of the others."""
     shown = ", ".join(repr(name) for name in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def import_pandas(package: str = "pandas") -> Any:
+    """Return pandas, or another package for tables; raise an error that names the extra."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise ImportError(f"Tables need {package}: pip install 'notsorandom[tables]'.") from error
+
+
+def require_pyarrow() -> None:
+    """Raise an error that names the extra if pyarrow is missing."""
+    import_pandas("pyarrow")
+
+
+def check_columns(source: object, columns: Sequence[str], wanted: Sequence[str]) -> None:
+    """Raise unless the columns of a source have unique names, and include the wanted ones."""
+    if repeated := [name for name, count in Counter(columns).items() if count > 1]:
+        raise TableError(f"{source} has more than one column {format_names(repeated)}: rename it.")
+    present = set(columns)
+    if missing := [name for name in dict.fromkeys(wanted) if name not in present]:
+        close = "".join(f" Did you mean {n!r}?" for n in get_close_matches(missing[0], columns, 1))
+        message = f"no column {format_names(missing)}.{close} It has {format_names(columns)}."
+        raise TableError(f"{source} has {message}")
+
+
+def check_size(path: object, n_bytes: int, max_bytes: float) -> None:
+    """Raise if a file takes too much memory."""
+    if n_bytes > max_bytes:
+        raise TableError(f"{path} takes over {max_bytes:,} bytes in memory: set --max-bytes.")
+
+
+@contextmanager
+def read_errors(source: object, columns: Sequence[str] = ()) -> Iterator[None]:
+    """Raise TableError, with line and column, for whatever a library raises on damaged data."""
+    try:
+        yield
+    except TableError:
+        raise
+    except Exception as error:  # depends on the library, its version and the damage
+        reason = " ".join(str(error).split())
+        if found := CSV_ERROR.search(reason):
+            column = f", column {columns[int(found[1])]!r}" if found[1] else ""
+            reason = f"line {found[2]}{column}: {found[3]}: fix it, or leave the row out."
+            raise TableError(f"{source}, {reason}") from error
+        message = f"{source} can't be read ({reason}): is it damaged, or of another format?"
+        raise TableError(message) from error

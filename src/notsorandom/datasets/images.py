@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from http.client import HTTPException
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,26 +24,34 @@ DAMAGE_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile, ValueError)
 # Seconds to wait for a server.
 TIMEOUT = 30
 
-# SHA-256 of the uncompressed content of each file.
+# Bytes and SHA-256 of the uncompressed content of each file.
 MNIST = {
-    f"{name}-ubyte.gz": sha256
-    for name, sha256 in {
-        "train-images-idx3": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-        "train-labels-idx1": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-        "t10k-images-idx3": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-        "t10k-labels-idx1": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-    }.items()
+    f"{name}-ubyte.gz": (n_bytes, sha256)
+    for (name, sha256), n_bytes in zip(
+        {
+            "train-images-idx3": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+            "train-labels-idx1": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+            "t10k-images-idx3": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+            "t10k-labels-idx1": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+        }.items(),
+        (16 + 60_000 * 784, 8 + 60_000, 16 + 10_000 * 784, 8 + 10_000),
+        strict=True,
+    )
 }
 MNIST_URL = "https://storage.googleapis.com/cvdf-datasets/mnist/"
 CIFAR10 = {
-    "data_batch_1.bin": "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
-    "data_batch_2.bin": "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
-    "data_batch_3.bin": "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
-    "data_batch_4.bin": "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
-    "data_batch_5.bin": "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
-    "test_batch.bin": "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+    name: (10_000 * 3073, sha256)
+    for name, sha256 in {
+        "data_batch_1.bin": "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+        "data_batch_2.bin": "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+        "data_batch_3.bin": "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+        "data_batch_4.bin": "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+        "data_batch_5.bin": "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+        "test_batch.bin": "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+    }.items()
 }
 CIFAR10_URL = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
+CIFAR10_BYTES = 2**28  # more than the archive has, unpacked
 CIFAR10_CLASSES = (
     "airplane automobile bird cat deer dog frog horse ship truck".split()  # by label, 0 to 9
 )
@@ -76,9 +85,9 @@ def fetch_mnist(
     """
 
     def download(names: Sequence[str]) -> dict[str, bytes]:
-        return {name: read_url(MNIST_URL + name) for name in names}
+        return {name: read_url(MNIST_URL + name, packed_limit(MNIST[name][0])) for name in names}
 
-    raw = read_files(data_folder(data_home) / "mnist", MNIST, gzip.decompress, download)
+    raw = read_files(data_folder(data_home) / "mnist", MNIST, unpack, download)
     X_train, X_test = (
         np.frombuffer(images, dtype=np.uint8, offset=16).reshape(-1, 784) for images in raw[::2]
     )
@@ -105,11 +114,12 @@ def fetch_cifar10(
     folder = data_folder(data_home) / "cifar-10-batches-bin"
 
     def download(names: Sequence[str]) -> dict[str, bytes]:
-        with tarfile.open(fileobj=io.BytesIO(read_url(CIFAR10_URL))) as archive:
+        content = unpack(read_url(CIFAR10_URL, CIFAR10_BYTES), CIFAR10_BYTES)
+        with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as archive:
             files = {name: archive.extractfile(f"{folder.name}/{name}") for name in names}
             return {name: file.read() for name, file in files.items() if file is not None}
 
-    raw = read_files(folder, CIFAR10, bytes, download)
+    raw = read_files(folder, CIFAR10, lambda content, _: content, download)
     records = [np.frombuffer(part, dtype=np.uint8).reshape(-1, 3073) for part in raw]
     train, test = np.concatenate(records[:-1]), records[-1]
     images = [part[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1) for part in (train, test)]
@@ -118,15 +128,19 @@ def fetch_cifar10(
 
 def read_files(
     folder: Path,
-    checksums: Mapping[str, str],
-    decode: Callable[[bytes], bytes],
+    known: Mapping[str, tuple[int, str]],
+    decode: Callable[[bytes, int], bytes],
     download: Callable[[Sequence[str]], Mapping[str, bytes]],
 ) -> list[bytes]:
-    """Return the decoded and verified contents of files; missing files are downloaded first."""
-    missing = [name for name in checksums if not (folder / name).exists()]
+    """Return the decoded and verified contents of files; missing files are downloaded first.
+
+    Nothing is read or unpacked beyond the known size.
+    """
+    missing = [name for name in known if not (folder / name).exists()]
     try:
         for name, content in download(missing).items() if missing else ():
-            verify(decode(content), checksums[name])
+            n_bytes, sha256 = known[name]
+            verify(decode(content, n_bytes), sha256)
             folder.mkdir(parents=True, exist_ok=True)
             write_atomic(folder / name, content)
     except (*DAMAGE_ERRORS, OSError, HTTPException, tarfile.TarError, KeyError) as error:
@@ -135,9 +149,11 @@ def read_files(
             "Put the files there, or set data_home or NOTSORANDOM_DATA to the parent folder."
         ) from error
     contents = []
-    for name, sha256 in checksums.items():
+    for name, (n_bytes, sha256) in known.items():
         try:
-            contents.append(verify(decode((folder / name).read_bytes()), sha256))
+            with (folder / name).open("rb") as file:
+                content = read_at_most(file, packed_limit(n_bytes))
+            contents.append(verify(decode(content, n_bytes), sha256))
         except DAMAGE_ERRORS as error:
             raise ValueError(
                 f"{folder / name} is not the original file ({error}). Delete it and try again."
@@ -152,7 +168,28 @@ def verify(content: bytes, sha256: str) -> bytes:
     return content
 
 
-def read_url(url: str) -> bytes:
-    """Return the content of a URL."""
+def packed_limit(n_bytes: int) -> int:
+    """Return a limit of the bytes that gzip makes of so many; it adds little to noise."""
+    return n_bytes + n_bytes // 100 + 1000
+
+
+def unpack(content: bytes, n_bytes: int) -> bytes:
+    """Return the content of a gzip file, of at most so many bytes."""
+    with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+        return read_at_most(file, n_bytes)
+
+
+def read_at_most(file: Any, n_bytes: int) -> bytes:
+    """Return the content of a file; raise ValueError if it has more bytes than allowed."""
+    content = bytes(file.read(n_bytes + 1))
+    if len(content) > n_bytes:
+        raise ValueError(f"it has more than {n_bytes:,} bytes")
+    return content
+
+
+def read_url(url: str, n_bytes: int) -> bytes:
+    """Return the content of a URL, which must not be redirected to an unencrypted one."""
     with urllib.request.urlopen(url, timeout=TIMEOUT) as response:
-        return bytes(response.read())
+        if not response.url.startswith("https:"):
+            raise ValueError(f"{url} leads to {response.url}, which is not https")
+        return read_at_most(response, n_bytes)

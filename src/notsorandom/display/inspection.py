@@ -15,8 +15,9 @@ from notsorandom.baselines import RandomFourierFeatures
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array, Rows
 from notsorandom.estimators.config import GradientSolver, configure
+from notsorandom.estimators.targets import shortened
 from notsorandom.estimators.training import fit_linear_models
-from notsorandom.estimators.validation import read_samples, shortened
+from notsorandom.estimators.validation import read_samples
 from notsorandom.game.dual import DualProblem, codes_from_scores
 from notsorandom.game.replay import replay
 from notsorandom.kernel import LearnedKernel, linear_scores
@@ -164,7 +165,7 @@ def scores_by_size(
     if not len(sizes) or not set(sizes) <= set(possible.tolist()):
         raise ValueError(
             f"sizes={list(sizes)!r} is not allowed: the possible sizes of this model are "
-            f"{shortened(possible)}."
+            f"{shortened(possible.tolist())}."
         )
     if baselines is None:
         baselines = {"random (RBF)": RandomFourierFeatures(random_state=0)}

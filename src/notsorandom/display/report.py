@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.metrics import ConfusionMatrixDisplay
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import column_or_1d
 
 from notsorandom._utils.files import check_output_path
@@ -47,6 +48,8 @@ N_FRAMES = 16
 # Larger confusion matrices can't be read.
 MAX_CLASSES = 30
 N_IMAGES = 24
+# Distance of the mean of X from that at fit, in units of the median distance between samples.
+MAX_DISTANCE = 0.1
 
 
 def report(
@@ -69,9 +72,10 @@ def report(
 
     Parameters
     ----------
-    model : FourierFeatures, FourierClassifier or FourierRegressor, fitted
+    model : FourierFeatures, FourierClassifier, FourierRegressor, or a Pipeline that ends in one
+        Fitted.
     X, y : array-likes
-        The training data.
+        The training data, as the pipeline got it.
     path : str or Path
         The file to write; its name must end in ``.html``.
     X_test, y_test : array-likes, optional
@@ -91,12 +95,17 @@ def report(
         raise TypeError(f"title={title!r} is not allowed: it must be a str.")
     if (X_test is None) != (y_test is None):
         raise ValueError("Only one of X_test and y_test was given: give both or neither.")
+    if isinstance(model, Pipeline):
+        steps, model = model[:-1], model[-1]
+        X = steps.transform(X)
+        X_test = X_test if X_test is None else steps.transform(X_test)
     if not isinstance(model, FourierEstimator):
         raise TypeError(
             f"model is a {type(model).__name__}, but it must be a fitted FourierFeatures, "
-            "FourierClassifier or FourierRegressor, such as the last step of a pipeline."
+            "FourierClassifier or FourierRegressor, or a pipeline that ends in one."
         )
     problem = model._game_problem(X, y)
+    check_same_samples(model, problem.rows)
     data_name = "training" if X_test is None else "test"
     X_scored, y_scored = (X, to_host(y)) if X_test is None else (X_test, to_host(y_test))
     scores = predict_scores(model, X, y, X_scored)
@@ -123,6 +132,19 @@ def report(
         sections.append(calibration_section(model, scores, y_scored, data_name))
     subtitle = f"{type(model).__name__} with {model.kernel_.n_components:,} features"
     return write_page(path, title or "Learned kernel", subtitle, sections)
+
+
+def check_same_samples(model: Any, rows: Rows) -> None:
+    """Raise ValueError if the samples are clearly not those of the fit."""
+    space = model.kernel_.space
+    if space.is_vector_space and len(model.kernel_.frequencies):
+        distance = np.linalg.norm(rows.mean() - space.center) / float(space.scale)
+        if distance > MAX_DISTANCE:
+            raise ValueError(
+                f"X is not what the model was fitted to: its mean is {distance:.2g} typical "
+                "distances away. If the model is the last step of a pipeline, give the whole "
+                "pipeline, report(pipeline, X, y, path), or transform X first."
+            )
 
 
 def is_planar_game(model: Any) -> bool:

@@ -138,7 +138,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         if held_out is not None:
             training = data.take(~held_out)
         if file is not None and saved is not None:
-            choice = file.restore_choice(saved)
+            choice = file.restore_choice(saved, config)
         elif warm_start is not None:
             choice = last_fit._last_choice()
         else:
@@ -154,7 +154,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             validation = data.take(held_out)
             stopping = EarlyStopping(config, problem, validation.problem, split_rng)
         if file is not None and saved is not None:
-            state = file.restore(saved, preparation.view.space, problem, stopping)
+            state = file.restore(saved, config, preparation.view.space, problem, stopping)
         elif warm_start is not None:
             state = warm_start.state
         fit = FitData(given.problem.dtype, preparation, data, training)

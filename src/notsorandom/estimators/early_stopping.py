@@ -62,6 +62,11 @@ class EarlyStopping:
             for part in (training, validation)
         )
 
+    @property
+    def n_validation_rows(self) -> int:
+        """Number of rows that features are evaluated on."""
+        return len(self._validation.problem.rows)
+
     def should_stop(self, loop: GameLoop) -> bool:
         """Evaluate the features after a round, if there are enough new ones since the last time."""
         # Where frequencies are found again, rounds may change only their weights.

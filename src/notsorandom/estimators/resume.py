@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import json
+import math
 import time
 import warnings
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from importlib.metadata import version
 from numbers import Integral
 from pathlib import Path
@@ -17,15 +18,25 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from notsorandom._utils.files import FileFormatError, open_atomic, remove_partial_files
+from notsorandom._utils.files import FileFormatError
 from notsorandom.data.array_api import to_host
-from notsorandom.data.rows import Array
-from notsorandom.estimators.config import SOLVERS, Checkpoint, Choice
+from notsorandom.estimators.checkpoint import (
+    MAX_HEADER_BYTES,
+    check_chosen,
+    check_stopping,
+    open_archive,
+    read_contents,
+    read_fit,
+    require,
+    restore_state,
+    write_archive,
+)
+from notsorandom.estimators.config import SOLVERS, Checkpoint, Choice, FitConfig
 from notsorandom.estimators.early_stopping import EarlyStopping
 from notsorandom.estimators.training import Preparation
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.loop import GameLoop
-from notsorandom.game.result import ActiveSet, GameState
+from notsorandom.game.result import ACTIVE_SET_ARRAYS, GameState, Round
 from notsorandom.spaces.base import ResolvedSpace
 
 # Names of the data in messages.
@@ -46,7 +57,7 @@ FREE_IN_WARM_START = (
 # random_state is compared; for a generator, the checkpoint has the seed that was drawn from it. A
 # Dask client may be of another cluster.
 FREE_IN_CHECKPOINT = ("warm_start", "checkpoint", "n_jobs", "random_state", "verbose", "client")
-CHECKPOINT_FORMAT = 5
+CHECKPOINT_FORMAT = 6
 
 
 def fingerprint(problem: DualProblem) -> dict[str, str]:
@@ -172,6 +183,7 @@ class CheckpointFile:
                 parameter_text(random_state) if isinstance(random_state, Integral) else "any"
             ),
         }
+        self.max_bytes = largest_checkpoint(estimator, problem)
         self._last_write = time.monotonic()
 
     def read(self) -> dict[str, Any] | None:
@@ -182,18 +194,17 @@ class CheckpointFile:
         """
         if not self.path.exists():
             return None
-        try:
-            with np.load(self.path, allow_pickle=False) as archive:
-                contents: dict[str, Any] = json.loads(
-                    bytes(archive["header"]),
-                    object_hook=lambda part: archive[part["array"]] if "array" in part else part,
-                )
-            differences = describe_differences(contents["fit"], self.fit)
-            np.random.default_rng(contents["seed"])
-        except (PermissionError, MemoryError):
-            raise
-        except Exception as error:  # an incomplete or foreign file can raise nearly anything
-            raise self._format_error() from error
+        size = self.path.stat().st_size
+        if size > self.max_bytes:
+            raise FileFormatError(
+                f"{self.path} has {size:,} bytes, but a checkpoint of this fit at most "
+                f"{self.max_bytes:,}: delete it, or give another path."
+            )
+        with format_errors(self.path):
+            archive, header = open_archive(self.path)
+            with archive:
+                differences = describe_differences(read_fit(header), self.fit)
+                contents = {} if differences else read_contents(archive, header)
         if differences:
             raise ValueError(
                 f"checkpoint={str(self.path)!r} is of another fit: {differences}. Use the same "
@@ -201,12 +212,10 @@ class CheckpointFile:
             )
         return contents
 
-    def _format_error(self) -> FileFormatError:
-        return FileFormatError(f"{self.path} is not a checkpoint: delete it, or give another path.")
-
     def restore(
         self,
         saved: dict[str, Any],
+        config: FitConfig,
         space: ResolvedSpace,
         problem: DualProblem,
         stopping: EarlyStopping | None,
@@ -215,40 +224,22 @@ class CheckpointFile:
 
         The state of early stopping is restored too.
         """
-        try:
-            parts, arrays = saved["state"], saved["state"]["active_set"]
-            active_set = ActiveSet.from_arrays(space.kind == "finite", arrays)
-            state = GameState(**(parts | {"space": space, "active_set": active_set}))
-            np.random.default_rng(0).bit_generator.state = state.random_state
-            if stopping is not None:
+        with format_errors(self.path):
+            state = restore_state(saved["state"], config, space, problem)
+            if stopping is None:
+                require(saved["stopping"] is None, "stopping")
+            else:
+                found = saved["state"]["active_set"]["frequencies"]
+                n_rows = stopping.n_validation_rows
+                check_stopping(saved["stopping"], config, space, problem, found, n_rows)
                 stopping.set_state(saved["stopping"], space)
-            valid = (
-                all(
-                    column.shape == tuple(problem.targets.shape) and column.dtype == problem.dtype
-                    for column in (state.dual, state.dual_total)
-                )
-                and len(active_set) > 0
-                and all(len(array) == len(active_set) for array in arrays.values())
-                and space.n_features(arrays["frequencies"]) == problem.rows.n_features
-                and isinstance(state.n_plays, int)
-                and isinstance(state.flat, bool)
-            )
-        except (LookupError, TypeError, AttributeError, ValueError) as error:
-            raise self._format_error() from error
-        if not valid:
-            raise self._format_error()
         return state.map_columns(problem.rows.from_host)
 
-    def restore_choice(self, saved: dict[str, Any]) -> Choice:
+    def restore_choice(self, saved: dict[str, Any], config: FitConfig) -> Choice:
         """Return what trials had chosen."""
-        try:
+        with format_errors(self.path):
             choice = Choice(**saved["choice"])
-            numbers = choice.smoothing, choice.C, choice.temperature
-            valid = all(isinstance(number, float) and number >= 0 for number in numbers)
-        except (LookupError, TypeError) as error:
-            raise self._format_error() from error
-        if not valid:
-            raise self._format_error()
+            check_chosen(choice, config)
         return choice
 
     def write_if_due(
@@ -258,15 +249,17 @@ class CheckpointFile:
         if time.monotonic() - self._last_write < self.every:
             return
         state = loop.current_state().map_columns(loop.problem.rows.to_host)
-        arrays = {"space": None, "active_set": state.active_set.to_arrays()}
+        history = {name: np.array([r[name] for r in state.history]) for name in state.history[0]}
+        arrays = {"active_set": state.active_set.to_arrays(), "history": history, "space": None}
         contents = {
+            "fit": self.fit,
             "seed": seed,
             "choice": vars(choice),
             "state": vars(state) | arrays,
             "stopping": None if stopping is None else stopping.get_state(),
         }
         try:
-            self._write(contents)
+            write_archive(self.path, contents)
         except (OSError, TypeError, ValueError) as error:
             warnings.warn(
                 f"The checkpoint could not be written ({error}). The fit continues, and will try "
@@ -276,19 +269,10 @@ class CheckpointFile:
             )
         self._last_write = time.monotonic()
 
-    def _write(self, contents: dict[str, Any]) -> None:
-        arrays: dict[str, Array] = {}
-        header = {"fit": self.fit} | extract_arrays(contents, "fit", arrays)
-        text = json.dumps(header, default=lambda number: number.item())
-        arrays["header"] = np.frombuffer(text.encode(), dtype=np.uint8)
-        with open_atomic(self.path) as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
-
     def remove(self) -> None:
         """Remove the file after the fit."""
         try:
             self.path.unlink(missing_ok=True)
-            remove_partial_files(self.path)
         except OSError as error:
             warnings.warn(
                 f"The checkpoint could not be removed ({error}): delete it, or the next fit will "
@@ -298,11 +282,34 @@ class CheckpointFile:
             )
 
 
-def extract_arrays(value: Any, name: str, arrays: dict[str, Array]) -> Any:
-    """Move the arrays of nested dicts to `arrays`; dicts with their names take their places."""
-    if isinstance(value, dict):
-        return {key: extract_arrays(part, f"{name}.{key}", arrays) for key, part in value.items()}
-    if isinstance(value, np.ndarray):
-        arrays[name] = value
-        return {"array": name}
-    return value
+def largest_checkpoint(estimator: Any, problem: DualProblem) -> int:
+    """Return the most bytes that a checkpoint of a fit can have."""
+    size: Any = estimator.n_components
+    n_components = int(estimator.max_components if size == "auto" else size)
+    n_rounds: Any = getattr(estimator.solver, "n_rounds", "auto")
+    n_rounds = n_components if n_rounds == "auto" else max(n_components, n_rounds)
+    numbers = 5 * math.prod(problem.targets.shape)  # two duals and their sums; validation losses
+    numbers += 2 * n_components * (problem.rows.n_features + len(ACTIVE_SET_ARRAYS))
+    numbers += 2 * n_rounds * len(fields(Round))
+    return 2 * MAX_HEADER_BYTES + 8 * numbers
+
+
+def read_checkpoint_header(path: Path) -> dict[str, str]:
+    """Return the parameters and data digests of the fit that a checkpoint belongs to."""
+    with format_errors(path):
+        archive, header = open_archive(path)
+        archive.close()
+        return read_fit(header)
+
+
+@contextmanager
+def format_errors(path: Path) -> Iterator[None]:
+    """Raise errors of reading or checking a checkpoint as FileFormatError."""
+    try:
+        yield
+    except (FileNotFoundError, PermissionError, MemoryError):
+        raise
+    except Exception as error:  # an incomplete or foreign file can raise nearly anything
+        raise FileFormatError(
+            f"{path} is not a checkpoint: delete it, or give another path."
+        ) from error

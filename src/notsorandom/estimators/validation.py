@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from notsorandom._utils.parameters import check_magnitude
 from notsorandom._utils.threads import ThreadPool
 from notsorandom.data.array_api import in_host_memory, is_device_array, to_host
 from notsorandom.data.rows import FLOATS, Array, Rows, dense
+from notsorandom.estimators.cautions import warn_of_many_classes, warn_of_scales
 from notsorandom.estimators.config import loss_of
+from notsorandom.estimators.targets import check_classes, check_targets, real_targets
 from notsorandom.game.dual import DualProblem, signs_from_codes
 from notsorandom.game.losses import Loss
+from notsorandom.spaces import Euclidean
 from notsorandom.spaces.base import Space
 
 # Up to this many samples are sorted and duplicates merged, so that the model depends on nothing but
@@ -109,11 +111,8 @@ def read_training_data(
     loss = loss_of(estimator)
     is_classification, name = loss.one_sided, type(estimator).__name__
     X, y, sample_weight, names = coerce(X, to_host(y), to_host(sample_weight))
-    if not is_classification:
-        check_is_numeric(y, estimator.loss)
+    y = check_targets(y, name, estimator.loss, is_classification)
     X, y = validate_samples_and_targets(estimator, X, y, names, reset, is_classification)
-    if is_classification:
-        check_labels(y, name)
     if reset:
         estimator.n_samples_fit_ = X.shape[0]
         estimator._weights = check_sample_weight(sample_weight, X.shape[0], Rows(X).dtype)
@@ -131,6 +130,7 @@ def read_training_data(
         classes = np.unique(y)
         if reset:
             estimator.classes_ = classes
+            warn_of_many_classes(name, classes, len(y))
         check_classes(name, classes, estimator.classes_)
         codes = np.searchsorted(classes, y)
         targets = rows.columns_only.map(
@@ -151,6 +151,8 @@ def read_training_data(
     rows = Rows(space.prepare(X), column, pool)
     problem = DualProblem(loss, targets, rows)
     check_magnitudes(problem)
+    if reset and isinstance(space, Euclidean):
+        warn_of_scales(X, getattr(estimator, "feature_names_in_", None))
     return TrainingData(problem, positions).deduplicated()
 
 
@@ -266,66 +268,6 @@ def unique_rows(values: Array) -> tuple[Array, Array]:
     """Return the indices of the distinct rows, sorted, and the position of each row in them."""
     first, which = np.unique(values, axis=0, return_index=True, return_inverse=True)[1:]
     return first, which.ravel()
-
-
-# Targets.
-
-
-def check_classes(name: str, classes: Array, known: Array) -> None:
-    """Raise ValueError unless there are at least two classes, and exactly those known."""
-    if len(known) < 2:
-        raise ValueError(
-            f"y has only one class, {known.tolist()[0]!r}, but {name} needs samples of at least "
-            "two classes."
-        )
-    if not np.array_equal(classes, known):
-        raise ValueError(
-            f"y has the classes {shortened(classes)}, but this {name} was fitted with the classes "
-            f"{shortened(known)}: give samples of exactly these."
-        )
-
-
-def shortened(classes: Array) -> str:
-    """Return the first few classes as text."""
-    names = [repr(name) for name in classes.tolist()]
-    return ", ".join(names[:10]) + (f", ... ({len(names)} in all)" if len(names) > 10 else "")
-
-
-def check_labels(y: Array, name: str) -> None:
-    """Raise ValueError if targets can't be class labels."""
-    try:
-        check_classification_targets(y)
-    except ValueError as error:
-        raise ValueError(
-            f"y doesn't hold class labels, which {name} needs with this loss ({error}): for "
-            "numbers use FourierRegressor, or FourierFeatures with loss='squared' or "
-            "'epsilon_insensitive'."
-        ) from error
-
-
-def check_is_numeric(y: Any, loss: str) -> None:
-    """Raise ValueError if targets are text or dates."""
-    values = np.asarray(y)
-    texts = [value for value in values.ravel().tolist() if isinstance(value, str)]
-    if values.dtype.kind in "mM" or (values.dtype.kind in "OUS" and texts):
-        what = f"text, such as {texts[0]!r}," if texts else "dates"
-        raise ValueError(
-            f"y has {what} but loss={loss!r} needs numbers: for classes use FourierClassifier, or "
-            "FourierFeatures with loss='hinge' or 'squared_hinge'."
-        )
-
-
-def real_targets(y: Array, dtype: Any) -> Array:
-    """Return targets in columns; raise ValueError if one is not finite in the type."""
-    with np.errstate(over="ignore"):
-        targets = y.astype(dtype).reshape(len(y), -1)
-    invalid = np.argwhere(~np.isfinite(targets))
-    if len(invalid):
-        raise ValueError(
-            f"y has {targets[tuple(invalid[0])]} at sample {invalid[0][0]}, as {targets.dtype}: "
-            "give finite numbers, and X in float64 if they are very large."
-        )
-    return targets
 
 
 # Weights.

@@ -1,7 +1,7 @@
 """Model files and ONNX export."""
 
-from notsorandom.io.models import SKOPS_TYPES, ModelFile, load, read_metadata, read_model_file, save
+from notsorandom.io.archive import SKOPS_TYPES
+from notsorandom.io.models import load, read_metadata, save
 from notsorandom.io.onnx import to_onnx
 
-__all__ = ["SKOPS_TYPES", "ModelFile", "load", "read_metadata", "read_model_file", "save"]
-__all__ += ["to_onnx"]
+__all__ = ["SKOPS_TYPES", "load", "read_metadata", "save", "to_onnx"]

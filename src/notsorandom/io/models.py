@@ -1,96 +1,60 @@
-"""Save and load fitted estimators."""
+"""Save and load fitted models, alone or in pipelines."""
 
 from __future__ import annotations
 
 import copy
 import json
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from numbers import Integral, Real
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import sklearn
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-import notsorandom
-from notsorandom._utils.files import FileFormatError, check_output_path
-from notsorandom.data.rows import Array
-from notsorandom.estimators.base import LEARNED
-from notsorandom.estimators.classifier import FourierClassifier
-from notsorandom.estimators.config import Checkpoint
-from notsorandom.estimators.features import FourierFeatures
-from notsorandom.estimators.regressor import FourierRegressor
-from notsorandom.estimators.resume import WarmStart
-from notsorandom.estimators.training import Preparation
-from notsorandom.game.result import ActiveSet, GameState
-from notsorandom.io.encoding import CLASSES, decode, encode
-from notsorandom.io.tensors import CONTENT_ERRORS, format_error, read_tensors, write_tensors
-from notsorandom.io.validate import validate_model
-from notsorandom.kernel import LearnedKernel
-from notsorandom.spaces.view import CastView, ProjectedView
+from notsorandom import __version__
+from notsorandom._utils.files import FileFormatError, check_output_path, write_atomic
+from notsorandom.estimators.base import FourierEstimator
+from notsorandom.io.archive import METADATA, decode, encode, pack, unpack
+from notsorandom.io.checks import TRIALS, run_trial, validate, walk
+from notsorandom.spaces import Euclidean
+from notsorandom.spaces.base import Space
 
-# Version of the file format. Files of another one are rejected.
-FORMAT = 3
-METADATA_KEY = "notsorandom.model"
-SUFFIX = ".safetensors"
-ESTIMATORS: dict[str, Any] = {
-    kind.__name__: kind for kind in (FourierFeatures, FourierClassifier, FourierRegressor)
-}
-# Types for ``skops.io.load(path, trusted=notsorandom.SKOPS_TYPES)``. All of them only hold data.
-OTHER_TYPES = (
-    Checkpoint,
-    LearnedKernel,
-    WarmStart,
-    Preparation,
-    ProjectedView,
-    CastView,
-    GameState,
-    ActiveSet,
-)
-SKOPS_TYPES = [
-    f"{kind.__module__}.{kind.__qualname__}"
-    for kind in (*ESTIMATORS.values(), *CLASSES.values(), *OTHER_TYPES)
-]
-KERNEL_ARRAYS = ("frequencies", "phases", "scales", "weights")
-# Attributes that have one value per training sample, or are stored as part of a kernel.
-NOT_STORED = {"dual_", "average_dual_", "_weights", "frequencies_", "phases_"}
-NOT_STORED |= {"kernel_", "average_kernel_"}
-STORED = [name for name in LEARNED if name not in NOT_STORED]
-STORED += ["coef_", "intercept_", "duality_gap_"]
+Record = Mapping[str, Any] | None
+FORMAT = 5  # files of another one are refused
+VERSIONS = {"library": __version__, "scikit-learn": sklearn.__version__}
+MAX_METADATA = 2**20  # bytes, which are parsed before anything is known about them
+# Attributes that are not stored: one value per training sample, or only for the next fit.
+NOT_STORED = {"dual_", "average_dual_", "_warm_start", "_skl_callbacks"}
+NOT_KEPT = {"_weights", "checkpoint", "memory", "random_state"}  # None, unless it is an integer
+CENTERED = 1e-6  # centre, in units of the scale, of samples that were centred before
 
 
-def save(
-    model: Any,
-    path: Any,
-    metrics: Mapping[str, float] | None = None,
-    description: Mapping[str, Any] | None = None,
-) -> Path:
-    """Write a fitted estimator to a file that :func:`notsorandom.load` reads.
+def save(model: Any, path: Any, metrics: Record = None, description: Record = None) -> Path:
+    """Write a fitted model or pipeline to a file that :func:`notsorandom.load` reads.
 
-    The file is in the safetensors format, arrays with a header in JSON, which many programs and
-    languages read. It is written as a whole: if that fails, an earlier file stays as it was.
+    The file is a skops file, which ``skops.io.load(path, trusted=notsorandom.SKOPS_TYPES)`` reads
+    too. It is written as a whole: if that fails, an earlier file stays as it was. Not kept are
+    `dual_`, `average_dual_`, sample weights, the state for ``warm_start``, `checkpoint`, `memory`
+    of pipelines, and a `random_state` that is a generator.
 
     Parameters
     ----------
-    model : FourierFeatures, FourierClassifier or FourierRegressor
-        Fitted.
+    model : estimator
+        Fitted: an estimator of this library, or a pipeline, column transformer, ensemble and so on
+        of scikit-learn. Save the whole pipeline, so that a loaded model takes the same `X`.
     path : str or Path
-        Must end in ``.safetensors``.
-    metrics : dict of str to number, optional
-        Metrics of the model to keep in the file, such as its accuracy.
-    description : dict, optional
-        Further information to keep in the file; it must be possible to write it as JSON.
+        Must end in ``.skops``.
+    metrics, description : dict, optional
+        Numbers by name, such as the accuracy, and what JSON can write, to keep in the file.
 
     Returns
     -------
     Path
-
-    Notes
-    -----
-    Not kept are `dual_`, `average_dual_` and sample weights, which have one value per training
-    sample; nor the state for ``warm_start``, `checkpoint`, or a `random_state` that is a generator.
 
     Examples
     --------
@@ -98,95 +62,105 @@ def save(
     >>> from notsorandom.datasets import make_windmill
     >>> X, y = make_windmill(500, random_state=0)
     >>> model = notsorandom.FourierClassifier(20, smoothing=0.06).fit(X, y)
-    >>> path = notsorandom.save(model, "windmill.safetensors", {"accuracy": model.score(X, y)})
+    >>> path = notsorandom.save(model, "windmill.skops", {"accuracy": model.score(X, y)})
     >>> notsorandom.load(path).predict(X).shape
     (500,)
     """
     check_is_fitted(model)
-    path = check_output_path(path, SUFFIX)
-    name = type(model).__name__
-    if ESTIMATORS.get(name) is not type(model):
-        raise TypeError(
-            f"{type(model).__module__}.{name} can't be saved, only {', '.join(ESTIMATORS)}. Use "
-            "model.to_local() of notsorandom.dask, else pickle or joblib."
+    path = check_output_path(path, ".skops")
+    given = check_given(metrics, description)
+    if is_centered(model):
+        warnings.warn(
+            "The model was fitted to columns of mean zero, probably after a scaler that is not in "
+            "the file: save the whole pipeline, notsorandom.save(pipeline, path).",
+            stacklevel=2,
         )
-    parameters = model.get_params(deep=False) | {"checkpoint": None}
-    if not isinstance(model.random_state, Integral):
-        parameters["random_state"] = None
-    check_loadable(model, parameters)
-    kernel, average = model.kernel_, getattr(model, "average_kernel_", None)
-    arrays: dict[str, Array] = {}
-    learned = {key: getattr(model, key) for key in STORED if hasattr(model, key)}
-    metadata = {
-        "format": FORMAT,
-        "library": notsorandom.__version__,
-        "class": name,
-        "metrics": check_metrics(metrics),
-        "description": check_description(description),
-        "parameters": {key: encode(value, key, arrays) for key, value in parameters.items()},
-        "space": encode(kernel.space, "resolved_space", arrays),
-        "phase": kernel.phase,
-        "kernel": encode_kernel(kernel, "kernel", arrays),
-        "average_kernel": encode_kernel(average, "average_kernel", arrays, base=kernel),
-        "learned": {key: encode(value, key, arrays) for key, value in learned.items()},
-    }
-    write_tensors(path, arrays, {METADATA_KEY: json.dumps(metadata)})
+    try:
+        content = build(model, given)
+    except Exception as error:
+        raise ValueError(
+            f"This {type(model).__name__} can't be saved: {str(error).rstrip('.')}. With other "
+            "parameters, fit it again; save best_estimator_ of a search, to_local() of a Dask "
+            "model, and others by pickle or joblib."
+        ) from error
+    try:
+        write_atomic(path, content)
+    except OSError as error:
+        hint = "nothing was written, an earlier file is unchanged; give another path"
+        raise OSError(error.errno, f"{error.strerror}: {hint}", str(path)) from error
     return path
 
 
-def check_metrics(metrics: Any) -> dict[str, float]:
-    """Return the metrics as floats; raise ValueError if they can't be."""
-    metrics = {} if metrics is None else metrics
-    if not isinstance(metrics, Mapping):
-        raise ValueError(f"metrics={metrics!r} is not allowed: it must be a dict of str to number.")
-    for key, value in metrics.items():
-        if not isinstance(key, str) or not isinstance(value, Real) or not math.isfinite(value):
-            raise ValueError(
-                f"metrics has {key!r}: {value!r}, but its keys must be strings and its values "
-                "finite numbers."
-            )
-    return {key: float(value) for key, value in metrics.items()}
+def build(model: Any, given: dict[str, Any]) -> bytes:
+    """Return the content of a file; raise an error if it could not be loaded again as it is."""
+    stored = without_training_state(model)
+    files = encode(stored)
+    size = sum(map(len, files.values()))
+    trial = None
+    for kind in TRIALS:
+        with suppress(Exception):  # its steps may not allow such a row
+            run_trial(stored, kind, size)
+            trial = kind
+    metadata = {"format": FORMAT, **VERSIONS, "class": type(model).__name__, **given}
+    content = pack({METADATA: json.dumps(metadata | {"trial": trial}).encode(), **files})
+    loaded = decode(content)
+    if encode(loaded) != files:
+        raise ValueError("skops would change a part of it, such as a dict whose keys are booleans")
+    validate(loaded, trial, size)
+    return content
 
 
-def check_description(description: Any) -> dict[str, Any]:
-    """Return the description as a dict; raise ValueError if it can't be written as JSON."""
-    description = {} if description is None else description
+def without_training_state(model: Any) -> Any:
+    """Return a copy of a model without what is not stored; it shares the arrays."""
+    memo: dict[int, Any] = {}
+    read_only: dict[Any, Any] = {}  # those of a kernel and of the average kernel may be equal
+    for part in walk(model):
+        if isinstance(part, FourierEstimator):
+            memo |= {id(getattr(part, name, None)): None for name in NOT_STORED}
+        elif isinstance(part, np.ndarray):
+            key = id(part) if part.flags.writeable else (part.dtype, part.shape, part.tobytes())
+            memo[id(part)] = read_only.setdefault(key, part)
+    copied = copy.deepcopy(model, memo)
+    for part in walk(copied):
+        if isinstance(part, Space):  # without what it computed from its parameters
+            part.__dict__ = part.get_params(deep=False)
+        elif isinstance(part, BaseEstimator):
+            for name in NOT_STORED & vars(part).keys():
+                delattr(part, name)
+            for name in NOT_KEPT & vars(part).keys():
+                if not isinstance(getattr(part, name), Integral):
+                    setattr(part, name, None)
+    return copied
+
+
+def is_centered(model: Any) -> bool:
+    """Return whether a model was fitted to columns of mean zero, which real ones never are."""
+    space = model.kernel_.space if isinstance(model, FourierEstimator) else None
+    if not isinstance(space, Euclidean) or len(space.center) == 1:
+        return False
+    is_chosen = isinstance(model.space, Euclidean) and not isinstance(model.space.center, str)
+    return not is_chosen and bool(np.abs(space.center).max() <= CENTERED * space.scale)
+
+
+def check_given(metrics: Any, description: Any) -> dict[str, Any]:
+    """Return metrics and description as they are stored; raise ValueError if they can't be."""
     try:
-        if isinstance(description, Mapping):
-            json.dumps(dict(description))
-            return dict(description)
-    except (TypeError, ValueError):
-        pass
-    raise ValueError(
-        f"description={description!r} is not allowed: it must be a dict of values that can be "
-        "written as JSON."
-    )
-
-
-def check_loadable(model: Any, parameters: dict[str, Any]) -> None:
-    """Raise ValueError if the saved model could not be loaded again."""
-    try:
-        validate_model(copy.copy(model).set_params(**parameters))
-    except (AttributeError, ValueError) as error:
+        metrics = {str(name): float(value) for name, value in dict(metrics or {}).items()}
+        given = {"metrics": metrics, "description": dict(description or {})}
+        if len(json.dumps(given, allow_nan=False)) > MAX_METADATA:
+            raise ValueError("they have more than a megabyte")
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise ValueError(
-            f"This {type(model).__name__} can't be saved: {error}. If parameters were changed "
-            "since the fit, fit it again."
+            f"metrics must be a dict of numbers, and description one for JSON: {error}."
         ) from error
-
-
-def encode_kernel(kernel: Any, name: str, arrays: dict[str, Array], base: Any = None) -> Any:
-    """Encode the arrays of a kernel, except those that are equal in the kernel `base`."""
-    return kernel and {
-        part: encode(getattr(kernel, part), f"{name}.{part}", arrays)
-        for part in KERNEL_ARRAYS
-        if base is None or not np.array_equal(getattr(kernel, part), getattr(base, part))
-    }
+    return given
 
 
 def load(path: Any) -> Any:
-    """Read an estimator that was written by :func:`notsorandom.save`.
+    """Read a model or pipeline that was written by :func:`notsorandom.save`.
 
-    Nothing in the file is executed.
+    Nothing in the file is executed: it can be opened whoever wrote it. Raises FileFormatError if it
+    is damaged, is not a model file, or is of another version of the format.
 
     Parameters
     ----------
@@ -194,91 +168,44 @@ def load(path: Any) -> Any:
 
     Returns
     -------
-    FourierFeatures, FourierClassifier or FourierRegressor
-        Its predictions are equal to those of the saved estimator to the last bit. See
-        :func:`notsorandom.save` for the attributes that it doesn't have.
-
-    Raises
-    ------
-    FileFormatError
-        If the file is damaged, is not a model file, or is of another version of the format.
+    estimator
+        Its predictions are equal to those of the saved one to the last bit.
     """
-    file = read_model_file(path)
-    try:
-        with np.errstate(all="ignore"):  # invalid numbers raise an error instead
-            return restore(file)
-    except CONTENT_ERRORS as error:
-        raise format_error(file.path, f"it doesn't contain a valid model ({error})") from error
-
-
-def restore(file: ModelFile) -> Any:
-    """Return the estimator in a file; raise an error if it is not valid."""
-    metadata, arrays = file.metadata, file.arrays
-    maker = ESTIMATORS[metadata["class"]]
-    encoded = metadata["parameters"]
-    if set(encoded) != set(maker().get_params(deep=False)):
-        raise ValueError(f"its parameters are not those of {maker.__name__}")
-    model = maker(**{key: decode(value, arrays) for key, value in encoded.items()})
-    kernel = {part: decode(metadata["kernel"][part], arrays) for part in KERNEL_ARRAYS}
-    space, phase = decode(metadata["space"], arrays), metadata["phase"]
-    model.kernel_ = LearnedKernel(space, **kernel, phase=phase)
-    model.frequencies_, model.phases_ = model.kernel_.frequencies, model.kernel_.phases
-    if metadata["average_kernel"] is not None:
-        average = {key: decode(item, arrays) for key, item in metadata["average_kernel"].items()}
-        model.average_kernel_ = LearnedKernel(space, **kernel | average, phase=phase)
-    for name in STORED:
-        if name in metadata["learned"]:
-            setattr(model, name, file.attribute(name))
-    model._weights = None
-    validate_model(model)
-    return model
-
-
-@dataclass(frozen=True)
-class ModelFile:
-    """The contents of a model file.
-
-    Parameters
-    ----------
-    path : Path
-    metadata : dict
-        As JSON: ``class``, ``library``, ``parameters``, ``metrics``, ``description`` and so on.
-    arrays : dict of str to ndarray
-        As stored, read-only.
-    """
-
-    path: Path
-    metadata: dict[str, Any]
-    arrays: dict[str, Array]
-
-    def attribute(self, name: str) -> Any:
-        """Return an attribute of the fitted model, or None."""
-        return decode(self.metadata["learned"].get(name), self.arrays)
-
-
-def read_model_file(path: Any) -> ModelFile:
-    """Read the contents of a model file without making the model.
-
-    Raises FileFormatError as :func:`load` does.
-    """
-    path = Path(path)
-    arrays, texts = read_tensors(path)
-    try:
-        metadata = json.loads(texts[METADATA_KEY])
-        version = metadata["format"]
-        parts = ("description", "metrics", "learned", "parameters")
-        if not all(isinstance(metadata[part], dict) for part in parts):
-            raise ValueError(f"{', '.join(parts)} must be objects")
-    except CONTENT_ERRORS as error:
-        raise format_error(path, f"its metadata are not those of a model ({error})") from error
-    if version != FORMAT:
-        raise FileFormatError(
-            f"{path} is of format {version!r}, but notsorandom {notsorandom.__version__} reads "
-            f"format {FORMAT}: use the version that wrote the file, or update the library."
-        )
-    return ModelFile(path, metadata, arrays)
+    with open_file(path) as (data, metadata):
+        model = decode(data)
+        validate(model, metadata["trial"], len(data))
+        return model
 
 
 def read_metadata(path: Any) -> dict[str, Any]:
-    """Return the metadata of a model file; see :class:`ModelFile`."""
-    return read_model_file(path).metadata
+    """Return the metadata of a model file, without making the model.
+
+    Keys: format, library, scikit-learn, class, metrics, description, trial (a row to try it with).
+    """
+    with open_file(path) as (_, metadata):
+        return metadata
+
+
+@contextmanager
+def open_file(path: Any) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """Yield the content of a model file and its metadata; raise all errors as FileFormatError."""
+    if Path(path).exists() and not Path(path).is_file():  # a pipe or a device might never end
+        raise FileFormatError(f"{path} is not a regular file: give the path of a model file.")
+    data, written = Path(path).read_bytes(), ""
+    try:
+        text = bytes(unpack(data)[METADATA])
+        if len(text) > 2 * MAX_METADATA:
+            raise ValueError("its metadata are too long")
+        metadata = json.loads(text)
+        metadata |= {name: str(metadata[name]) for name in (*VERSIONS, "class")}
+        written = f" (notsorandom {metadata['library']}, scikit-learn {metadata['scikit-learn']})"
+        if metadata["format"] != FORMAT:
+            raise ValueError(f"it is of format {metadata['format']!r}, not {FORMAT}")
+        metadata |= check_given(metadata["metrics"], metadata["description"])
+        yield data, metadata
+    except Exception as error:
+        reason = (str(error) or type(error).__name__).rstrip(".")
+        raise FileFormatError(
+            f"{path} can't be read: {reason}. It is damaged, not a model file, or of another "
+            f"version: use another copy, the version that wrote it{written}, or save it again."
+        ) from error

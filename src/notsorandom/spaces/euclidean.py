@@ -137,7 +137,9 @@ class Euclidean(ContinuousSpace):
         """Return the angles of a block, of shape (n_rows, n_frequencies)."""
         shift = self._is_shifted
         if shift and not sparse.issparse(X):  # precise in float32, too
-            X, shift = X - cast_like(self.center, X), False
+            centred, shift = X - cast_like(self.center, X), False
+            # The centre of a model of float64 samples is in float64.
+            X = centred.astype(X.dtype, copy=False) if isinstance(X, np.ndarray) else centred
         angles: Array = X @ cast_like(frequencies, X).T
         if shift:
             angles -= frequencies @ self.center

@@ -1,0 +1,172 @@
+"""What a column of a data frame is: numbers, booleans, categories or dates; and its values."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from notsorandom.data.checks import import_pandas, shorten
+from notsorandom.data.text import MISSING
+
+# Text that means that a value is missing, in any case and with any spaces around it.
+MISSING_TEXT = {text.lower() for text in MISSING}
+# The category of missing values.
+MISSING_CATEGORY = "missing"
+BOOLEANS = dict.fromkeys(["true", "yes", "t", "y"], 1.0) | dict.fromkeys(
+    ["false", "no", "f", "n"], 0.0
+)
+# Formats of dates in text, in the order in which they are tried.
+DATES = ["%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %b %Y"]
+DATES += ["%d-%b-%Y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y"]
+ISO = "ISO8601"
+DATE_FORMATS = [ISO, *(date + time for date in DATES for time in ("", " %H:%M", " %H:%M:%S"))]
+# What text must look like to be tried as a date: plain numbers and words are not.
+DATE_PATTERN = re.compile(r"\d{1,4}[-/.]\w{1,9}[-/.]\d{1,4}|\d{1,2} \w+ \d{4}|\w+ \d{1,2}, \d{4}")
+# Types of columns that are empty, by the kind of type that they should have.
+EMPTY_TYPES = {"f": "float64", "M": "datetime64[ns]"}
+# Rows of a category that gets a column of its own, and rows from which on that is required.
+FREQUENT, MANY = 5, 20
+DATE_PARTS = ("days", "month", "day", "weekday", "hour")
+# Names of columns that number the rows.
+IDENTIFIER = re.compile(
+    r"(?i:id|uuid|guid|key|index|row|rownames|nr|no|number|unnamed: 0)|.*(_id|\bid|Id|ID)"
+)
+
+
+def infer_kind(column: Any) -> tuple[str, str]:
+    """Return what a column is, and the format of dates."""
+    pandas = import_pandas()
+    if pandas.api.types.is_bool_dtype(column.dtype):
+        return "boolean", ""
+    if isinstance(column.dtype, pandas.CategoricalDtype):
+        return "category", ""
+    values = simplify(column)
+    if values.dtype.kind != "O":
+        return ("number" if values.dtype.kind == "f" else "date"), ISO
+    text = values.dropna().drop_duplicates()
+    if parse_numbers(text, "boolean").notna().all() and text.str.isalpha().any():
+        return "boolean", ""
+    if parse_numbers(text, "number").notna().all():
+        return "number", ""
+    few = text.head(100)
+    if few.map(lambda cell: bool(DATE_PATTERN.match(cell))).all():
+        for date_format in DATE_FORMATS:
+            if all(parse_dates(part, date_format).notna().all() for part in (few, text)):
+                return "date", date_format
+    return "category", ""
+
+
+def convert(column: Any, name: str, kind: str, date_format: str) -> Any:
+    """Return a column as what it was taken for; raise ValueError if a value is something else."""
+    if kind == "category":
+        return to_text(column).fillna(MISSING_CATEGORY)
+    values = given = simplify(column)
+    expected = "M" if kind == "date" else "f"
+    if not given.notna().any():  # an empty column has no type of its own
+        return given.astype(object).mask(given.isna(), np.nan).astype(EMPTY_TYPES[expected])
+    if given.dtype.kind == expected:
+        return values
+    if given.dtype.kind == "O":
+        is_date = kind == "date"
+        values = parse_dates(given, date_format) if is_date else parse_numbers(given, kind)
+    is_right = values.notna() & (values.dtype.kind == expected)
+    wrong = np.flatnonzero(given.notna() & ~is_right)
+    if len(wrong):
+        plural = {"number": "numbers", "boolean": "booleans", "date": "dates"}[kind]
+        raise ValueError(
+            f"Column {name!r} had {plural} at fit, but row {wrong[0]} has "
+            f"{shorten(column.iloc[wrong[0]])}: correct it, or leave it empty."
+        )
+    return values
+
+
+def simplify(column: Any) -> Any:
+    """Return a column as float64, as dates in UTC without a time zone, or as text.
+
+    Missing are NaN, NaT and None; infinite numbers are missing.
+    """
+    pandas = import_pandas()
+    types = pandas.api.types
+    if types.is_datetime64_any_dtype(column.dtype):
+        return pandas.to_datetime(column, utc=True).dt.tz_localize(None)
+    if column.dtype.kind == "m":
+        return column.dt.total_seconds()
+    if types.is_numeric_dtype(column.dtype) and column.dtype.kind != "c":
+        numbers = column.to_numpy(np.float64, na_value=np.nan)
+        finite = np.isfinite(numbers)
+        values = numbers if finite.all() else np.where(finite, numbers, np.nan)
+        return pandas.Series(values, index=column.index)
+    return to_text(column)
+
+
+def to_text(column: Any) -> Any:
+    """Return a column as text without spaces around it; None where a value is missing."""
+    if isinstance(column.dtype, import_pandas().CategoricalDtype):
+        column = column.astype(object).infer_objects()
+    if column.dtype.kind == "f" and (column.dropna() % 1 == 0).all():  # 3, not 3.0
+        column = column.astype("Float64").astype("Int64")
+    text = column.astype(object).astype(str).str.strip().astype(object)
+    return text.mask(column.isna() | text.str.lower().isin(MISSING_TEXT), None)
+
+
+def parse_numbers(text: Any, kind: str) -> Any:
+    """Return text as float64; NaN where it isn't a number, or a boolean."""
+    if kind == "boolean":
+        numbers = text.str.lower().map(BOOLEANS | {"0": 0.0, "1": 1.0, "0.0": 0.0, "1.0": 1.0})
+    else:
+        numbers = import_pandas().to_numeric(text, errors="coerce")
+    return numbers.astype(np.float64).replace([np.inf, -np.inf], np.nan)
+
+
+def parse_dates(text: Any, date_format: str) -> Any:
+    """Return text as dates in UTC without a time zone; NaT where it isn't a date."""
+    to_datetime = import_pandas().to_datetime
+    dates = to_datetime(text, format=date_format, errors="coerce", utc=True)
+    return dates.dt.tz_localize(None)
+
+
+def date_part(dates: Any, part: str) -> Any:
+    """Return a part of dates as float64."""
+    if part == "days":
+        return (dates - np.datetime64("1970-01-01")) / np.timedelta64(1, "D")
+    if part == "hour":
+        return dates.dt.hour + dates.dt.minute / 60
+    return getattr(dates.dt, "day_of_week" if part == "weekday" else part).astype(np.float64)
+
+
+def why_useless(name: str, values: Any) -> str:
+    """Return why nothing can be learned from a column; empty if that isn't so."""
+    is_category = values.dtype.kind == "O"
+    known = values[values != MISSING_CATEGORY] if is_category else values.dropna()
+    if not len(known):
+        return "empty"
+    if len(known) == len(values) and (known == known.iloc[0]).all():
+        return "constant"
+    if is_category:
+        if known.is_unique:
+            return "all values differ"
+        is_rare = len(values) >= MANY and known.value_counts().iloc[0] < FREQUENT
+        return "no value is frequent" if is_rare else ""
+    if values.dtype.kind == "f" and are_row_numbers(values):
+        return "row numbers"
+    is_identifier = values.dtype.kind == "f" and IDENTIFIER.fullmatch(name) is not None
+    if is_identifier and values.is_unique and (values == values.round()).all():
+        return "unique integers, named like an ID"
+    return ""
+
+
+def are_row_numbers(values: Any) -> bool:
+    """Return whether numbers are different integers that fill most of a range from about 1."""
+    least, most, n_rows = values.min(), values.max(), len(values)
+    if n_rows < MANY:  # too few to tell, unless they count the rows
+        return bool(n_rows > 2 and least in (0, 1) and (values.diff()[1:] == 1).all())
+    fills_range = 0 <= least <= 0.1 * most + 1 and most - least < 2 * n_rows
+    return bool(fills_range and values.is_unique and (values % 1 == 0).all())
+
+
+def count_numbers(categories: Any) -> tuple[int, str]:
+    """Return how many categories are numbers, and the first that is not."""
+    is_number = parse_numbers(categories, "number").notna()
+    return int(is_number.sum()), "" if is_number.all() else str(categories[~is_number].iloc[0])

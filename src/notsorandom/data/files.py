@@ -1,0 +1,232 @@
+"""Data files as people have them, read whole or in blocks, and files of predictions."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_svmlight_file
+
+from notsorandom._utils.files import check_output_path, open_atomic
+from notsorandom.data.checks import (
+    TableError,
+    check_columns,
+    check_size,
+    import_pandas,
+    read_errors,
+    require_pyarrow,
+)
+from notsorandom.data.rows import Array
+from notsorandom.data.text import TextFile, open_text
+
+TEXT, MATRIX = (".csv", ".tsv", ".txt"), (".npy", ".npz", ".libsvm", ".svm", ".svmlight")
+SUFFIXES = (*TEXT, *(f"{suffix}.gz" for suffix in TEXT), ".parquet", *MATRIX)
+# Most bytes of a table in memory, and most rows and bytes of a block.
+MAX_BYTES, MAX_ROWS, BLOCK_BYTES = 2**31, 2**16, 2**25
+
+
+def open_data_file(path: str | Path, *, max_bytes: int = MAX_BYTES) -> DataFile:
+    """Open a data file.
+
+    Text with a header (``.csv``, ``.tsv``, ``.txt``, also with ``.gz``), whose delimiter, decimal
+    mark and encoding are found; typed columns (``.parquet``); or matrices (``.npy``, ``.npz`` with
+    arrays `X` and `y`, ``.libsvm``, ``.svm``, ``.svmlight``). Read whole, a table may take at most
+    `max_bytes` in memory: decompressed text, or 8 for each of its cells. Blocks have no limit.
+    """
+    path = Path(path)
+    if not path.is_file() or path.stat().st_size == 0:
+        raise TableError(f"{path} doesn't exist, is empty, or is no ordinary file: give a file.")
+    suffix = next((suffix for suffix in SUFFIXES if path.name.lower().endswith(suffix)), None)
+    if suffix is None:
+        raise TableError(f"{path} is of an unknown format: it must end in {', '.join(SUFFIXES)}.")
+    if suffix in MATRIX:
+        return DataFile(path, max_bytes)
+    import_pandas()
+    require_pyarrow()
+    from notsorandom.data.arrow import open_parquet
+
+    with read_errors(path):
+        if suffix == ".parquet":
+            source, columns = open_parquet(path)
+            return DataFile(path, max_bytes, columns, source=source)
+        text = open_text(path)
+        return DataFile(path, max_bytes, text.columns, text.dialect, text)
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A data file: a frame of named columns, or a matrix of numbers in unnamed columns.
+
+    Columns of a frame without a name are called ``Unnamed: 0`` and so on, as in pandas. `dialect`
+    says how text differs from commas, decimal points and UTF-8, such as "semicolons, UTF-16".
+    """
+
+    path: Path
+    max_bytes: int
+    columns: list[str] = field(default_factory=list)
+    dialect: str = ""
+    source: Any = None
+
+    @property
+    def is_frame(self) -> bool:
+        """Whether columns have names: :meth:`read` and :meth:`blocks` rather than a matrix."""
+        return self.source is not None
+
+    def read(self, columns: Sequence[str] | None = None) -> Any:
+        """Return all rows as a data frame, with types that fit all cells of a column."""
+        names = list(self.columns if columns is None else columns)
+        check_columns(self.path, self.columns, names)
+        with read_errors(self.path, self.columns):
+            if isinstance(self.source, TextFile):
+                return to_frame(self.source.read(names, self.max_bytes))
+            check_size(self.path, 8 * len(names) * self.source.metadata.num_rows, self.max_bytes)
+            return to_frame(self.source.read(names).select(names))
+
+    def blocks(
+        self, columns: Sequence[str], numbers: Collection[str] = (), max_rows: int = MAX_ROWS
+    ) -> Iterator[Any]:
+        """Iterate over all rows, as data frames of at most `max_rows` rows, in bounded memory.
+
+        Columns in `numbers` are float64, with NaN for missing cells. The others have the type of
+        the file; in text files they are text. Wrong columns raise at once, wrong cells when they
+        are read.
+        """
+        check_columns(self.path, self.columns, columns)
+        return self._blocks(list(columns), set(numbers).intersection(columns), max_rows)
+
+    def _blocks(self, names: list[str], numbers: set[str], max_rows: int) -> Iterator[Any]:
+        import pyarrow as pa
+
+        from notsorandom.data.arrow import check_numbers, n_rows_of
+
+        floats = [name for name in names if name in numbers]
+        others = [name for name in names if name not in numbers]
+        size = min(max_rows, max(1, BLOCK_BYTES // (8 * len(names))))
+        block, texts, n_rows, double = np.empty((len(floats), size)), [], 0, pa.float64()
+        with read_errors(self.path, self.columns):
+            if isinstance(self.source, TextFile):
+                batches = self.source.scan(names, numbers)
+            else:
+                check_numbers(self.path, self.source.schema_arrow, numbers)
+                batches = self.source.iter_batches(n_rows_of(names), columns=names)
+            for batch in batches:
+                while batch.num_rows:
+                    # Copied at once, so that pyarrow uses the same memory for the next batch.
+                    part, batch = batch.slice(0, size - n_rows), batch.slice(size - n_rows)
+                    for row, column in zip(block, part.select(floats).columns, strict=True):
+                        if column.type != double:
+                            column = column.cast(double, safe=False)
+                        row[n_rows : n_rows + len(column)] = column.to_numpy(zero_copy_only=False)
+                    texts.append(part.select(others))
+                    n_rows += part.num_rows
+                    if n_rows == size or sum(text.nbytes for text in texts) > BLOCK_BYTES:
+                        yield join_columns(block[:, :n_rows], floats, texts)[names]
+                        block, texts, n_rows = np.empty_like(block), [], 0
+            if n_rows:
+                yield join_columns(block[:, :n_rows], floats, texts)[names]
+
+    def read_matrix(
+        self, n_features: int | None = None, zero_based: bool | str = "auto"
+    ) -> tuple[Any, Array | None]:
+        """Return the samples of a matrix, and the target if the file has one.
+
+        Samples are a memory map of ``.npy``, an array of ``.npz``, a sparse array of LIBSVM. The
+        parameters are for LIBSVM: see :func:`sklearn.datasets.load_svmlight_file`. To predict, give
+        the number of columns and the first column number of the training file.
+        """
+        path, y = self.path, None
+        with read_errors(path):
+            if path.suffix.lower() == ".npy":
+                X = np.load(path, mmap_mode="r", allow_pickle=False)
+            elif path.suffix.lower() == ".npz":
+                with np.load(path, allow_pickle=False) as arrays:
+                    sizes = [info.file_size for info in arrays.zip.infolist()]
+                    check_size(path, sum(sizes), self.max_bytes)
+                    X, y = arrays["X"], arrays.get("y")
+            else:
+                check_size(path, path.stat().st_size, self.max_bytes)
+                X, y = load_svmlight_file(str(path), n_features=n_features, zero_based=zero_based)
+                check_size(path, 8 * X.shape[1], self.max_bytes)  # of one sample
+                y = y.astype(np.int64) if (y == np.rint(y)).all() else y
+        for name, array, kinds, is_right in (
+            ("X", X, "biuf", X.ndim == 2 and 0 not in X.shape),
+            ("y", y, "biufU", y is None or y.shape == X.shape[:1]),
+        ):
+            if array is not None and not (is_right and array.dtype.kind in kinds):
+                raise TableError(
+                    f"{path} has {name} of shape {array.shape} and type {array.dtype}: X must be "
+                    "numbers in rows and columns, and y one number or text for each row."
+                )
+        return X, y
+
+
+def join_columns(block: Array, floats: list[str], others: list[Any]) -> Any:
+    """Return a data frame of the rows of a block as columns, and of other columns."""
+    import pandas as pd
+    import pyarrow as pa
+
+    frame = pd.DataFrame(block.T, columns=floats, copy=False)
+    if not others[0].num_columns:
+        return frame
+    return pd.concat([frame, to_frame(pa.Table.from_batches(others))], axis=1)
+
+
+def to_frame(table: Any) -> Any:
+    """Return pyarrow data as a data frame: decimals are floats, dates datetime64, times text."""
+    import pyarrow as pa
+
+    types = {}
+    for name, kind in zip(table.schema.names, table.schema.types, strict=True):
+        is_float = pa.types.is_null(kind) or pa.types.is_decimal(kind)
+        types[name] = pa.float64() if is_float else pa.string() if pa.types.is_time(kind) else kind
+    return table.cast(pa.schema(types), safe=False).to_pandas(date_as_object=False)
+
+
+@contextmanager
+def open_writer(path: str | Path | None) -> Iterator[Callable[[Any], None]]:
+    """Yield a function that appends a data frame to a .csv or .parquet file, or standard output.
+
+    The file appears when the ``with`` block ends without an error. Until then an old file of that
+    name is unchanged. Standard output is `path` None, and gets CSV.
+    """
+    require_pyarrow()
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = None if path is None else check_output_path(path, ".csv", ".parquet")
+    with ExitStack() as stack:
+        file = sys.stdout.buffer if path is None else stack.enter_context(open_atomic(path))
+        writer: Any = None
+
+        def write(frame: Any) -> None:
+            nonlocal writer
+            table = pa.Table.from_pandas(frame, preserve_index=False)
+            if path is not None and path.suffix.lower() == ".parquet":
+                writer = writer or stack.enter_context(pq.ParquetWriter(file, table.schema))
+                writer.write_table(table.cast(writer.schema))
+                return
+            if writer is None:
+                writer = file
+                file.write(to_csv(pa.table([[name] for name in frame], list(frame))))
+            file.write(to_csv(table))
+            file.flush()
+
+        yield write
+
+
+def to_csv(table: Any, style: str = "none") -> Any:
+    """Return a pyarrow table as CSV. Text is quoted only if some of it needs quotes."""
+    import pyarrow as pa
+    from pyarrow.csv import WriteOptions, write_csv
+
+    rows = pa.BufferOutputStream()
+    try:
+        write_csv(table, rows, WriteOptions(include_header=False, quoting_style=style))
+    except pa.ArrowInvalid:
+        return to_csv(table, "needed")
+    return rows.getvalue()

@@ -1,0 +1,133 @@
+"""Whether a model from a file predicts; what only plots and reports read is not checked."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import joblib
+import numpy as np
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.preprocessing import OneHotEncoder
+
+from notsorandom.estimators.base import FourierEstimator
+from notsorandom.estimators.config import configure
+from notsorandom.kernel import LearnedKernel
+from notsorandom.spaces import Euclidean
+
+KERNEL_ARRAYS = ("frequencies", "phases", "scales", "weights")
+MAX_DEGREE = 10_000  # on the sphere; higher ones would take for ever
+MAX_JOBS = 1024  # more threads or processes than a machine has cores
+TRIALS = ("unit", "missing")  # rows to try: a vector of length one, or missing values
+METHODS = ("transform", "predict", "decision_function", "predict_proba")
+
+
+def walk(model: Any) -> Iterator[Any]:
+    """Yield an object and all that it consists of, each once."""
+    seen: set[int] = set()
+    stack = [model]
+    while stack:
+        part = stack.pop()
+        if id(part) in seen or isinstance(part, (str, type)):
+            continue
+        seen.add(id(part))
+        yield part
+        if isinstance(part, dict):
+            stack += part.values()
+        elif isinstance(part, (list, tuple, set)):
+            stack += part
+        elif isinstance(part, np.ndarray) and part.dtype == object:
+            stack += part.ravel().tolist()
+        stack += getattr(part, "__dict__", {}).values()
+
+
+def validate(model: Any, trial: str | None, size: int) -> None:
+    """Raise an error unless all parts of a model, and all together for a trial, compute a row."""
+    require(any(hasattr(model, name) for name in METHODS), "predict")
+    for part in walk(model):
+        if isinstance(part, BaseEstimator):
+            for name in ("checkpoint", "memory"):  # a fit would write there, or read pickles
+                require(getattr(part, name, None) is None, name)
+            require(0 < abs(getattr(part, "n_jobs", None) or 1) <= MAX_JOBS, "n_jobs")
+        if isinstance(part, OneHotEncoder) and hasattr(part, "categories_"):
+            check_codes(part)
+        if isinstance(part, LearnedKernel):
+            check_kernel(part)
+    with suppress(ImportError):  # of pandas: nor can there be a frame to predict for
+        for part in walk(model):  # those without a kernel are templates
+            if isinstance(part, FourierEstimator) and (part is model or hasattr(part, "kernel_")):
+                check_estimator(part)
+                run_trial(part, "unit", size)
+        if trial is not None:
+            run_trial(model, trial, size)
+
+
+def check_codes(encoder: Any) -> None:
+    """Raise an error if codes are out of range: SciPy would write outside of its memory."""
+    sizes, drops = encoder._n_features_outs, encoder._drop_idx_after_grouping
+    for k, (size, categories) in enumerate(zip(sizes, encoder.categories_, strict=True)):
+        codes, drop = np.arange(len(categories)), None if drops is None else drops[k]
+        if encoder._infrequent_enabled:
+            mapping = encoder._default_to_infrequent_mappings[k]
+            require((encoder._infrequent_indices[k] is None) == (mapping is None), "mapping")
+            codes = codes if mapping is None else mapping
+        if drop is not None:
+            codes = codes[codes != drop]
+            codes = codes - (codes > drop)
+        codes = np.unique(codes).tolist()
+        require(codes == list(range(len(codes))) and len(codes) == size, "_n_features_outs")
+
+
+def check_kernel(kernel: Any) -> None:
+    """Raise an error unless a kernel has finite numbers, and degrees that can be computed."""
+    kernel.space.check()
+    n_frequencies, _ = kernel.frequencies.shape
+    for name in KERNEL_ARRAYS:
+        array = getattr(kernel, name)
+        is_shape = name == "frequencies" or array.shape == (n_frequencies,)
+        require(is_shape and np.isfinite(array).all(), name)
+        array.flags.writeable = False
+    if not isinstance(kernel.space, Euclidean):
+        degrees = kernel.space.norms(kernel.frequencies)
+        largest = max(np.abs(kernel.frequencies).max(), degrees.max(), kernel.space.max_degree)
+        require(largest <= MAX_DEGREE, "max_degree")
+
+
+def check_estimator(model: Any) -> None:
+    """Raise an error if an estimator has wrong parameters, or may predict unknown classes."""
+    configure(model)
+    if is_classifier(model):
+        n_tasks = len(model.classes_) - (len(model.classes_) <= 2)  # two classes have one task
+        require(model.coef_.shape == (n_tasks, model.kernel_.n_components), "coef_")
+        require(model.intercept_.shape == (n_tasks,), "intercept_")
+        require(getattr(model, "temperature_", 1.0) > 0, "temperature_")
+
+
+@np.errstate(all="ignore")
+def run_trial(model: Any, kind: str | None, size: int) -> None:
+    """Raise an error unless a model computes two rows; they have at most `size` columns."""
+    n_features = model.n_features_in_
+    require(type(n_features) is int and 0 < n_features <= size, "n_features_in_")
+    # Two, as a result of the wrong length would be right for one.
+    rows: Any = np.full((2, n_features), n_features**-0.5 if kind == "unit" else None)
+    if isinstance(model, FourierEstimator) and isinstance(model.kernel_.space, Euclidean):
+        rows = (
+            model.kernel_.space.center + model.kernel_.space.scale * rows
+        )  # like those of the fit
+    if hasattr(model, "feature_names_in_"):
+        import pandas
+
+        rows = pandas.DataFrame(rows, columns=model.feature_names_in_)
+    with warnings.catch_warnings(), joblib.parallel_config(backend="sequential"):
+        warnings.simplefilter("ignore")
+        for name in METHODS:
+            if hasattr(model, name):
+                require(getattr(model, name)(rows).shape[0] == 2, name)
+
+
+def require(condition: Any, name: str) -> None:
+    """Raise ValueError unless a condition holds."""
+    if not condition:
+        raise ValueError(f"{name} is not valid")

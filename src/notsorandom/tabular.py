@@ -1,0 +1,333 @@
+"""Ordinary data frames: a pipeline of scikit-learn's own parts around an estimator.
+
+A table is cleaned (:class:`TableCleaner`), its numbers are scaled and imputed, its categories are
+one-hot encoded, and the estimator gets the resulting columns, by name.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from notsorandom.data.checks import format_names, import_pandas
+from notsorandom.data.columns import (
+    DATE_PARTS,
+    FREQUENT,
+    convert,
+    count_numbers,
+    date_part,
+    infer_kind,
+    why_useless,
+)
+from notsorandom.data.rows import Array
+from notsorandom.estimators.classifier import FourierClassifier
+from notsorandom.estimators.regressor import FourierRegressor
+
+ESTIMATORS: dict[str, Any] = {"classifier": FourierClassifier, "regressor": FourierRegressor}
+# Most columns that are made of one column of categories.
+MAX_CATEGORIES = 100
+# Share of numbers in a column of categories that is warned of.
+MOSTLY = 0.8
+# Largest absolute value of a scaled number, in units of the interquartile range.
+LIMIT = 3.0
+
+
+def tabular_pipeline(estimator: Any = "classifier", **parameters: Any) -> Pipeline:
+    """Return a pipeline that fits an estimator to a data frame as people have them.
+
+    - Numbers are scaled by their quartiles, with smooth limits for outliers
+      (:class:`SmoothScaler`). Missing ones become the median, with an additional column that says
+      where they were missing.
+    - Categories (text) are one-hot encoded. Those of fewer than 5 rows share a column, which
+      unknown ones get too at predict. Missing ones are a category of their own.
+    - Booleans, also as text such as "yes" and "No", become 0 and 1.
+    - Dates, also as text, become days since 1970, month, day, weekday and hour, if these vary.
+    - Columns that say nothing are left out, with a warning: constant or empty ones, text that is
+      nowhere repeated, and numbers of rows.
+
+    Parameters
+    ----------
+    estimator : {"classifier", "regressor"} or estimator, default="classifier"
+        The last step: :class:`FourierClassifier`, :class:`FourierRegressor`, or an estimator, which
+        is cloned.
+    **parameters : dict
+        Parameters of the estimator.
+
+    Returns
+    -------
+    Pipeline
+        With steps ``clean`` (:class:`TableCleaner`), ``encode`` (``ColumnTransformer``) and
+        ``model``. Needs pandas, which the extra ``tables`` installs.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from notsorandom import tabular_pipeline
+    >>> frame = pd.DataFrame({"age": [30, None, 52, 41] * 20, "city": ["Rome", "Oslo"] * 40})
+    >>> model = tabular_pipeline("classifier", n_components=10, random_state=0)
+    >>> model.fit(frame, ["a", "b"] * 40).predict(frame.head(2)).tolist()
+    ['a', 'b']
+    """
+    if isinstance(estimator, str):
+        if estimator not in ESTIMATORS:
+            raise ValueError(
+                f"estimator={estimator!r} is not allowed: give 'classifier', 'regressor' or an "
+                "estimator."
+            )
+        model = ESTIMATORS[estimator](**parameters)
+    elif hasattr(estimator, "fit") and not isinstance(estimator, type):
+        model = clone(estimator).set_params(**parameters)
+    else:
+        raise TypeError(
+            f"estimator={estimator!r} is not allowed: give 'classifier', 'regressor' or an "
+            "estimator, such as FourierClassifier()."
+        )
+    numbers = Pipeline(
+        [
+            ("scale", SmoothScaler()),
+            ("impute", SimpleImputer(strategy="median", add_indicator=True)),
+        ]
+    )
+    categories = OneHotEncoder(
+        handle_unknown="infrequent_if_exist",
+        min_frequency=FREQUENT,
+        max_categories=MAX_CATEGORIES,
+        sparse_output=False,
+    )
+    encode = ColumnTransformer(
+        [
+            ("number", numbers, make_column_selector(dtype_include="number")),
+            ("category", categories, make_column_selector(dtype_exclude="number")),
+        ],
+        # Names differ from those of the table, so that the last step alone refuses the table.
+        verbose_feature_names_out="{feature_name} ({transformer_name})",
+    ).set_output(transform="pandas")
+    return Pipeline([("clean", TableCleaner()), ("encode", encode), ("model", model)])
+
+
+class TableCleaner(TransformerMixin, BaseEstimator):
+    """Turn an ordinary data frame into one of numbers and categories.
+
+    See :func:`tabular_pipeline`. What a column is taken for is decided at `fit`; a value that is
+    something else later, such as text in a column of numbers, is an error that says where it is.
+
+    Attributes
+    ----------
+    kinds_ : dict of str to str
+        What each column was taken for: ``"number"``, ``"boolean"``, ``"category"``, ``"date"``, or
+        ``"left out"``.
+    left_out_ : dict of str to str
+        Columns that are left out, and why.
+    date_formats_ : dict of str to str
+        The format of dates that are text.
+    date_parts_ : dict of str to list of str
+        The parts of each date that vary.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from notsorandom.tabular import TableCleaner
+    >>> frame = pd.DataFrame({"paid": ["yes", "No", None], "when": ["1.2.2020", "3.2.2020", ""]})
+    >>> TableCleaner().fit_transform(frame).columns.tolist()
+    ['paid', 'when_days', 'when_day', 'when_weekday']
+    """
+
+    def fit(self, X: Any, y: Any = None) -> TableCleaner:
+        """Decide what each column is.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            Of pandas, or of a library whose frames have the method ``to_pandas``. The columns of an
+            array are called x0, x1, and so on.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        frame = as_frame(X)
+        kinds: dict[str, str] = {}
+        left_out: dict[str, str] = {}
+        formats: dict[str, str] = {}
+        parts: dict[str, list[str]] = {}
+        for name, column in frame.items():
+            kinds[name], date_format = infer_kind(column)
+            values = convert(column, name, kinds[name], date_format)
+            reason = why_useless(name, values)
+            if kinds[name] == "category":
+                warn_of_numbers(name, values)
+            if reason:
+                kinds[name], left_out[name] = "left out", reason
+            elif kinds[name] == "date":
+                formats[name] = date_format
+                parts[name] = [p for p in DATE_PARTS if date_part(values, p).nunique() > 1]
+        reasons = ", ".join(f"{name!r} ({reason})" for name, reason in left_out.items())
+        if len(left_out) == len(kinds):
+            raise ValueError(f"All columns of {len(frame)} sample(s) were left out: {reasons}.")
+        made = {f"{name}_{part}" for name in parts for part in parts[name]}
+        if made & set(kinds):
+            raise ValueError(
+                f"Columns {format_names(sorted(made & set(kinds)))} would be made of "
+                f"dates, but exist already: rename them."
+            )
+        if left_out:
+            warnings.warn(f"Columns left out: {reasons}.", stacklevel=2)
+        self.kinds_, self.left_out_, self.date_formats_, self.date_parts_ = (
+            kinds,
+            left_out,
+            formats,
+            parts,
+        )
+        self.feature_names_in_ = np.array(frame.columns, dtype=object)
+        self.n_features_in_ = len(frame.columns)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return a data frame of numbers (float64, NaN where missing) and categories (text)."""
+        check_is_fitted(self)
+        frame = as_frame(X, self.feature_names_in_)
+        known = set(frame.columns) | set(self.left_out_)
+        missing = [name for name in self.kinds_ if name not in known]
+        if missing:
+            raise ValueError(
+                f"X lacks columns that it had at fit: {format_names(missing)}. X has "
+                f"{frame.shape[1]} features, but TableCleaner is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        # Numbers in one block: a column at a time would take longer than all that follows.
+        floats = {name for name, dtype in frame.dtypes.items() if dtype == np.float64}
+        plain = [name for name in self.kinds_ if name in floats and self.kinds_[name] == "number"]
+        numbers = frame[plain].to_numpy(copy=True)
+        numbers[~np.isfinite(numbers)] = np.nan
+        columns: dict[str, Any] = {}
+        done = {*plain, *self.left_out_}
+        for name in [name for name in self.kinds_ if name not in done]:
+            kind = self.kinds_[name]
+            values = convert(frame[name], name, kind, self.date_formats_.get(name, ""))
+            if kind == "date":
+                for part in self.date_parts_[name]:
+                    columns[f"{name}_{part}"] = date_part(values, part).to_numpy()
+            else:
+                columns[name] = values.to_numpy()
+        pandas = import_pandas()
+        result = pandas.DataFrame(numbers, columns=plain, index=frame.index, copy=False)
+        if not columns:
+            return result
+        others = pandas.DataFrame(columns, index=frame.index, copy=False)
+        return pandas.concat([result, others], axis=1)[self.get_feature_names_out()]
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Return the names of the columns of the clean frame."""
+        check_is_fitted(self)
+        names: list[str] = []
+        for name, kind in self.kinds_.items():
+            if kind == "date":
+                names += [f"{name}_{part}" for part in self.date_parts_[name]]
+            elif kind != "left out":
+                names.append(name)
+        return np.array(names, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+class SmoothScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    r"""Scale columns by their quartiles, with smooth limits for outliers.
+
+    A column becomes :math:`z / \sqrt{1 + (z / 3)^2}`, where :math:`z` is its distance from the
+    median in units of the interquartile range, or of half the range if that is zero. Values stay
+    between -3 and 3, and the middle of a column changes little. NaN is kept.
+
+    Attributes
+    ----------
+    center_, scale_ : ndarrays of shape (n_features_in_,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+    """
+
+    def fit(self, X: Any, y: Any = None) -> SmoothScaler:
+        """Compute median and scale of each column."""
+        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # columns of NaN only
+            least, lower, center, upper, most = np.nanquantile(X, [0, 0.25, 0.5, 0.75, 1], axis=0)
+        scale = np.where(upper > lower, upper - lower, (most - least) / 2)
+        self.center_ = np.where(np.isnan(center), 0.0, center)
+        self.scale_ = np.where(scale > 0, scale, 1.0)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Scale the columns."""
+        check_is_fitted(self)
+        X = validate_data(
+            self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False, copy=True
+        )
+        X -= self.center_
+        X /= self.scale_
+        X /= np.sqrt(1 + (X / LIMIT) ** 2)
+        return X
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def warn_of_numbers(name: str, values: Any) -> None:
+    """Warn of a column of categories that are numbers but for a few."""
+    n_numbers, other = count_numbers(values)
+    if n_numbers > MOSTLY * len(values):
+        warnings.warn(
+            f"Column {name!r} is taken for categories: {n_numbers:,} of {len(values):,} values are "
+            f"numbers, but not {other!r}. Correct or empty such cells to use it as numbers.",
+            stacklevel=3,
+        )
+
+
+def as_frame(X: Any, names: Array | None = None) -> Any:
+    """Return a table as a pandas frame; the columns of an array get the names, or x0, x1, ..."""
+    pandas = import_pandas()
+    if sparse.issparse(X):
+        raise TypeError("X is sparse, but a table is needed: fit the estimator itself to sparse X.")
+    if not isinstance(X, pandas.DataFrame):
+        if hasattr(X, "to_pandas"):
+            X = X.to_pandas()
+        else:
+            X = np.asarray(X)
+            if X.dtype.kind == "c":
+                raise ValueError("Complex data not supported: give real numbers.")
+            if X.ndim != 2:
+                raise ValueError(
+                    f"Expected 2D array, got {X.ndim}D array instead: give a data frame. Reshape "
+                    "your data either using array.reshape(-1, 1) if it has a single feature or "
+                    "array.reshape(1, -1) if it contains a single sample."
+                )
+            if names is not None and len(names) == X.shape[1]:
+                X = pandas.DataFrame(X, columns=names)
+            else:
+                X = pandas.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
+    columns = X.columns.map(str)
+    if not columns.is_unique:
+        repeated = columns[columns.duplicated()].unique().tolist()
+        raise ValueError(f"X has columns of the same name, {format_names(repeated)}: rename them.")
+    if not len(X) or not len(columns):
+        raise ValueError(
+            f"Found array with {len(X)} sample(s) and {len(columns)} feature(s) "
+            f"(shape={X.shape}) while a minimum of 1 is required."
+        )
+    return X.set_axis(columns, axis=1)

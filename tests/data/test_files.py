@@ -1,0 +1,567 @@
+"""Data files: the same table in every format and dialect, whole and in blocks; clear errors."""
+
+import gzip
+import io
+import os
+import subprocess
+import sys
+import time
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file
+
+from notsorandom.data.checks import TableError
+from notsorandom.data.files import open_data_file, open_writer
+from notsorandom.data.text import MISSING
+
+pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'notsorandom[tables]'")
+import pyarrow.parquet as pq  # noqa: E402
+
+N_ROWS = 37
+NUMBERS = ["Größe", "net price", "n"]
+TEXTS = ["city", "note"]
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({name: rng.standard_normal(N_ROWS).round(6) for name in NUMBERS[:2]})
+    frame["n"] = rng.integers(-5, 100_000, N_ROWS)
+    frame.loc[3, "net price"] = np.nan
+    frame["city"] = rng.choice(["Zürich", "Łódź", "Genève"], N_ROWS)
+    frame["note"] = [f'a; "b",\t|{number}\nc' for number in range(N_ROWS)]
+    frame.loc[5, "note"] = None
+    frame["day"] = pd.date_range("2020-01-30", periods=N_ROWS)
+    frame["flag"] = rng.random(N_ROWS) < 0.5
+    return frame
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, content):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+def assert_same(frame, wanted):
+    """Numbers as they are, other cells as text: dates, booleans and categories may be text."""
+    assert list(frame) == list(wanted)
+    for name in wanted:
+        if wanted[name].dtype.kind in "if":
+            np.testing.assert_array_equal(frame[name].to_numpy(float), wanted[name].to_numpy(float))
+        else:
+            assert to_texts(frame[name]) == to_texts(wanted[name])
+
+
+def to_texts(column):
+    return [None if pd.isna(cell) else str(cell).removesuffix(" 00:00:00") for cell in column]
+
+
+def assert_blocks_equal(data, frame):
+    """Blocks of any size, of any part of the columns, in any order."""
+    for max_rows in (1, 2, 7, N_ROWS, 1000):
+        blocks = list(data.blocks(list(frame), NUMBERS, max_rows))
+        assert all(0 < len(block) <= max_rows for block in blocks)
+        assert all((block[NUMBERS].dtypes == np.float64).all() for block in blocks)
+        assert_same(pd.concat(blocks), frame)
+    part = ["note", "n"]
+    assert_same(pd.concat(list(data.blocks(part, ["n", "Größe"], 5))), frame[part])
+
+
+# Formats and dialects
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "cp1252"])
+@pytest.mark.parametrize(
+    ("delimiter", "decimal"), [(",", "."), (";", ","), ("\t", ","), ("|", ".")]
+)
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".TXT", ".csv.gz"])
+def test_every_dialect_has_the_same_table(frame, tmp_path, encoding, delimiter, decimal, ending):
+    if encoding == "cp1252":
+        frame["city"] = frame["city"].str.replace("Łódź", "Gdańsk".replace("ń", "€"))
+    text = frame.to_csv(sep=delimiter, decimal=decimal, index=False)
+    content = text.encode(encoding)
+    if encoding == "utf-16-be":
+        content = b"\xfe\xff" + content
+    path = tmp_path / f"table{ending}"
+    path.write_bytes(gzip.compress(content) if ending == ".csv.gz" else content)
+    data = open_data_file(path)
+    assert data.is_frame
+    assert data.columns == list(frame.columns)
+    parts = [{",": "", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}[delimiter]]
+    parts += ["decimal commas"] * (decimal == ",")
+    parts += ["UTF-16"] * ("16" in encoding) + ["Windows-1252"] * (encoding == "cp1252")
+    assert data.dialect == ", ".join(filter(None, parts))
+    whole = data.read()
+    assert whole["day"].dtype.kind == "M"
+    assert whole["flag"].dtype == bool
+    assert_same(whole, frame)
+    assert_blocks_equal(data, frame)
+
+
+@pytest.mark.parametrize("parse_bytes", [100, 1000, 10_000])
+def test_the_size_of_parsed_blocks_does_not_matter(frame, write, parse_bytes, monkeypatch):
+    monkeypatch.setattr("notsorandom.data.text.PARSE_BYTES", parse_bytes)
+    monkeypatch.setattr("notsorandom.data.text.LENGTH_FACTOR", 2)
+    many = pd.concat([frame] * 20, ignore_index=True)
+    data = open_data_file(write("a.csv", many.to_csv(index=False)))
+    assert_same(data.read(), many)
+    for max_rows in (3, 50):
+        assert_same(pd.concat(list(data.blocks(list(many), NUMBERS, max_rows))), many)
+
+
+def test_parquet_files(frame, tmp_path):
+    frame["city"] = frame["city"].astype("category")
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), path, row_group_size=5)
+    data = open_data_file(path)
+    assert data.dialect == ""
+    assert_same(data.read(), frame)
+    assert_same(data.read(["note", "n"]), frame[["note", "n"]])
+    assert_blocks_equal(data, frame)
+
+
+def test_blocks_are_full_unless_they_are_large(write, monkeypatch):
+    def sizes(*columns):
+        return [len(block) for block in data.blocks(columns, ["a"], 17)]
+
+    monkeypatch.setattr("notsorandom.data.text.PARSE_BYTES", 500)
+    monkeypatch.setattr("notsorandom.data.text.LENGTH_FACTOR", 2)
+    data = open_data_file(write("a.csv", "a,s\n" + f"1.5,{'x' * 100}\n" * 40))
+    assert sizes("a") == sizes("s") == sizes("s", "a") == [17, 17, 6]
+    monkeypatch.setattr("notsorandom.data.files.BLOCK_BYTES", 1000)
+    assert sizes("a") == [17, 17, 6]
+    assert max(sizes("s", "a")) < 15  # 1000 bytes of text, and one batch
+    monkeypatch.setattr("notsorandom.data.files.BLOCK_BYTES", 80)
+    assert sizes("a") == [10] * 4
+
+
+def test_types_that_pandas_has_not(tmp_path):
+    from datetime import time as clock
+    from decimal import Decimal
+
+    columns = {"d": [Decimal("1.5"), None], "t": [clock(12, 30), None], "none": [None, None]}
+    pq.write_table(pa.table(columns | {"b": [True, None]}), tmp_path / "a.parquet")
+    data = open_data_file(tmp_path / "a.parquet")
+    frame = data.read()
+    assert frame["d"].dtype == frame["none"].dtype == np.float64
+    assert frame["t"][0].startswith("12:30")
+    (block,) = data.blocks(["b", "d", "none"], ["b", "d", "none"])
+    np.testing.assert_array_equal(block, [[1, 1.5, np.nan], [np.nan] * 3])
+
+
+def test_an_index_of_pandas(frame, tmp_path):
+    shuffled = frame[NUMBERS].sort_values("n")
+    shuffled.to_parquet(tmp_path / "a.parquet")
+    assert open_data_file(tmp_path / "a.parquet").columns == NUMBERS
+    named = shuffled.set_index("n")  # a column like others
+    named.to_parquet(tmp_path / "a.parquet")
+    data = open_data_file(tmp_path / "a.parquet")
+    assert set(data.columns) == set(data.read().columns) == set(NUMBERS)
+    for delimiter in ",\t":
+        shuffled.to_csv(tmp_path / "a.csv", sep=delimiter)
+        data = open_data_file(tmp_path / "a.csv")
+        assert data.columns == ["Unnamed: 0", *NUMBERS]
+        assert data.read(["Unnamed: 0"]).squeeze().tolist() == shuffled.index.tolist()
+
+
+@pytest.mark.parametrize(
+    ("content", "dialect", "values"),
+    [
+        ("a\n1\n2\n", "", {"a": [1, 2]}),
+        ("a\n1,5\n2,25\n", "semicolons, decimal commas", {"a": [1.5, 2.25]}),
+        ("a\nx, y\nz\n", "semicolons", {"a": ["x, y", "z"]}),
+        ("a,b\r1,2\r3,4", "", {"a": [1, 3], "b": [2, 4]}),
+        ("\n\r\na,b\n\n1,2\n\n\n3,4\n\n", "", {"a": [1, 3], "b": [2, 4]}),
+        ('"a\nb","c, d"\n1,2\n', "", {"a\nb": [1], "c, d": [2]}),
+        ("a, b ,c\n 1 , x, NA\n2, ?,3 \n", "", {"a": [1, 2], "b": [" x", None], "c": [None, 3]}),
+        ('a,b\n1,5" pipe\n2,\n', "", {"a": [1, 2], "b": ['5" pipe', None]}),
+        ("x (a;b),c;d\n1,2\n3,4\n", "", {"x (a;b)": [1, 3], "c;d": [2, 4]}),
+        ("first, last;n\nA, B;1,5\nC, D;2,5\n", "semicolons, decimal commas",
+         {"first, last": ["A, B", "C, D"], "n": [1.5, 2.5]}),
+        ("a;b\n1.5;1,2\n2.5;x\n", "semicolons", {"a": [1.5, 2.5], "b": ["1,2", "x"]}),
+        ("a;b\n1,234;x\n2,345;\n", "semicolons, decimal commas",
+         {"a": [1.234, 2.345], "b": ["x", None]}),
+        ("a;b\n1.234,5;1,5\n-2,5;1\n", "semicolons, decimal commas",
+         {"a": ["1.234,5", "-2,5"], "b": [1.5, 1]}),
+        ("a\tb\n1,234\tx\n2,345\ty\n", "tabs", {"a": ["1,234", "2,345"], "b": ["x", "y"]}),
+        ("a, b|c\nx|1,5\ny|2,5\n", "vertical bars, decimal commas",
+         {"a, b": ["x", "y"], "c": [1.5, 2.5]}),
+        ("a, b\n1.5\n2.5\n", "semicolons", {"a, b": [1.5, 2.5]}),
+        ("t,u\n12:30,1\n09:15,2\n", "", {"t": ["12:30", "09:15"], "u": [1, 2]}),
+        ("a,b\ntrue,1\nFALSE,0\nTrue,1\n", "", {"a": [True, False, True], "b": [1, 0, 1]}),
+        ("a,b\n,\n,\n", "", {"a": [None, None], "b": [None, None]}),
+        (b"a,b\n\xe9,\xe2\x82\xac\n", "Windows-1252", {"a": ["é"], "b": ["€"]}),
+    ],
+)  # fmt: skip
+def test_variants_of_text(write, content, dialect, values):
+    data = open_data_file(write("a.csv", content))
+    assert data.dialect == dialect
+    frame = data.read()
+    assert list(frame) == data.columns == list(values)
+    numbers = [name for name in frame if frame[name].dtype.kind in "if"]
+    for got in (frame, pd.concat(list(data.blocks(data.columns, numbers, 1)))):
+        for name, wanted in values.items():
+            cells = [None if pd.isna(cell) else cell for cell in got[name]]
+            if got is not frame and isinstance(wanted[0], bool):
+                cells = [cell.lower() == "true" for cell in cells]
+            assert cells == wanted
+
+
+def test_missing_cells(write):
+    cases = [case(text) for text in MISSING for case in (str, str.upper)] + ["NaN", "None", "N/A"]
+    lines = "".join(f"{text},{text},1\n" for text in cases)
+    data = open_data_file(write("a.csv", f"x,s,n\n1.5,u,1\n{lines}"))
+    frame = data.read()
+    assert frame["x"].dtype == np.float64
+    (block,) = data.blocks(["x", "s", "n"], ["x", "n"])
+    for got in (frame, block):
+        assert (
+            got["x"].notna().tolist() == got["s"].notna().tolist() == [True] + [False] * len(cases)
+        )
+
+
+def test_types_are_found_over_all_rows(write):
+    """Not from the first ones only, of which the dialect is found."""
+    n_rows = 200_000
+    lines = [f"{row},{row},{row}" for row in range(n_rows)]
+    lines[-1] = "x,é,0.5"
+    content = "\n".join(["a,b,c", *lines]).encode("cp1252")
+    assert content.isascii() is False
+    frame = open_data_file(write("a.csv", content)).read()
+    assert [frame[name].iloc[-1] for name in "abc"] == ["x", "é", 0.5]
+    assert [frame[name].iloc[0] for name in "abc"] == ["0", "0", 0.0]
+
+
+def test_many_columns_are_quick(write):
+    names = [f"column {number}" for number in range(40_000)]
+    row = ",".join(["1.5" + "0" * 30] * len(names))  # a line is longer than what is parsed at once
+    path = write("a.csv", f"{','.join(names)}\n{row}\n{row}\n")
+    start = time.process_time()
+    (block,) = open_data_file(path).blocks(names[5:9], names)
+    assert time.process_time() - start < 5  # a quadratic check of the names took 14 s
+    assert (block == 1.5).all(axis=None)
+    assert list(block) == names[5:9]
+
+
+@pytest.mark.slow
+def test_many_columns_are_read(write):
+    names = [f"column {number}" for number in range(40_000)]
+    row = ",".join(["1.5"] * len(names))
+    data = open_data_file(write("a.csv", f"{','.join(names)}\n{row}\n{row}\n"))
+    (block,) = data.blocks(names, names)
+    for frame in (block, data.read()):
+        assert frame.shape == (2, 40_000)
+        assert (frame == 1.5).all(axis=None)
+
+
+# Errors
+
+
+def error_of(path, numbers=(), max_rows=5, **options):
+    """The error of opening a file, or of reading it in blocks."""
+
+    def read():
+        data = open_data_file(path, **options)
+        if data.is_frame:
+            return list(data.blocks(data.columns, numbers, max_rows))
+        return data.read_matrix()
+
+    with pytest.raises(TableError) as caught:
+        read()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("1,x,u", "line 14, column 'b': invalid value 'x': fix it, or leave the row out"),
+        ('1,"2\n3",u', "line 14, column 'b': invalid value '2 3'"),
+        ("1,1_0,u", "invalid value '1_0'"),
+        ("1,2", "line 14: Expected 3 columns, got 2: 1,2: fix it"),
+        ("1,2,u,", "line 14: Expected 3 columns, got 4"),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+def test_errors_of_text_have_lines(write, line, says, ending):
+    """The header is the second line; a row of two lines, and three empty lines, come between."""
+    content = '\na,b,c\n1,2,"u\nv"\n\n\n\n' + "1,2,u\n" * 10 + line + "\n" + "3,4,v\n" * 20
+    content = content.encode()
+    path = write(f"a.{ending}", gzip.compress(content) if ending == "csv.gz" else content)
+    for max_rows in (1, 5, 1000):
+        assert says in error_of(path, ["a", "b"], max_rows)
+    if "invalid" not in says:
+        with pytest.raises(TableError, match=says):
+            open_data_file(path).read()
+    (whole,) = open_data_file(write("b.csv", "a,b\n1,2\n")).blocks(["a"])
+    assert len(whole) == 1
+
+
+def test_lines_that_are_too_long(write):
+    path = write("a.csv", "a,b\n" + "1,2\n" * 100_000 + f'3,"{"x" * 2**21}"\n')
+    assert "straddling object" in error_of(path, max_rows=2**16)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.csv", "", "doesn't exist, is empty"),
+        ("a.csv", "\n\n", "has no rows below the header"),
+        ("a.csv", "a,b\n", "has no rows below the header"),
+        ("a.csv", "1.5,-2\n3,4\n", "line 1 has numbers, '1.5', '-2', but must have the names"),
+        ("a.csv", "1,5;2\n3;4\n", "line 1 has numbers"),
+        ("a.csv", "a,b,a\n1,2,3\n", "has more than one column 'a': rename"),
+        ("a.csv", b"PAR1\0\0", "is not a text file"),
+        ("a.csv.gz", "a,b\n1,2\n", "can't be read (zlib inflate failed"),
+        # mtime=0: the content is part of the test's name, which must not depend on the time
+        ("a.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:-9], "can't be read (Truncated"),
+        ("a.parquet", "PAR1 and so on", "can't be read (Parquet magic bytes not found"),
+        ("a.npz", "PK and so on", "can't be read"),
+        ("a.npy", "and so on", "can't be read"),
+        ("a.svm", "# nothing\n\n", "has X of shape (0, "),
+        ("a.svm", "1 1:2\n1 2:x\n", "can't be read"),
+        ("a.svm", "x 1:2\n", "can't be read"),
+        ("a.svm", "1 99999999999999:1\n", "a.svm"),
+        ("a.svm", "1 2000000000:1\n", "takes over 2,147,483,648 bytes"),
+        ("a.xlsx", "a", "is of an unknown format: it must end in .csv, .tsv"),
+        ("a.npz.gz", "a", "a.npz.gz is of an unknown format"),
+    ],
+)
+def test_files_that_are_not_tables(write, name, content, says):
+    assert says in error_of(write(name, content))
+
+
+def test_paths_that_are_not_files(tmp_path):
+    assert "doesn't exist" in error_of(tmp_path / "none.csv")
+    (tmp_path / "folder.csv").mkdir()
+    os.mkfifo(tmp_path / "pipe.csv")
+    for path in (tmp_path / "folder.csv", tmp_path / "pipe.csv", "-", "/dev/stdin"):
+        assert "is no ordinary file" in error_of(path)
+
+
+def test_columns_that_are_missing(frame, tmp_path, write):
+    frame.to_parquet(tmp_path / "a.parquet", index=False)
+    for path in (tmp_path / "a.parquet", write("a.csv", frame.to_csv(index=False))):
+        data = open_data_file(path)
+        for read in (data.read, data.blocks):  # blocks don't wait until they are read
+            with pytest.raises(TableError, match=r"no column 'citi'. Did you mean 'city'"):
+                read(["n", "citi"])
+    with pytest.raises(TableError, match=r"column 'city' has type .*string, but must have numbers"):
+        list(open_data_file(tmp_path / "a.parquet").blocks(["city"], ["city"]))
+    pq.write_table(pa.table([[1], [2]], names=["a", "a"]), tmp_path / "b.parquet")
+    assert "more than one column 'a'" in error_of(tmp_path / "b.parquet")
+    pq.write_table(pa.table({"a": [1.0]})[:0], tmp_path / "b.parquet")
+    assert "has no rows or no columns" in error_of(tmp_path / "b.parquet")
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".npz", ".npy", ".csv.gz"])
+def test_damaged_files(tmp_path, ending):
+    X = np.random.default_rng(0).standard_normal((500, 3)).round(6)
+    path = tmp_path / f"a{ending}"
+    if ending in (".npy", ".npz"):
+        np.save(path, X) if ending == ".npy" else np.savez_compressed(path, X=X)
+    else:
+        frame = pd.DataFrame(X, columns=list("abc"))
+        frame.to_parquet(path) if ending == ".parquet" else frame.to_csv(path, index=False)
+    content = path.read_bytes()
+    for share in (0.3, 0.9, 0.999):
+        path.write_bytes(content[: int(share * len(content))])
+        assert "can't be read" in error_of(path, "abc")
+    if ending in (".npz", ".csv.gz"):  # with a checksum
+        path.write_bytes(content[:300] + bytes(600) + content[900:])
+        assert "can't be read" in error_of(path, "abc")
+
+
+def test_missing_packages(write, tmp_path, monkeypatch):
+    np.save(tmp_path / "a.npy", np.eye(2))
+    for package in ("pyarrow", "pandas"):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, package, None)
+            for name in ("a.csv", "a.parquet"):
+                with pytest.raises(
+                    ImportError, match=rf"{package}: .*pip install 'notsorandom\[tables\]'"
+                ):
+                    open_data_file(write(name, "a,b\n1,2\n"))
+            assert open_data_file(tmp_path / "a.npy").read_matrix()[0].shape == (2, 2)
+
+
+# Size
+
+
+def test_tables_that_are_too_large(frame, write, tmp_path):
+    text = frame.to_csv(index=False).encode()
+    frame.to_parquet(tmp_path / "a.parquet")
+    X = frame[NUMBERS].to_numpy()
+    np.savez(tmp_path / "a.npz", X=X)
+    for path in (write("a.csv", text), write("a.csv.gz", gzip.compress(text))):
+        assert len(open_data_file(path, max_bytes=8 * frame.size + len(text)).read()) == N_ROWS
+    write("long.csv", "a,b\n" + f"{'x' * 200},y\n" * 20)
+    few = write("few.csv", "a,b\n" + ",\n" * 100)  # 2 bytes of text for 16 of numbers
+    open_data_file(few, max_bytes=1616).read()
+    for path, size in ((few, 1615), *((tmp_path / name, 500) for name in os.listdir(tmp_path))):
+        data = open_data_file(path, max_bytes=size)
+        with pytest.raises(TableError, match=r"over [0-9,]+ bytes in memory: .*--max-bytes"):
+            data.read() if data.is_frame else data.read_matrix()
+        if data.is_frame:  # no limit
+            assert len(pd.concat(list(data.blocks(data.columns)))) > 10
+
+
+BOMBS = {
+    "a.csv.gz": "gzip.open(path, 'wb', 1).write(b'a,b\\n' + b'1,2\\n' * 100_000_000)",
+    "b.csv.gz": "gzip.open(path, 'wb', 1).write(b'a,b\\n1,' + b'2' * 100_000_000)",
+    "a.npz": "np.savez_compressed(path, X=np.zeros((50_000, 1000)))",
+    "a.parquet": "pq.write_table(pa.table({'a': np.zeros(50_000_000)}), path)",
+}
+MEASURE = """
+import gzip, resource, sys
+import numpy as np, pandas, pyarrow as pa, pyarrow.parquet as pq
+from notsorandom.data.files import TableError, open_data_file
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    data = open_data_file(sys.argv[1], max_bytes=50_000_000)
+    data.read() if data.is_frame else data.read_matrix()
+except TableError as error:
+    print(error)
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BOMBS)
+def test_bombs_take_little_memory(tmp_path, name):
+    path = tmp_path / name
+    exec(BOMBS[name], {"path": path, "gzip": gzip, "np": np, "pa": pa, "pq": pq})
+    assert path.stat().st_size < 5_000_000
+    command = [sys.executable, "-c", MEASURE, str(path)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    *error, megabytes = output.splitlines()
+    assert "bytes" in error[0]  # the limit
+    assert int(megabytes) < 300
+
+
+def test_an_array_shorter_than_its_header_says(tmp_path):
+    """Nothing is allocated for what the header says."""
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f8", "fortran_order": False, "shape": (10**6, 10**6)}
+    )
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("X.npy", header.getvalue() + bytes(800))
+    assert "can't be read" in error_of(tmp_path / "a.npz")
+
+
+# Matrices
+
+
+def test_matrices(tmp_path):
+    X = np.random.default_rng(0).standard_normal((9, 3)).round(3)
+    y = np.array(list("abcabcabc"))
+    np.save(tmp_path / "a.npy", X)
+    np.savez_compressed(tmp_path / "a.npz", X=X, y=y, other=X)
+    data = open_data_file(tmp_path / "a.npy")
+    assert not data.is_frame
+    assert (data.columns, data.dialect) == ([], "")
+    samples, target = data.read_matrix()
+    assert isinstance(samples, np.memmap)
+    assert target is None
+    np.testing.assert_array_equal(samples, X)
+    samples, target = open_data_file(tmp_path / "a.npz").read_matrix()
+    np.testing.assert_array_equal(samples, X)
+    np.testing.assert_array_equal(target, y)
+    for labels, kind in ((np.arange(9), "i"), (np.arange(9) / 2, "f")):
+        for zero_based in (True, False):
+            path = tmp_path / "a.svm"
+            dump_svmlight_file(X, labels, str(path), zero_based=zero_based)
+            samples, target = open_data_file(path).read_matrix()
+            assert sparse.issparse(samples)
+            np.testing.assert_array_equal(samples.toarray(), X)
+            np.testing.assert_array_equal(target, labels)
+            assert target.dtype.kind == kind
+    path.write_text("1 2:5\n")
+    for zero_based, column in ((True, 2), (False, 1)):
+        samples, _ = open_data_file(path).read_matrix(n_features=7, zero_based=zero_based)
+        assert samples.shape == (1, 7)
+        assert samples[0, column] == 5
+
+
+def test_errors_of_matrices(tmp_path):
+    X = np.zeros((9, 2))
+    for arrays, says in [
+        ({"data": X}, "can't be read ('X is not a file in the archive')"),
+        ({"X": X, "y": X[:3, 0]}, "has y of shape (3,) and type float64: X must be numbers"),
+        ({"X": X, "y": X}, "has y of shape (9, 2)"),
+        ({"X": X, "y": X[:, 0].astype(object)}, "can't be read (Object arrays cannot be loaded"),
+        ({"X": X, "y": X[:, 0].astype("S1")}, "type |S1: X must be"),
+        ({"X": X[0]}, "X of shape (2,) and type float64"),
+        ({"X": X[:0]}, "X of shape (0, 2)"),
+        ({"X": X.astype("U3")}, "type <U3"),
+        ({"X": X.astype(object)}, "Object arrays cannot be loaded"),
+    ]:
+        np.savez(tmp_path / "a.npz", **arrays)
+        assert says in error_of(tmp_path / "a.npz")
+        if "X" in arrays and "y" not in arrays:
+            np.save(tmp_path / "a.npy", arrays["X"])
+            assert says in error_of(tmp_path / "a.npy") or arrays["X"].dtype == object
+
+
+# Writing
+
+
+def test_predictions_can_be_read_back(tmp_path, capsys):
+    frames = [
+        pd.DataFrame({"a, b": ["x", None], "label": ["u", 'y,"z']}),
+        pd.DataFrame({"a, b": ["c"], "label": ["w"]}, index=[7]),
+    ]
+    for path in (tmp_path / "a.csv", tmp_path / "a.parquet", None):
+        with open_writer(path) as write:
+            for frame in frames:
+                write(frame)
+    text = '"a, b","label"\n"x","u"\n,"y,""z"\nc,w\n'  # quotes where some cell needs them
+    assert (tmp_path / "a.csv").read_text() == text
+    assert capsys.readouterr().out == text
+    for name in ("a.csv", "a.parquet"):
+        assert_same(open_data_file(tmp_path / name).read(), pd.concat(frames))
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_floats_are_written_with_all_their_digits(tmp_path, ending):
+    rng = np.random.default_rng(0)
+    P = rng.standard_normal((1200, 2)) * 10.0 ** rng.integers(-300, 300, (1200, 2))
+    path = tmp_path / f"a{ending}"
+    with open_writer(path) as write:
+        for part in (P[:5], P[5:]):
+            write(pd.DataFrame(part, columns=["p", "q"]))
+    np.testing.assert_array_equal(open_data_file(path).read(), P)
+
+
+def write_and_stop(path):
+    with open_writer(path) as write:
+        write(pd.DataFrame({"a": np.ones(3)}))
+        assert path.read_text() == "old"
+        raise KeyboardInterrupt
+
+
+def test_the_old_file_is_unchanged_until_all_is_written(tmp_path):
+    for ending in (".csv", ".parquet"):
+        path = tmp_path / f"a{ending}"
+        path.write_text("old")
+        with pytest.raises(KeyboardInterrupt):
+            write_and_stop(path)
+        assert path.read_text() == "old"
+    assert sorted(os.listdir(tmp_path)) == ["a.csv", "a.parquet"]
+
+
+def test_files_that_cannot_be_written(tmp_path):
+    for path, error, says in (
+        (tmp_path / "a.xlsx", ValueError, r"that ends in \.csv or \.parquet"),
+        (tmp_path / "none" / "a.csv", FileNotFoundError, "doesn't exist: create it first"),
+    ):
+        with pytest.raises(error, match=says), open_writer(path):
+            pass

@@ -1,0 +1,263 @@
+"""Damaged and forged checkpoints: an error that says what to do, or a model that predicts."""
+
+import io
+import json
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+
+from notsorandom import (
+    Checkpoint,
+    FileFormatError,
+    FourierClassifier,
+    FourierFeatures,
+    GradientSolver,
+    Sphere,
+)
+from notsorandom.estimators import tuning
+from notsorandom.estimators.resume import CheckpointFile, read_checkpoint_header
+
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
+QUICK = {"smoothing": 0.06, "C": 1.0, "random_state": 0}
+MODELS = {
+    "chosen": FourierClassifier(22, random_state=0),
+    "early stopping": FourierClassifier("auto", max_components=40, **QUICK),
+    "size chosen": FourierClassifier("auto", max_components=40, **QUICK),
+    "paired": FourierFeatures(24, phase="paired", **QUICK),
+    "harmonics": FourierFeatures(
+        20, space=Sphere(normalize=True), solver=GradientSolver(n_rounds=15), **QUICK
+    ),
+    "zonal": FourierFeatures(20, space=Sphere("zonal", normalize=True), **QUICK),
+}
+VALUES = [None, True, -1, 0, 3, 1e300, float("nan"), "x", [], [1], {}, 2**70, -(2**70)]
+
+
+class CrashError(Exception):
+    """Stops a fit in the middle."""
+
+
+@pytest.fixture(params=MODELS)
+def case(request, tmp_path):
+    """Return a model, its data, and its checkpoint after a crash."""
+    rng, model, path = np.random.default_rng(0), MODELS[request.param], tmp_path / "game"
+    X = rng.normal(size=(100, 3))
+    data = X, np.where(np.cos(3 * X[:, 0] + X[:, 1]) > 0, "yes", "no")
+    model = model.set_params(checkpoint=Checkpoint(path, every=0))
+    write, count = CheckpointFile.write_if_due, 0
+
+    def crash(self, *arguments):
+        nonlocal count
+        write(self, *arguments)
+        count += 1
+        if count == 2:
+            raise CrashError
+
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "early stopping":
+            patch.setattr(tuning, "CROSS_VALIDATED_ROWS", 0)
+        elif request.param == "size chosen":
+            patch.setattr(tuning, "plan_stages", lambda config, trials: [(32, 1)])
+            patch.setattr(tuning, "SIZES", (24,))
+        with patch.context() as crashing:
+            crashing.setattr(CheckpointFile, "write_if_due", crash)
+            with pytest.raises(CrashError):
+                model.fit(*data)
+        model.set_params(checkpoint=Checkpoint(path, every=3600))
+        yield model, data, path
+
+
+def read(path):
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    return json.loads(arrays.pop("header").tobytes()), arrays
+
+
+def write(path, header, arrays):
+    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    with path.open("wb") as file:
+        np.savez(file, header=text, **arrays)
+
+
+def is_refused(model, data):
+    """Fit from the checkpoint; return whether it was refused, else check the model."""
+    message = None
+    try:
+        model.fit(*data)
+    except FileFormatError as error:
+        message = str(error)
+    if message is not None:
+        assert "delete it, or give another path" in message
+        return True
+    assert np.isfinite(model.dual_).all()
+    outputs = model.kernel_.features(data[0][:5]), getattr(model, "coef_", np.zeros(1))
+    assert all(np.isfinite(output).all() for output in outputs)
+    assert model.kernel_.n_components <= 40
+    return False
+
+
+def places(value, path=()):
+    """Yield the place of every value in nested dicts and lists."""
+    for key in value if isinstance(value, dict) else range(len(value)):
+        yield (*path, key)
+        if isinstance(value[key], (dict, list)):
+            yield from places(value[key], (*path, key))
+
+
+def change(header, place, value):
+    """Return a copy with another value at a place; without it for ``...``."""
+    header = json.loads(json.dumps(header))
+    part = header
+    for key in place[:-1]:
+        part = part[key]
+    if value is ...:
+        del part[place[-1]]
+    else:
+        part[place[-1]] = value
+    return header
+
+
+def forged_arrays(array, rng):
+    """Yield arrays that are not what the array should be, and some that could be."""
+    for dtype in ("f2", "f4", "f8", "c8", "i8", "i1", "?", "M8[s]", "U3", "S2"):
+        if array.dtype.kind != "U" or dtype in ("U3", "S2"):
+            with np.errstate(all="ignore"):
+                yield array.astype(dtype)
+    yield from (array[1:], array[:0], array[None], np.array(3.0), array[..., None], array.T)
+    yield np.asfortranarray(array)
+    yield np.resize(array, 7)
+    if array.dtype.kind in "if":
+        for value in (-1, 0, 5, 1e18, np.nan, np.inf):
+            if array.dtype.kind == "f" or abs(value) < np.inf:
+                forged = array.copy()
+                forged.flat[rng.integers(array.size)] = value
+                yield forged
+                yield np.full_like(array, value)
+
+
+# The long run is for a change of the format.
+N_FORGED = pytest.mark.parametrize("n_forged", [40, pytest.param(2000, marks=pytest.mark.slow)])
+
+
+@N_FORGED
+def test_any_value_of_the_header(case, n_forged):
+    model, data, path = case
+    header, arrays = read(path)
+    rng = np.random.default_rng(0)
+    inner = [place for place in places(header) if place[0] != "fit"]
+    changes = [(place, value) for place in inner for value in (*VALUES, ...)]
+    changes += [((name, "other"), 1) for name in ("state", "choice")]
+    refused = []
+    for number in rng.permutation(len(changes))[:n_forged]:
+        place, value = changes[number]
+        write(path, change(header, place, value), arrays)
+        refused.append(is_refused(model, data))
+    assert np.mean(refused) > 0.6  # the others are possible
+
+
+@N_FORGED
+def test_any_array(case, n_forged):
+    model, data, path = case
+    header, arrays = read(path)
+    rng = np.random.default_rng(0)
+    forged = [(name, each) for name in arrays for each in forged_arrays(arrays[name], rng)]
+    refused = []
+    for number in rng.permutation(len(forged))[:n_forged]:
+        name, array = forged[number]
+        write(path, header, arrays | {name: array})
+        refused.append(is_refused(model, data))
+    assert np.mean(refused) > 0.4
+
+
+@N_FORGED
+@pytest.mark.parametrize("case", ["early stopping"], indirect=True)
+def test_any_byte(case, n_forged):
+    model, data, path = case
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    assert not is_refused(model, data)
+    for number in range(n_forged):
+        content = bytearray(whole)
+        where = int(rng.integers(len(whole)))
+        if number % 3 == 0:
+            del content[where:]
+        elif number % 3 == 1:
+            content[where] ^= 1 << int(rng.integers(8))
+        else:
+            content[where : where + 8] = rng.bytes(8)
+        path.write_bytes(content)
+        is_refused(model, data)
+    path.write_bytes(whole[: len(whole) // 2])
+    assert is_refused(model, data)
+
+
+def peak_bytes(function, *arguments):
+    """Return the most memory that a call allocates, and what it returns."""
+    tracemalloc.start()
+    try:
+        result = function(*arguments)
+        return tracemalloc.get_traced_memory()[1], result
+    finally:
+        tracemalloc.stop()
+
+
+def array_header(shape):
+    file = io.BytesIO()
+    header = {"descr": "<f8", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("case", ["chosen"], indirect=True)
+@pytest.mark.parametrize("bomb", ["compressed", "shape", "header", "nested", "copies", "large"])
+def test_bombs_are_refused_without_memory(case, bomb, monkeypatch):
+    model, data, path = case
+    header, arrays = read(path)
+    dual, text = "fit.state.dual.npy", json.dumps(header)
+    with zipfile.ZipFile(path) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    method = zipfile.ZIP_DEFLATED if bomb in ("compressed", "header") else zipfile.ZIP_STORED
+    if bomb == "compressed":
+        contents[dual] = array_header((10**8,)) + bytes(8 * 10**8 // 10)
+    elif bomb == "shape":
+        contents[dual] = array_header((10**14, 1))
+    elif bomb == "header":
+        contents["header.npy"] += bytes(10**8)
+    elif bomb == "nested":
+        contents["header.npy"] = array_bytes("[" * 10**6)
+    elif bomb == "copies":  # of one array, all over the header
+        header["choice"]["table"] = {str(k): {"array": "fit.state.dual"} for k in range(30_000)}
+        contents["header.npy"] = array_bytes(json.dumps(header))
+    else:
+        contents["other.npy"] = bytes(10**8)
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+    del contents, text, arrays
+    peak, refused = peak_bytes(is_refused, model, data)
+    assert refused
+    assert peak < 5e7
+    if bomb in ("compressed", "header", "nested"):
+        peak, _ = peak_bytes(pytest.raises, FileFormatError, read_checkpoint_header, path)
+        assert peak < 5e7
+
+
+def array_bytes(text):
+    file = io.BytesIO()
+    np.save(file, np.frombuffer(text.encode(), dtype=np.uint8))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("case", ["chosen"], indirect=True)
+def test_the_header_can_be_read_alone(case, tmp_path):
+    path = case[-1]
+    fit = read_checkpoint_header(path)
+    assert fit["class"] == "FourierClassifier"
+    assert fit["n_components"] == "22.0"
+    path.write_bytes(b"a,b\n1,2\n")
+    with pytest.raises(FileFormatError, match="is not a checkpoint: delete it"):
+        read_checkpoint_header(path)
+    with pytest.raises(FileNotFoundError):
+        read_checkpoint_header(tmp_path / "missing")

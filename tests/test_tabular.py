@@ -1,0 +1,344 @@
+"""Ordinary tables: what columns are taken for, and the pipeline around an estimator."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from notsorandom import FourierClassifier, FourierRegressor, tabular_pipeline
+from notsorandom.tabular import SmoothScaler, TableCleaner
+
+pytestmark = pytest.mark.usefixtures("quick_trials")
+
+
+@pytest.fixture(scope="module")
+def table():
+    """A table with every kind of column, and a target that needs several of them."""
+    rng = np.random.default_rng(0)
+    n = 300
+    frame = pd.DataFrame(
+        {
+            "id": rng.permutation(n) + 1000,
+            "name": [f"person {k}" for k in range(n)],
+            "age": rng.normal(40, 12, n).round(1),
+            "income": np.exp(rng.normal(10, 2, n)),
+            "paid": rng.choice(["Yes", "no", "YES", None], n),
+            "city": rng.choice(["Rome", "Oslo", "Bonn", ""], n, p=[0.4, 0.3, 0.2, 0.1]),
+            "since": rng.choice(pd.date_range("2020-01-01", periods=400), n),
+            "born": [f"{d}.{m}.1980" for d, m in rng.integers(1, 13, (n, 2))],
+            "kind": "a",
+            "nothing": None,
+        }
+    )
+    frame.loc[::17, "age"] = np.nan
+    y = np.where((frame["age"].fillna(0) > 40) ^ (frame["city"] == "Rome"), "buys", "leaves")
+    return frame, y
+
+
+def clean(**columns):
+    """Return the clean table of some columns, with what they were taken for."""
+    cleaner = TableCleaner()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return cleaner.fit_transform(pd.DataFrame(columns)), cleaner
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1, 2, 4], "number"),
+        ([1.5, None, np.inf], "number"),
+        (pd.array([1, None, 3], dtype="Int64"), "number"),
+        (pd.to_timedelta(["1 day", "2 days", "1 day"]), "number"),
+        (["1", " 2.5", "n/a"], "number"),
+        (["1e3", "-7", "?"], "number"),
+        ([True, False, True], "boolean"),
+        ([True, None, False], "boolean"),
+        (pd.array([True, None, False], dtype="boolean"), "boolean"),
+        (["yes", "No", "YES"], "boolean"),
+        (["t", "F", ""], "boolean"),
+        (["a", "b", "a"], "category"),
+        (["1", "b", "1"], "category"),
+        (["yes", "no", "maybe", "no"], "category"),
+        (pd.Categorical([1, 2, 1]), "category"),
+        ([1, "a", 1], "category"),
+        (pd.to_datetime(["2020-01-01", None, "2021-01-01"]), "date"),
+        (pd.to_datetime(["2020-01-01", "2021-01-01"]).tz_localize("Asia/Tokyo"), "date"),
+        (["2020-01-31", "2021-02-28", "NA"], "date"),
+        (["2020-01-31T10:00:00Z", "2021-02-28T11:30:00+02:00"], "date"),
+        (["31.1.2020", "28.2.2021"], "date"),
+        (["1/31/2020", "2/28/2021"], "date"),
+        (["31/1/2020 10:30", "28/2/2021 00:00"], "date"),
+        (["31-Jan-2020", "28-Feb-2021"], "date"),
+        (["Jan 31, 2020", "Feb 28, 2021"], "date"),
+        (["May", "June", "May"], "category"),
+        (["1-2", "3-4", "1-2"], "category"),
+        (["2020-01-31", "later", "later"], "category"),
+    ],
+)
+def test_what_a_column_is_taken_for(values, kind):
+    _, cleaner = clean(x=values)
+    assert cleaner.kinds_ == {"x": kind}
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (["a", "a", "a"], "constant"),
+        ([2.0, 2.0, 2.0], "constant"),
+        ([None, "", "NA"], "empty"),
+        ([np.nan, np.nan, np.inf], "empty"),
+        (["a", "b", None], "all values differ"),
+        ([1, 2, 3], "row numbers"),
+        ([0, 1, 2], "row numbers"),
+        (pd.to_datetime(["2020-01-01"] * 3), "constant"),
+    ],
+)
+def test_columns_that_say_nothing_are_left_out_and_named(values, reason):
+    frame = pd.DataFrame({"x": values, "y": [0.5, 1, 3]})
+    with pytest.warns(UserWarning, match=rf"left out: 'x' \({reason}"):
+        cleaner = TableCleaner().fit(frame)
+    assert cleaner.left_out_["x"].startswith(reason)
+    assert cleaner.get_feature_names_out().tolist() == ["y"]
+    assert cleaner.transform(frame[["y"]]).columns.tolist() == ["y"]  # not needed any more
+
+
+@pytest.mark.parametrize(
+    ("name", "is_left_out"), [("id", True), ("user_id", True), ("userId", True), ("paid", False)]
+)
+def test_identifiers_are_recognised_by_name_and_values(name, is_left_out):
+    _, cleaner = clean(**{name: [17, 11, 19, 12], "x": [0.5, 1, 2, 4]})
+    assert (name in cleaner.left_out_) == is_left_out
+    _, cleaner = clean(**{name: [17, 11, 17, 12], "x": [0.5, 1, 2, 4]})
+    assert not cleaner.left_out_  # repeated values may mean something
+
+
+def test_columns_that_say_nothing_in_many_rows():
+    """Row numbers after a shuffle and a split, and names of which none is frequent."""
+    rng = np.random.default_rng(0)
+    numbers, names = rng.permutation(100)[:60], [f"n{k // 3}" for k in range(60)]
+    columns = {"x": rng.normal(size=60), "number": numbers, "name": names}
+    _, cleaner = clean(**columns, count=rng.integers(0, 99, 60), sparse=numbers * 7)
+    assert cleaner.left_out_ == {"number": "row numbers", "name": "no value is frequent"}
+
+
+def test_numbers_with_a_few_words_are_warned_of():
+    values = [*map(str, range(30)), "unknown", "unknown"]
+    with pytest.warns(UserWarning, match="30 of 32 values are numbers, but not 'unknown'"):
+        TableCleaner().fit(pd.DataFrame({"x": values, "y": np.linspace(0, 1, 32)}))
+
+
+def test_empty_columns_at_predict(table):
+    """A single row has columns of any type where values are missing."""
+    with pytest.warns(UserWarning, match="left out"):
+        cleaner = TableCleaner().fit(table[0])
+    for missing in (None, np.nan, pd.NaT, pd.NA):
+        row = cleaner.transform(pd.DataFrame([dict.fromkeys(table[0], missing)]))
+        assert row.drop(columns="city").isna().all(axis=None)
+        assert row["city"].tolist() == ["missing"]
+
+
+def test_categories_of_whole_numbers_in_any_type():
+    """A gap makes floats of integers."""
+    cleaner = TableCleaner().fit(pd.DataFrame({"x": pd.Categorical([1, 2, 1, 2])}))
+    found = cleaner.transform(pd.DataFrame({"x": pd.Categorical([1.0, 2.0, None, 1.0])}))
+    assert found["x"].tolist() == ["1", "2", "missing", "1"]
+
+
+def test_constant_columns_with_gaps_are_kept():
+    """Where something is missing may matter."""
+    frame, cleaner = clean(x=[2.0, np.nan, 2.0], y=["a", None, "a"], z=[1.0, 5.0, 2.0])
+    assert not cleaner.left_out_
+    assert frame["y"].tolist() == ["a", "missing", "a"]
+
+
+def test_clean_values():
+    frame, _ = clean(
+        number=["1", " 2.5", "n/a"],
+        boolean=["yes", "No", None],
+        category=[" b", "b", None],
+        date=["31.1.2020", "1.2.2020", None],
+        whole=pd.Categorical([1, 2, 1]),
+    )
+    expected = {
+        "number": [1, 2.5, np.nan],
+        "boolean": [1, 0, np.nan],
+        "category": ["b", "b", "missing"],
+        "date_days": [18292, 18293, np.nan],
+        "date_month": [1, 2, np.nan],
+        "date_day": [31, 1, np.nan],
+        "date_weekday": [4, 5, np.nan],
+        "whole": ["1", "2", "1"],
+    }
+    pd.testing.assert_frame_equal(frame, pd.DataFrame(expected), check_dtype=False)
+    assert set(frame.dtypes[["number", "boolean", "date_days"]]) == {np.dtype(float)}
+
+
+def test_dates_are_the_same_as_text_and_as_dates():
+    dates = pd.to_datetime(["2020-01-31 10:30", "2021-02-28 12:00", None])
+    one, _ = clean(x=dates)
+    two, _ = clean(x=dates.strftime("%d.%m.%Y %H:%M"))
+    three, _ = clean(x=dates.strftime("%Y-%m-%dT%H:%M:%S"))
+    for other in (two, three):
+        pd.testing.assert_frame_equal(one, other)
+    assert one["x_hour"].tolist()[:2] == [10.5, 12.0]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("age", "old", "'age' had numbers at fit, but row 3 has 'old': correct it"),
+        ("paid", "perhaps", "'paid' had booleans at fit, but row 3 has 'perhaps'"),
+        ("born", "in May", "'born' had dates at fit, but row 3 has 'in May'"),
+        ("since", 3.5, "'since' had dates at fit, but row 3 has 3.5"),
+    ],
+)
+def test_values_of_another_kind_at_predict(table, column, value, message):
+    frame, _ = table
+    with pytest.warns(UserWarning, match="left out"):
+        cleaner = TableCleaner().fit(frame)
+    other = frame.astype({column: object})
+    other.loc[3, column] = value
+    with pytest.raises(ValueError, match=message):
+        cleaner.transform(other)
+    other.loc[3, column] = None
+    cleaner.transform(other)
+
+
+def test_columns_are_found_by_name(table):
+    frame, _ = table
+    with pytest.warns(UserWarning, match="left out"):
+        cleaner = TableCleaner().fit(frame)
+    expected = cleaner.transform(frame)
+    shuffled = frame[frame.columns[::-1]].assign(other=1)
+    pd.testing.assert_frame_equal(cleaner.transform(shuffled), expected)
+    with pytest.raises(ValueError, match="lacks columns that it had at fit: 'age'"):
+        cleaner.transform(frame.drop(columns="age"))
+    assert expected.columns.tolist() == cleaner.get_feature_names_out().tolist()
+
+
+def test_a_failed_fit_changes_nothing(table):
+    cleaner = TableCleaner()
+    with pytest.raises(ValueError, match="were left out"):
+        cleaner.fit(pd.DataFrame({"x": [1, 1]}))
+    assert not vars(cleaner)
+
+
+def test_wrong_tables():
+    with pytest.raises(ValueError, match="same name, 'x': rename"):
+        TableCleaner().fit(pd.DataFrame([[1, 2]], columns=["x", "x"]))
+    with pytest.raises(ValueError, match=r"All columns of 2 .* were left out: 'x' \(constant\)"):
+        TableCleaner().fit(pd.DataFrame({"x": [1, 1]}))
+    dates = pd.to_datetime(["2020-01-01", "2020-02-01"])
+    with pytest.raises(ValueError, match="'x_month' would be made of dates, but exist already"):
+        TableCleaner().fit(pd.DataFrame({"x": dates, "x_month": [1.5, 2]}))
+    with pytest.raises(ValueError, match="'regressor' or an estimator"):
+        tabular_pipeline("cluster")
+    with pytest.raises(TypeError, match="such as FourierClassifier"):
+        tabular_pipeline(FourierClassifier)
+
+
+@parametrize_with_checks([SmoothScaler(), TableCleaner()])
+def test_scikit_learn_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Columns left out")
+        check(estimator)
+
+
+def test_smooth_scaler_against_its_formula(rng):
+    X = rng.standard_t(1, size=(101, 3))
+    X[:, 2] = np.arange(101) == 0  # interquartile range zero
+    X[5, 0] = np.nan
+    scaled = SmoothScaler().fit_transform(X)
+    for column, values in zip(X.T, scaled.T, strict=True):
+        known = column[~np.isnan(column)]
+        lower, center, upper = np.quantile(known, [0.25, 0.5, 0.75])
+        scale = upper - lower if upper > lower else np.ptp(known) / 2
+        z = (column - center) / scale
+        np.testing.assert_allclose(values, z / np.sqrt(1 + (z / 3) ** 2))
+    assert np.nanmax(np.abs(scaled)) < 3
+    assert np.isnan(scaled[5, 0])
+
+
+@pytest.mark.filterwarnings("ignore:Columns left out")
+class TestPipeline:
+    def test_from_a_messy_table_to_predictions(self, table):
+        frame, y = table
+        model = tabular_pipeline(n_components=40, random_state=0).fit(frame, y)
+        assert model.score(frame, y) > 0.9
+        names = model[-1].feature_names_in_.tolist()
+        numbers = ["age", "missingindicator_age", "paid", "since_days", "since_month", "born_day"]
+        assert {f"{name} (number)" for name in numbers} <= set(names)
+        assert {"city_Rome (category)", "city_missing (category)"} <= set(names)
+        assert not {"id", "name", "kind", "nothing"} & {name.split(" (")[0] for name in names}
+        assert model.predict_proba(frame).shape == (300, 2)
+
+    def test_unknown_categories_and_empty_rows(self, table):
+        frame, y = table
+        model = tabular_pipeline(n_components=10, random_state=0).fit(frame, y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            unknown = model.predict_proba(frame.assign(city="Paris"))
+            empty = model.predict_proba(frame.head(2).assign(**dict.fromkeys(frame)))
+        assert np.isfinite(unknown).all()
+        assert np.isfinite(empty).all()
+
+    def test_rare_categories_share_a_column(self):
+        frame = pd.DataFrame({"x": [*"aaaaaabbbbbb", "c", "d", "d"], "z": np.arange(15) / 2})
+        encoded = tabular_pipeline()[:-1].fit_transform(frame)
+        assert [name.split(" ")[0] for name in encoded] == [
+            "z",
+            "x_a",
+            "x_b",
+            "x_infrequent_sklearn",
+        ]
+        assert encoded["x_infrequent_sklearn (category)"].sum() == 3
+
+    def test_regression_and_other_estimators(self, table):
+        frame, y = table
+        target = frame["age"].fillna(0) + 10 * (frame["city"] == "Rome")
+        model = tabular_pipeline("regressor", n_components=40, random_state=0)
+        assert isinstance(model[-1], FourierRegressor)
+        assert model.fit(frame, target).score(frame, target) > 0.9
+        given = LogisticRegression()
+        model = tabular_pipeline(given, C=0.5)
+        assert model[-1].C == 0.5
+        assert given.C == 1.0
+        assert model.fit(frame, y).score(frame, y) > 0.55
+
+    def test_inside_of_scikit_learn(self, table):
+        frame, y = table
+        model = tabular_pipeline(n_components=5, smoothing=0.06, C=1.0, random_state=0)
+        assert cross_val_score(clone(model), frame, y, cv=2).mean() > 0.5
+        grid = GridSearchCV(model, {"model__n_components": [5, 10]}, cv=2).fit(frame, y)
+        assert grid.best_params_["model__n_components"] in (5, 10)
+
+    def test_the_last_step_alone_does_not_take_the_table(self, table):
+        frame, y = table
+        model = tabular_pipeline(n_components=5, random_state=0).fit(frame, y)
+        with pytest.raises(ValueError, match="feature names"):
+            model[-1].predict(frame)
+
+    def test_other_libraries_and_arrays(self, table):
+        frame, y = table
+        model = tabular_pipeline(n_components=5, random_state=0)
+        expected = model.fit(frame, y).predict(frame)
+        polars = pytest.importorskip(
+            "polars", reason="needs polars: pip install 'notsorandom[all]'"
+        )
+        np.testing.assert_array_equal(model.predict(polars.from_pandas(frame)), expected)
+        values = frame[["age", "income"]].to_numpy()
+        assert tabular_pipeline(n_components=5).fit(values, y).predict(values).shape == y.shape
+
+    def test_skrub_around_our_estimator(self, table):
+        """What skrub makes of a table suits our estimators too."""
+        skrub = pytest.importorskip("skrub", reason="needs skrub: pip install 'notsorandom[all]'")
+        frame, y = table
+        model = skrub.tabular_pipeline(FourierClassifier(20, random_state=0))
+        assert model.fit(frame, y).score(frame, y) > 0.6  # 0.5 by guessing
+        assert model.predict_proba(frame).shape == (300, 2)
