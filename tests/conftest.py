@@ -1,8 +1,14 @@
+import signal
+
 import numpy as np
 import pytest
 
 from notsorandom.datasets import make_windmill
 from notsorandom.estimators import tuning
+
+# A shell starts background commands with interrupts ignored, and so would be the commands that
+# tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):

@@ -210,7 +210,9 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         floats = {name for name, dtype in frame.dtypes.items() if dtype == np.float64}
         plain = [name for name in self.kinds_ if name in floats and self.kinds_[name] == "number"]
         numbers = frame[plain].to_numpy(copy=True)
-        numbers[~np.isfinite(numbers)] = np.nan
+        finite = np.isfinite(numbers)
+        if not finite.all():
+            numbers[~finite] = np.nan
         columns: dict[str, Any] = {}
         done = {*plain, *self.left_out_}
         for name in [name for name in self.kinds_ if name not in done]:
@@ -274,13 +276,15 @@ class SmoothScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Array:
         """Scale the columns."""
         check_is_fitted(self)
-        X = validate_data(
-            self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False, copy=True
-        )
-        X -= self.center_
-        X /= self.scale_
-        X /= np.sqrt(1 + (X / LIMIT) ** 2)
-        return X
+        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        scaled = X - self.center_
+        scaled /= self.scale_
+        divisor = scaled * scaled  # in place from here on: temporary arrays take most of the time
+        divisor /= LIMIT**2
+        divisor += 1
+        np.sqrt(divisor, out=divisor)
+        scaled /= divisor
+        return scaled
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

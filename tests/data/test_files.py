@@ -23,7 +23,7 @@ import pyarrow.parquet as pq  # noqa: E402
 
 N_ROWS = 37
 NUMBERS = ["Größe", "net price", "n"]
-TEXTS = ["city", "note"]
+TEXTS = ["city", "note", "day", "flag"]
 
 
 @pytest.fixture
@@ -67,12 +67,12 @@ def to_texts(column):
 def assert_blocks_equal(data, frame):
     """Blocks of any size, of any part of the columns, in any order."""
     for max_rows in (1, 2, 7, N_ROWS, 1000):
-        blocks = list(data.blocks(list(frame), NUMBERS, max_rows))
+        blocks = list(data.blocks(list(frame), TEXTS, max_rows))
         assert all(0 < len(block) <= max_rows for block in blocks)
-        assert all((block[NUMBERS].dtypes == np.float64).all() for block in blocks)
+        assert all(block[name].dtype.kind in "if" for block in blocks for name in NUMBERS)
         assert_same(pd.concat(blocks), frame)
     part = ["note", "n"]
-    assert_same(pd.concat(list(data.blocks(part, ["n", "Größe"], 5))), frame[part])
+    assert_same(pd.concat(list(data.blocks(part, ["note", "city"], 5))), frame[part])
 
 
 # Formats and dialects
@@ -100,21 +100,19 @@ def test_every_dialect_has_the_same_table(frame, tmp_path, encoding, delimiter, 
     parts += ["UTF-16"] * ("16" in encoding) + ["Windows-1252"] * (encoding == "cp1252")
     assert data.dialect == ", ".join(filter(None, parts))
     whole = data.read()
-    assert whole["day"].dtype.kind == "M"
     assert whole["flag"].dtype == bool
     assert_same(whole, frame)
     assert_blocks_equal(data, frame)
 
 
-@pytest.mark.parametrize("parse_bytes", [100, 1000, 10_000])
-def test_the_size_of_parsed_blocks_does_not_matter(frame, write, parse_bytes, monkeypatch):
-    monkeypatch.setattr("notsorandom.data.text.PARSE_BYTES", parse_bytes)
-    monkeypatch.setattr("notsorandom.data.text.LENGTH_FACTOR", 2)
+@pytest.mark.parametrize("head_bytes", [100, 1000, 10_000])
+def test_how_much_is_read_at_once_does_not_matter(frame, write, head_bytes, monkeypatch):
+    monkeypatch.setattr("notsorandom.data.text.HEAD_BYTES", head_bytes)
     many = pd.concat([frame] * 20, ignore_index=True)
     data = open_data_file(write("a.csv", many.to_csv(index=False)))
     assert_same(data.read(), many)
     for max_rows in (3, 50):
-        assert_same(pd.concat(list(data.blocks(list(many), NUMBERS, max_rows))), many)
+        assert_same(pd.concat(list(data.blocks(list(many), TEXTS, max_rows))), many)
 
 
 def test_parquet_files(frame, tmp_path):
@@ -128,19 +126,11 @@ def test_parquet_files(frame, tmp_path):
     assert_blocks_equal(data, frame)
 
 
-def test_blocks_are_full_unless_they_are_large(write, monkeypatch):
-    def sizes(*columns):
-        return [len(block) for block in data.blocks(columns, ["a"], 17)]
-
-    monkeypatch.setattr("notsorandom.data.text.PARSE_BYTES", 500)
-    monkeypatch.setattr("notsorandom.data.text.LENGTH_FACTOR", 2)
+def test_blocks_have_fewer_rows_if_these_are_long(write, monkeypatch):
     data = open_data_file(write("a.csv", "a,s\n" + f"1.5,{'x' * 100}\n" * 40))
-    assert sizes("a") == sizes("s") == sizes("s", "a") == [17, 17, 6]
-    monkeypatch.setattr("notsorandom.data.files.BLOCK_BYTES", 1000)
-    assert sizes("a") == [17, 17, 6]
-    assert max(sizes("s", "a")) < 15  # 1000 bytes of text, and one batch
-    monkeypatch.setattr("notsorandom.data.files.BLOCK_BYTES", 80)
-    assert sizes("a") == [10] * 4
+    for n_bytes, sizes in ((2**25, [17, 17, 6]), (1050, [10] * 4), (50, [1] * 40)):
+        monkeypatch.setattr("notsorandom.data.files.BLOCK_BYTES", n_bytes)
+        assert [len(block) for block in data.blocks(["s"], ["s"], 17)] == sizes
 
 
 def test_types_that_pandas_has_not(tmp_path):
@@ -153,8 +143,9 @@ def test_types_that_pandas_has_not(tmp_path):
     frame = data.read()
     assert frame["d"].dtype == frame["none"].dtype == np.float64
     assert frame["t"][0].startswith("12:30")
-    (block,) = data.blocks(["b", "d", "none"], ["b", "d", "none"])
-    np.testing.assert_array_equal(block, [[1, 1.5, np.nan], [np.nan] * 3])
+    (block,) = data.blocks(["b", "d", "none"])
+    assert block["b"].tolist() == [True, None]
+    np.testing.assert_array_equal(block[["d", "none"]], [[1.5, np.nan], [np.nan] * 2])
 
 
 def test_an_index_of_pandas(frame, tmp_path):
@@ -181,7 +172,15 @@ def test_an_index_of_pandas(frame, tmp_path):
         ("a,b\r1,2\r3,4", "", {"a": [1, 3], "b": [2, 4]}),
         ("\n\r\na,b\n\n1,2\n\n\n3,4\n\n", "", {"a": [1, 3], "b": [2, 4]}),
         ('"a\nb","c, d"\n1,2\n', "", {"a\nb": [1], "c, d": [2]}),
-        ("a, b ,c\n 1 , x, NA\n2, ?,3 \n", "", {"a": [1, 2], "b": [" x", None], "c": [None, 3]}),
+        ("a, b ,c\n 1 , x, NA\n2, ?,3 \n", "", {"a": [1, 2], "b": ["x", None], "c": [None, 3]}),
+        ("a,b\n1.5 ,   NA \n  2,x\n", "", {"a": [1.5, 2], "b": ["NA ", "x"]}),
+        ('"a","b"\n"1",5,"x"\n"2",6,"y"\n', "",
+         {"Unnamed: 0": [1, 2], "a": [5, 6], "b": ["x", "y"]}),
+        ("a;b\n1,5;x\nNA ;y\n", "semicolons, decimal commas",
+         {"a": ["1.5", "NA "], "b": ["x", "y"]}),
+        ("sep=;\na;b\n1;2\n", "semicolons", {"a": [1], "b": [2]}),
+        ("sep=|\r\na;b|c\r\n1|2\r\n", "vertical bars", {"a;b": [1], "c": [2]}),
+        ("a,b,c\n1,2\n3,4,5\n", "", {"a": [1, 3], "b": [2, 4], "c": [None, 5]}),
         ('a,b\n1,5" pipe\n2,\n', "", {"a": [1, 2], "b": ['5" pipe', None]}),
         ("x (a;b),c;d\n1,2\n3,4\n", "", {"x (a;b)": [1, 3], "c;d": [2, 4]}),
         ("first, last;n\nA, B;1,5\nC, D;2,5\n", "semicolons, decimal commas",
@@ -190,7 +189,7 @@ def test_an_index_of_pandas(frame, tmp_path):
         ("a;b\n1,234;x\n2,345;\n", "semicolons, decimal commas",
          {"a": [1.234, 2.345], "b": ["x", None]}),
         ("a;b\n1.234,5;1,5\n-2,5;1\n", "semicolons, decimal commas",
-         {"a": ["1.234,5", "-2,5"], "b": [1.5, 1]}),
+         {"a": ["1.234,5", "-2.5"], "b": [1.5, 1]}),
         ("a\tb\n1,234\tx\n2,345\ty\n", "tabs", {"a": ["1,234", "2,345"], "b": ["x", "y"]}),
         ("a, b|c\nx|1,5\ny|2,5\n", "vertical bars, decimal commas",
          {"a, b": ["x", "y"], "c": [1.5, 2.5]}),
@@ -206,8 +205,8 @@ def test_variants_of_text(write, content, dialect, values):
     assert data.dialect == dialect
     frame = data.read()
     assert list(frame) == data.columns == list(values)
-    numbers = [name for name in frame if frame[name].dtype.kind in "if"]
-    for got in (frame, pd.concat(list(data.blocks(data.columns, numbers, 1)))):
+    texts = [name for name in frame if frame[name].dtype.kind not in "if"]
+    for got in (frame, pd.concat(list(data.blocks(data.columns, texts, 1)))):
         for name, wanted in values.items():
             cells = [None if pd.isna(cell) else cell for cell in got[name]]
             if got is not frame and isinstance(wanted[0], bool):
@@ -221,7 +220,7 @@ def test_missing_cells(write):
     data = open_data_file(write("a.csv", f"x,s,n\n1.5,u,1\n{lines}"))
     frame = data.read()
     assert frame["x"].dtype == np.float64
-    (block,) = data.blocks(["x", "s", "n"], ["x", "n"])
+    (block,) = data.blocks(["x", "s", "n"], ["s"])
     for got in (frame, block):
         assert (
             got["x"].notna().tolist() == got["s"].notna().tolist() == [True] + [False] * len(cases)
@@ -245,7 +244,7 @@ def test_many_columns_are_quick(write):
     row = ",".join(["1.5" + "0" * 30] * len(names))  # a line is longer than what is parsed at once
     path = write("a.csv", f"{','.join(names)}\n{row}\n{row}\n")
     start = time.process_time()
-    (block,) = open_data_file(path).blocks(names[5:9], names)
+    (block,) = open_data_file(path).blocks(names[5:9])
     assert time.process_time() - start < 5  # a quadratic check of the names took 14 s
     assert (block == 1.5).all(axis=None)
     assert list(block) == names[5:9]
@@ -256,7 +255,7 @@ def test_many_columns_are_read(write):
     names = [f"column {number}" for number in range(40_000)]
     row = ",".join(["1.5"] * len(names))
     data = open_data_file(write("a.csv", f"{','.join(names)}\n{row}\n{row}\n"))
-    (block,) = data.blocks(names, names)
+    (block,) = data.blocks(names)
     for frame in (block, data.read()):
         assert frame.shape == (2, 40_000)
         assert (frame == 1.5).all(axis=None)
@@ -265,13 +264,13 @@ def test_many_columns_are_read(write):
 # Errors
 
 
-def error_of(path, numbers=(), max_rows=5, **options):
+def error_of(path, max_rows=5, **options):
     """The error of opening a file, or of reading it in blocks."""
 
     def read():
         data = open_data_file(path, **options)
         if data.is_frame:
-            return list(data.blocks(data.columns, numbers, max_rows))
+            return list(data.blocks(data.columns, (), max_rows))
         return data.read_matrix()
 
     with pytest.raises(TableError) as caught:
@@ -279,34 +278,31 @@ def error_of(path, numbers=(), max_rows=5, **options):
     return str(caught.value)
 
 
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("n_rows", "line", "says"),
     [
-        ("1,x,u", "line 14, column 'b': invalid value 'x': fix it, or leave the row out"),
-        ('1,"2\n3",u', "line 14, column 'b': invalid value '2 3'"),
-        ("1,1_0,u", "invalid value '1_0'"),
-        ("1,2", "line 14: Expected 3 columns, got 2: 1,2: fix it"),
-        ("1,2,u,", "line 14: Expected 3 columns, got 4"),
+        (90_000, "1,2,u,", "Expected 3 fields in line 90007, saw 4"),
+        (90_000, '1,2,"u', "EOF inside string"),
+        (10, "1,2,u,", "row 11 below the header has 4 cells, but the header has 3: put cells"),
     ],
 )
-@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
-def test_errors_of_text_have_lines(write, line, says, ending):
-    """The header is the second line; a row of two lines, and three empty lines, come between."""
-    content = '\na,b,c\n1,2,"u\nv"\n\n\n\n' + "1,2,u\n" * 10 + line + "\n" + "3,4,v\n" * 20
-    content = content.encode()
+def test_errors_of_text_have_lines(write, ending, n_rows, line, says):
+    """The header is the second line; four empty lines come before the rows."""
+    content = f"\na,b,c\n\n\n\n\n{'1,2,u' + chr(10)}" + "1,2,u\n" * (n_rows - 1) + line
+    content = (content + "\n" + "3,4,v\n" * 20).encode()
     path = write(f"a.{ending}", gzip.compress(content) if ending == "csv.gz" else content)
-    for max_rows in (1, 5, 1000):
-        assert says in error_of(path, ["a", "b"], max_rows)
-    if "invalid" not in says:
-        with pytest.raises(TableError, match=says):
-            open_data_file(path).read()
-    (whole,) = open_data_file(write("b.csv", "a,b\n1,2\n")).blocks(["a"])
-    assert len(whole) == 1
+    for max_rows in (500, 100_000):
+        assert says in error_of(path, max_rows)
+    with pytest.raises(TableError, match=says):
+        open_data_file(path).read()
 
 
-def test_lines_that_are_too_long(write):
+def test_lines_that_are_too_long(write, monkeypatch):
+    monkeypatch.setattr("notsorandom.data.text.MAX_LINE_BYTES", 2**20)
     path = write("a.csv", "a,b\n" + "1,2\n" * 100_000 + f'3,"{"x" * 2**21}"\n')
-    assert "straddling object" in error_of(path, max_rows=2**16)
+    says = error_of(path, max_rows=2**16)
+    assert "a line of more than 1,048,576 bytes, after line 100,001: is a quotation mark" in says
 
 
 @pytest.mark.parametrize(
@@ -319,9 +315,9 @@ def test_lines_that_are_too_long(write):
         ("a.csv", "1,5;2\n3;4\n", "line 1 has numbers"),
         ("a.csv", "a,b,a\n1,2,3\n", "has more than one column 'a': rename"),
         ("a.csv", b"PAR1\0\0", "is not a text file"),
-        ("a.csv.gz", "a,b\n1,2\n", "can't be read (zlib inflate failed"),
+        ("a.csv.gz", "a,b\n1,2\n", "can't be read (Not a gzipped file"),
         # mtime=0: the content is part of the test's name, which must not depend on the time
-        ("a.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:-9], "can't be read (Truncated"),
+        ("a.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:-9], "can't be read (Compressed"),
         ("a.parquet", "PAR1 and so on", "can't be read (Parquet magic bytes not found"),
         ("a.npz", "PK and so on", "can't be read"),
         ("a.npy", "and so on", "can't be read"),
@@ -353,8 +349,6 @@ def test_columns_that_are_missing(frame, tmp_path, write):
         for read in (data.read, data.blocks):  # blocks don't wait until they are read
             with pytest.raises(TableError, match=r"no column 'citi'. Did you mean 'city'"):
                 read(["n", "citi"])
-    with pytest.raises(TableError, match=r"column 'city' has type .*string, but must have numbers"):
-        list(open_data_file(tmp_path / "a.parquet").blocks(["city"], ["city"]))
     pq.write_table(pa.table([[1], [2]], names=["a", "a"]), tmp_path / "b.parquet")
     assert "more than one column 'a'" in error_of(tmp_path / "b.parquet")
     pq.write_table(pa.table({"a": [1.0]})[:0], tmp_path / "b.parquet")
@@ -373,10 +367,10 @@ def test_damaged_files(tmp_path, ending):
     content = path.read_bytes()
     for share in (0.3, 0.9, 0.999):
         path.write_bytes(content[: int(share * len(content))])
-        assert "can't be read" in error_of(path, "abc")
+        assert "can't be read" in error_of(path)
     if ending in (".npz", ".csv.gz"):  # with a checksum
         path.write_bytes(content[:300] + bytes(600) + content[900:])
-        assert "can't be read" in error_of(path, "abc")
+        assert "can't be read" in error_of(path)
 
 
 def test_missing_packages(write, tmp_path, monkeypatch):

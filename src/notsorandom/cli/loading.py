@@ -116,12 +116,11 @@ class LoadedModel:
             left_out = {*others, self.record.get("target")}
             names = [name for name in file.columns if name not in left_out]
             check_width(file, len(names), n_features)
-        kinds = dict.fromkeys(names, "number") if self.cleaner is None else self.cleaner.kinds_
-        is_typed = self.cleaner is not None and file.path.suffix.lower() == ".parquet"
-        numbers = [name for name in names if kinds[name] == "number" and not is_typed]
-        numbers += others if are_numbers else []
+        kinds = {} if self.cleaner is None else self.cleaner.kinds_
+        texts = [name for name in names if kinds.get(name, "number") != "number"]
+        texts += [] if are_numbers else [name for name in others if name not in names]
         wanted = list(dict.fromkeys([*names, *others]))
-        for frame in prefetch(file.blocks(wanted, numbers, max_rows)):
+        for frame in prefetch(file.blocks(wanted, texts, max_rows)):
             samples = frame[names]
             yield samples.to_numpy() if self.names is None else samples, frame[list(others)]
 

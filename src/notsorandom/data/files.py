@@ -81,54 +81,34 @@ class DataFile:
         """Return all rows as a data frame, with types that fit all cells of a column."""
         names = list(self.columns if columns is None else columns)
         check_columns(self.path, self.columns, names)
-        with read_errors(self.path, self.columns):
+        with read_errors(self.path):
             if isinstance(self.source, TextFile):
-                return to_frame(self.source.read(names, self.max_bytes))
+                return next(self.source.blocks(max_bytes=self.max_bytes))[names]
             check_size(self.path, 8 * len(names) * self.source.metadata.num_rows, self.max_bytes)
-            return to_frame(self.source.read(names).select(names))
+            return to_frame(self.source.read(names))[names]
 
     def blocks(
-        self, columns: Sequence[str], numbers: Collection[str] = (), max_rows: int = MAX_ROWS
+        self, columns: Sequence[str], texts: Collection[str] = (), max_rows: int = MAX_ROWS
     ) -> Iterator[Any]:
         """Iterate over all rows, as data frames of at most `max_rows` rows, in bounded memory.
 
-        Columns in `numbers` are float64, with NaN for missing cells. The others have the type of
-        the file; in text files they are text. Wrong columns raise at once, wrong cells when they
-        are read.
+        In text files, columns in `texts` are text, and the type of the others depends on the cells
+        of a block. Wrong columns raise at once, wrong cells when they are read.
         """
         check_columns(self.path, self.columns, columns)
-        return self._blocks(list(columns), set(numbers).intersection(columns), max_rows)
+        return self._blocks(list(columns), texts, max_rows)
 
-    def _blocks(self, names: list[str], numbers: set[str], max_rows: int) -> Iterator[Any]:
-        import pyarrow as pa
-
-        from notsorandom.data.arrow import check_numbers, n_rows_of
-
-        floats = [name for name in names if name in numbers]
-        others = [name for name in names if name not in numbers]
-        size = min(max_rows, max(1, BLOCK_BYTES // (8 * len(names))))
-        block, texts, n_rows, double = np.empty((len(floats), size)), [], 0, pa.float64()
-        with read_errors(self.path, self.columns):
-            if isinstance(self.source, TextFile):
-                batches = self.source.scan(names, numbers)
+    def _blocks(self, names: list[str], texts: Collection[str], max_rows: int) -> Iterator[Any]:
+        is_text = isinstance(self.source, TextFile)
+        row_bytes = max(8 * len(self.columns), self.source.row_bytes if is_text else 0)
+        size = min(max_rows, max(1, BLOCK_BYTES // row_bytes))
+        with read_errors(self.path):
+            if is_text:
+                frames = self.source.blocks(set(texts).intersection(names), size)
             else:
-                check_numbers(self.path, self.source.schema_arrow, numbers)
-                batches = self.source.iter_batches(n_rows_of(names), columns=names)
-            for batch in batches:
-                while batch.num_rows:
-                    # Copied at once, so that pyarrow uses the same memory for the next batch.
-                    part, batch = batch.slice(0, size - n_rows), batch.slice(size - n_rows)
-                    for row, column in zip(block, part.select(floats).columns, strict=True):
-                        if column.type != double:
-                            column = column.cast(double, safe=False)
-                        row[n_rows : n_rows + len(column)] = column.to_numpy(zero_copy_only=False)
-                    texts.append(part.select(others))
-                    n_rows += part.num_rows
-                    if n_rows == size or sum(text.nbytes for text in texts) > BLOCK_BYTES:
-                        yield join_columns(block[:, :n_rows], floats, texts)[names]
-                        block, texts, n_rows = np.empty_like(block), [], 0
-            if n_rows:
-                yield join_columns(block[:, :n_rows], floats, texts)[names]
+                frames = map(to_frame, self.source.iter_batches(size, columns=names))
+            for frame in frames:
+                yield frame[names]
 
     def read_matrix(
         self, n_features: int | None = None, zero_based: bool | str = "auto"
@@ -163,17 +143,6 @@ class DataFile:
                     "numbers in rows and columns, and y one number or text for each row."
                 )
         return X, y
-
-
-def join_columns(block: Array, floats: list[str], others: list[Any]) -> Any:
-    """Return a data frame of the rows of a block as columns, and of other columns."""
-    import pandas as pd
-    import pyarrow as pa
-
-    frame = pd.DataFrame(block.T, columns=floats, copy=False)
-    if not others[0].num_columns:
-        return frame
-    return pd.concat([frame, to_frame(pa.Table.from_batches(others))], axis=1)
 
 
 def to_frame(table: Any) -> Any:

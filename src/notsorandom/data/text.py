@@ -1,11 +1,11 @@
-"""Delimited text files: their dialect is found, and pyarrow reads them."""
+"""Delimited text files: their dialect is found, and pandas reads them."""
 
 from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import io
-import math
 import re
 from collections.abc import Collection, Iterator
 from contextlib import suppress
@@ -20,10 +20,10 @@ MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-", ".")
 CASES = {case(text) for text in MISSING for case in (str.lower, str.upper, str.title)} | {"NaN"}
 DELIMITERS = {",": "", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 # The dialect is found from so many bytes, more if these have no row below the header.
-HEAD_BYTES, MAX_HEAD_BYTES = 2**18, 2**24
-# Bytes parsed at a time: the numbers stay in cache until they are copied. A line must fit, and may
-# be `LENGTH_FACTOR` times as long as the longest of the head.
-PARSE_BYTES, LENGTH_FACTOR = 2**20, 16
+HEAD_BYTES = 2**18
+MAX_LINE_BYTES = 2**24
+# A cell that is a number with a decimal comma, in a column whose other cells are not all numbers.
+DECIMAL_COMMA = r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)\s*$"
 # Bytes that are not valid UTF-8 are read as Windows-1252, which older programs write.
 codecs.register_error(
     "windows-1252",
@@ -33,110 +33,141 @@ codecs.register_error(
 
 @dataclass(frozen=True)
 class TextFile:
-    """A text file with a header, how it is written, and options of pyarrow's readers."""
+    """A text file with a header, and how it is written."""
 
     path: Path
     columns: list[str]
-    dialect: str
+    dialect: str  # in words
     encoding: str
-    options: dict[str, Any]
-    convert: dict[str, Any]
+    delimiter: str
+    decimal: str
+    skip_rows: int  # before the header
+    row_bytes: int  # of a typical row
 
-    def read(self, names: list[str], max_bytes: float, texts: Collection[str] = ()) -> Any:
-        """Return some columns as a pyarrow table, with types that fit all of their cells."""
-        import pyarrow as pa
-        from pyarrow.csv import ConvertOptions, read_csv
+    def blocks(
+        self, texts: Collection[str] = (), n_rows: int = 2**62, max_bytes: float = 2**62
+    ) -> Iterator[Any]:
+        """Iterate over data frames of `n_rows` rows, by default all rows in one.
 
-        file, types = self.decode(max_bytes, len(names)), dict.fromkeys(texts, pa.string())
-        convert = ConvertOptions(include_columns=names, column_types=types, **self.convert)
-        table = read_csv(file, convert_options=convert, **self.options)
-        # Times of day are text, as they are when read in blocks.
-        times = [field.name for field in table.schema if pa.types.is_time(field.type)]
-        return self.read(names, max_bytes, times) if times else table
+        Columns in `texts` are text. The others are what all of their cells in a block fit: numbers,
+        booleans or text.
+        """
+        import pandas as pd
 
-    def scan(self, names: list[str], numbers: Collection[str]) -> Iterator[Any]:
-        """Iterate over some columns as record batches: `numbers` are floats, the others text."""
-        import pyarrow as pa
-        from pyarrow.csv import ConvertOptions, open_csv
-
-        types = {name: pa.float64() if name in numbers else pa.string() for name in names}
-        is_plain = self.encoding != "utf-16" and set(numbers).issuperset(names)
-        file = open_bytes(self.path) if is_plain else self.decode()
-        convert = ConvertOptions(include_columns=names, column_types=types, **self.convert)
-        return open_csv(file, convert_options=convert, **self.options)
-
-    def decode(self, max_bytes: float = math.inf, n_columns: int = 0) -> Any:
-        """Open the text as UTF-8; raise if it, or cells of 8 bytes, take more than `max_bytes`."""
-        import pyarrow as pa
-
-        decoder = codecs.getincrementaldecoder(self.encoding)("windows-1252")
-        n_bytes = n_lines = 0
-
-        def decode(data: Any) -> bytes:
-            nonlocal n_bytes, n_lines
-            text = decoder.decode(data.to_pybytes(), final=not data.size).encode()
-            n_bytes, n_lines = n_bytes + len(text), n_lines + text.count(b"\n")
-            check_size(self.path, max(n_bytes, 8 * n_columns * n_lines), max_bytes)
-            return text
-
-        return pa.TransformInputStream(open_bytes(self.path), decode)
+        file: Any = LimitedFile(self.path, max_bytes, 8 * len(self.columns))
+        with io.TextIOWrapper(file, self.encoding, "windows-1252", newline="") as text:
+            reader = pd.read_csv(
+                text,
+                sep=self.delimiter,
+                decimal=self.decimal,
+                skiprows=self.skip_rows,
+                header=0,
+                names=self.columns,
+                index_col=False,
+                dtype=dict.fromkeys(texts, str),
+                na_values=list(CASES),
+                keep_default_na=False,
+                skipinitialspace=True,
+                low_memory=False,
+                chunksize=n_rows,
+            )
+            for frame in reader:
+                if self.decimal == ",":
+                    for name in frame.select_dtypes(exclude=["number", "bool"]):
+                        frame[name] = frame[name].replace(DECIMAL_COMMA, r"\1.\2", regex=True)
+                yield frame
 
 
-def open_bytes(path: Path) -> Any:
-    """Open a file, decompressed if its name says so."""
-    import pyarrow as pa
+class LimitedFile(io.BufferedIOBase):
+    """The bytes of a file, decompressed if its name says so, with limits of its size.
 
-    return pa.input_stream(str(path), compression="gzip" if path.suffix.lower() == ".gz" else None)
+    Raises TableError if a line is longer than `MAX_LINE_BYTES`, or if its bytes, or `row_size` for
+    each of its lines, are more than `max_bytes`.
+    """
+
+    def __init__(self, path: Path, max_bytes: float, row_size: int) -> None:
+        self.path, self.max_bytes, self.row_size = path, max_bytes, row_size
+        is_compressed = path.suffix.lower() == ".gz"
+        self.file: Any = gzip.GzipFile(path) if is_compressed else path.open("rb")
+        self.n_bytes = self.n_lines = self.line_bytes = 0
+
+    def readable(self) -> bool:
+        """Return True, as :class:`io.TextIOWrapper` asks for it."""
+        return True
+
+    def read1(self, size: int = -1) -> bytes:
+        """Return the next bytes."""
+        data: bytes = self.file.read(HEAD_BYTES)
+        self.n_bytes += len(data)
+        self.n_lines += data.count(b"\n")
+        last = data.rfind(b"\n")
+        self.line_bytes = self.line_bytes + len(data) if last < 0 else len(data) - last
+        if self.line_bytes > MAX_LINE_BYTES:
+            raise TableError(
+                f"{self.path} has a line of more than {MAX_LINE_BYTES:,} bytes, after line "
+                f"{self.n_lines:,}: is a quotation mark missing there?"
+            )
+        check_size(self.path, max(self.n_bytes, self.row_size * self.n_lines), self.max_bytes)
+        return data
+
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()
+        super().close()
 
 
 def open_text(path: Path) -> TextFile:
     """Open a text file, with the dialect that fits its first rows best."""
-    from pyarrow.csv import ParseOptions, ReadOptions
-
-    with open_bytes(path) as file:
-        head = more = file.read(HEAD_BYTES)
-        while more and head.count(b"\n") < 3 and len(head) < MAX_HEAD_BYTES:
-            head += (more := file.read(len(head)))
-        is_whole = not file.read(1)
+    with LimitedFile(path, 2**62, 0) as file:
+        head = more = file.read1()
+        while more and head.count(b"\n") < 3:
+            head += (more := file.read1())
+        is_whole = not file.read1()
     is_utf16 = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     encoding = "utf-16" if is_utf16 else "utf-8-sig"
     text, valid = (
         codecs.getincrementaldecoder(encoding)(errors).decode(head, is_whole)
         for errors in ("windows-1252", "ignore")
     )
+    is_windows = text != valid
     if "\0" in text:
         raise TableError(f"{path} is not a text file: save it as text in UTF-8.")
-    start = text.lstrip("\r\n")
-    tables = {delimiter: parse_rows(start, delimiter, is_whole) for delimiter in DELIMITERS}
+    hint = re.match(r"sep=([,;\t|])\r?\n", text)  # for Excel
+    text = text[hint.end() :] if hint else text
+    delimiters = [hint[1]] if hint else DELIMITERS
+    tables = {delimiter: parse_rows(text, delimiter, is_whole) for delimiter in delimiters}
     delimiter = max(tables, key=lambda delimiter: rank_delimiter(delimiter, *tables[delimiter]))
     header, *rows = tables[delimiter]
-    names = [name.strip() or f"Unnamed: {number}" for number, name in enumerate(header)]
     if not rows:
-        raise TableError(
-            f"{path} has no rows below the header, or one over {MAX_HEAD_BYTES:,} bytes: add rows."
-        )
+        raise TableError(f"{path} has no rows below the header: add rows.")
+    if all(len(row) == len(header) + 1 for row in rows):  # as R writes the names of rows
+        header = ["", *header]
+    names = [name.strip() or f"Unnamed: {number}" for number, name in enumerate(header)]
     if all(re.fullmatch(r"[+-]?[0-9.,]+([eE][+-]?[0-9]+)?", name) for name in names):
         raise TableError(
             f"{path}, line 1 has numbers, {format_names(names, most=3)}, but must have the names "
             "of the columns: add a header."
         )
     check_columns(path, names, ())
+    for number, row in enumerate(rows, start=1):  # pandas finds them in later rows only
+        if len(row) > len(names):
+            raise TableError(
+                f"{path}, row {number} below the header has {len(row)} cells, but the header has "
+                f"{len(names)}: put cells that have a delimiter in quotation marks."
+            )
     decimal = find_decimal([cell.strip() for row in rows for cell in row], delimiter)
-    nulls = [space + text for text in CASES for space in ("", " ")]
-    convert = {"null_values": nulls, "strings_can_be_null": True, "decimal_point": decimal}
     notes = [DELIMITERS[delimiter], "decimal commas" if decimal == "," else ""]
-    notes += ["UTF-16" if is_utf16 else "Windows-1252" if text != valid else ""]
-    read_options = ReadOptions(
-        use_threads=False,  # with threads, errors don't have lines
-        block_size=max(PARSE_BYTES, LENGTH_FACTOR * max(map(len, start.splitlines()))),
-        column_names=names,
-        skip_rows=len(text[: -len(start)].splitlines()),
-        skip_rows_after_names=1,
+    notes += ["UTF-16" if is_utf16 else "Windows-1252" if is_windows else ""]
+    return TextFile(
+        path=path,
+        columns=names,
+        dialect=", ".join(filter(None, notes)),
+        encoding=encoding,
+        delimiter=delimiter,
+        decimal=decimal,
+        skip_rows=1 if hint else 0,
+        row_bytes=len(head) // len(rows),
     )
-    parse_options = ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    options = {"read_options": read_options, "parse_options": parse_options}
-    dialect = ", ".join(filter(None, notes))
-    return TextFile(path, names, dialect, encoding, options, convert)
 
 
 def parse_rows(text: str, delimiter: str, is_whole: bool) -> list[list[str]]:
