@@ -14,7 +14,13 @@ import pandas as pd
 import pytest
 import sklearn
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
+from sklearn.compose import (
+    ColumnTransformer,
+    TransformedTargetRegressor,
+    make_column_selector,
+    make_column_transformer,
+)
+from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     BaggingClassifier,
     RandomForestClassifier,
@@ -27,7 +33,14 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    RobustScaler,
+    StandardScaler,
+)
 from sklearn.svm import SVC
 
 import notsorandom
@@ -54,6 +67,16 @@ pytestmark = pytest.mark.usefixtures("quick_trials")
 
 SETTINGS = {"smoothing": 0.06, "C": 1.0, "random_state": 0}
 METHODS = ("transform", "predict", "decision_function", "predict_proba")
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    numbers = np.where(rng.random(80) < 0.2, np.nan, rng.normal(size=80))
+    city = rng.choice(["Rome", "Oslo", None], 80)
+    return pd.DataFrame(
+        {"a": numbers, "b": rng.normal(size=80), "city": city, "size": rng.choice([3, 4], 80)}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -246,15 +269,6 @@ class TestPipelines:
     def make(self, **parameters):
         return FourierClassifier(8, **SETTINGS | parameters)
 
-    @pytest.fixture
-    def frame(self):
-        rng = np.random.default_rng(0)
-        numbers = np.where(rng.random(80) < 0.2, np.nan, rng.normal(size=80))
-        city = rng.choice(["Rome", "Oslo", None], 80)
-        return pd.DataFrame(
-            {"a": numbers, "b": rng.normal(size=80), "city": city, "size": rng.choice([3, 4], 80)}
-        )
-
     def test_scaler(self, data, tmp_path):
         X, y = data
         assert self.check(make_pipeline(StandardScaler(), self.make()).fit(X, y), X, tmp_path)
@@ -327,11 +341,30 @@ class TestPipelines:
         self.check(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y), X, tmp_path)
 
 
-class TestCentredInput:
-    def test_the_last_step_alone_is_warned_of(self, data, tmp_path):
-        pipeline = make_pipeline(StandardScaler(), FourierClassifier(8, **SETTINGS)).fit(*data)
-        with pytest.warns(UserWarning, match=r"scaler.*notsorandom.save\(pipeline, path\)"):
+class TestLastStepAlone:
+    @pytest.mark.parametrize(
+        "scaler", [StandardScaler(), MinMaxScaler(), MaxAbsScaler(), RobustScaler(), PCA()]
+    )
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_scalers(self, data, tmp_path, scaler, dtype):
+        X, y = data
+        pipeline = make_pipeline(scaler, FourierClassifier(8, **SETTINGS)).fit(X.astype(dtype), y)
+        name = "StandardScaler" if isinstance(scaler, PCA) else type(scaler).__name__
+        with pytest.warns(UserWarning, match=rf"{name} .*: save the whole pipeline, notsorandom"):
             save(pipeline[-1], tmp_path / "model.skops")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            save(pipeline, tmp_path / "model.skops")
+
+    def test_tables(self, data, frame, tmp_path):
+        encode = make_column_transformer((OneHotEncoder(sparse_output=False), ["size"]))
+        for pipeline in (
+            notsorandom.tabular_pipeline(FourierClassifier(8, **SETTINGS)),
+            make_pipeline(encode.set_output(transform="pandas"), FourierClassifier(8, **SETTINGS)),
+        ):
+            pipeline.fit(frame, data[1])
+            with pytest.warns(UserWarning, match="a ColumnTransformer makes them"):
+                save(pipeline[-1], tmp_path / "model.skops")
 
     def test_no_warning_otherwise(self, data, tmp_path):
         X, y = data
@@ -342,14 +375,13 @@ class TestCentredInput:
             FourierClassifier(space=Euclidean(center=np.zeros(3)), **settings),
             FourierClassifier(space=Sphere(normalize=True), **settings),
         ]
+        categories = np.random.default_rng(0).integers(2, size=X.shape) * 1.0
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             for model in models:
                 save(model.fit(X, y), tmp_path / "model.skops")
-            save(
-                FourierClassifier(**settings).fit(X[:, :1] - X[:, :1].mean(), y),
-                tmp_path / "one.skops",
-            )
+            for samples in (X[:, :1] - X[:, :1].mean(), categories, X / 9):
+                save(FourierClassifier(**settings).fit(samples, y), tmp_path / "model.skops")
 
 
 def test_metadata(data, tmp_path):

@@ -48,7 +48,8 @@ LEARNED = (
     "classes_ n_outputs_ kernel_ frequencies_ phases_ history_ status_ smoothing_ C_ epsilon_ "
     "spectrum_ tuning_ temperature_ dual_ "
     "average_dual_ average_kernel_ validation_sizes_ validation_losses_ validation_scores_ "
-    "n_samples_fit_ n_features_in_ feature_names_in_ _flat _weights _weighted _held_out_bits"
+    "n_samples_fit_ n_features_in_ feature_names_in_ _flat _weights _weighted _held_out_bits "
+    "_transformer"
 ).split()
 
 

@@ -14,7 +14,11 @@ from notsorandom._utils.parameters import check_magnitude
 from notsorandom._utils.threads import ThreadPool
 from notsorandom.data.array_api import in_host_memory, is_device_array, to_host
 from notsorandom.data.rows import FLOATS, Array, Rows, dense
-from notsorandom.estimators.cautions import warn_of_many_classes, warn_of_scales
+from notsorandom.estimators.cautions import (
+    find_transformer,
+    warn_of_many_classes,
+    warn_of_scales,
+)
 from notsorandom.estimators.config import loss_of
 from notsorandom.estimators.targets import check_classes, check_targets, real_targets
 from notsorandom.game.dual import DualProblem, signs_from_codes
@@ -152,7 +156,9 @@ def read_training_data(
     problem = DualProblem(loss, targets, rows)
     check_magnitudes(problem)
     if reset and isinstance(space, Euclidean):
-        warn_of_scales(X, getattr(estimator, "feature_names_in_", None))
+        names = getattr(estimator, "feature_names_in_", None)
+        warn_of_scales(X, names)
+        estimator._transformer = find_transformer(X, names)
     return TrainingData(problem, positions).deduplicated()
 
 

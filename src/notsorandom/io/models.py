@@ -69,10 +69,11 @@ def save(model: Any, path: Any, metrics: Record = None, description: Record = No
     check_is_fitted(model)
     path = check_output_path(path, ".skops")
     given = check_given(metrics, description)
-    if is_centered(model):
+    transformer = "a StandardScaler" if is_centered(model) else getattr(model, "_transformer", "")
+    if transformer:
         warnings.warn(
-            "The model was fitted to columns of mean zero, probably after a scaler that is not in "
-            "the file: save the whole pipeline, notsorandom.save(pipeline, path).",
+            f"The model was fitted to columns as {transformer} makes them. A loaded model needs "
+            "such columns too: save the whole pipeline, notsorandom.save(pipeline, path).",
             stacklevel=2,
         )
     try:
