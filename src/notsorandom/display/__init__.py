@@ -5,6 +5,7 @@ from notsorandom.display.figures import import_pyplot
 from notsorandom.display.game import GameDisplay
 from notsorandom.display.globe import GlobeDisplay
 from notsorandom.display.history import HistoryDisplay
+from notsorandom.display.importances import ImportancesDisplay, column_importances
 from notsorandom.display.score_curve import ScoreCurveDisplay
 from notsorandom.display.spectrum import SpectrumDisplay
 from notsorandom.display.tuning import TuningDisplay
@@ -14,8 +15,10 @@ __all__ = [
     "GameDisplay",
     "GlobeDisplay",
     "HistoryDisplay",
+    "ImportancesDisplay",
     "ScoreCurveDisplay",
     "SpectrumDisplay",
     "TuningDisplay",
+    "column_importances",
     "import_pyplot",
 ]

@@ -34,6 +34,17 @@ def axes_or_new(ax: Any) -> Any:
     return ax if ax is not None else import_pyplot().subplots(layout="constrained")[1]
 
 
+def check_image_shape(image_shape: Any, n_pixels: int) -> None:
+    """Raise ValueError unless images of that shape have as many pixels as there are columns."""
+    shape = np.asarray(image_shape)
+    is_shape = shape.dtype.kind in "iu" and shape.shape in ((2,), (3,)) and (shape > 0).all()
+    if not is_shape or shape.prod() != n_pixels:
+        raise ValueError(
+            f"image_shape={image_shape!r} is not allowed: it must be (height, width) or "
+            f"(height, width, n_channels) with {n_pixels} as product, the number of columns."
+        )
+
+
 def class_colors(y: Array) -> Array:
     """Return the colour of each sample of two classes."""
     return np.where(y == np.unique(y)[-1], RED, BLUE)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from notsorandom._utils.parameters import check_number
 from notsorandom.data.rows import Array, dense
-from notsorandom.display.figures import BLUE, axes_or_new
+from notsorandom.display.figures import BLUE, axes_or_new, check_image_shape
 from notsorandom.display.game import draw_potential, frequency_limit
 from notsorandom.display.inspection import GameSnapshot, planar_problem, take_snapshots
 from notsorandom.kernel import LearnedKernel
@@ -129,14 +129,7 @@ def mosaic(kernel: LearnedKernel, image_shape: Sequence[int], n_images: int) -> 
             f"image_shape={image_shape!r} is not allowed on the sphere's harmonics: their "
             "frequencies are indices, not images. Leave it out."
         )
-    n_pixels = kernel.frequencies.shape[1]
-    shape = np.asarray(image_shape)
-    is_shape = shape.dtype.kind in "iu" and shape.shape in ((2,), (3,)) and (shape > 0).all()
-    if not is_shape or shape.prod() != n_pixels:
-        raise ValueError(
-            f"image_shape={image_shape!r} is not allowed: it must be (height, width) or "
-            f"(height, width, n_channels) with {n_pixels} as product, the number of columns."
-        )
+    check_image_shape(image_shape, kernel.frequencies.shape[1])
     order = np.argsort(-kernel.weights, kind="stable")[:n_images]
     height, width = image_shape[:2]
     images = kernel.frequencies[order].reshape(len(order), height, width, -1).mean(axis=-1)

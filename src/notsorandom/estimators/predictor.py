@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sklearn.exceptions import ConvergenceWarning
@@ -22,6 +24,7 @@ from notsorandom.estimators.validation import read_samples
 from notsorandom.kernel import LearnedKernel
 
 if TYPE_CHECKING:
+    from notsorandom.estimators.explanation import Importances
     from notsorandom.estimators.features import FourierFeatures
 
 
@@ -56,8 +59,69 @@ class FourierPredictor(FourierEstimator):
 
     def _scores(self, X: Any) -> Array:
         """Return the values of the linear models, of shape (n_samples, n_tasks)."""
+        with self._rows(X) as rows:
+            return self.kernel_.scores(rows, self.coef_, self.intercept_)
+
+    @contextmanager
+    def _rows(self, X: Any) -> Iterator[Rows]:
+        """Validate samples, and yield them with threads that share them."""
         check_is_fitted(self)
         X = read_samples(self, X)
         with thread_pool(self.n_jobs, work=X.shape[0] * self.kernel_.frequencies.size) as pool:
-            rows = Rows(self.kernel_.space.prepare(X), pool=pool)
-            return self.kernel_.scores(rows, self.coef_, self.intercept_)
+            yield Rows(self.kernel_.space.prepare(X), pool=pool)
+
+    def importances(self, X: Any) -> Importances:
+        """Return how much the predictions change with each column, on the average over samples.
+
+        For a pipeline, :func:`notsorandom.display.column_importances` gives those of the columns of
+        its own `X`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples like those of the fit, on R^d.
+
+        Returns
+        -------
+        Importances
+            With `shares`, which sum to one, and the matrix that they are computed from.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from notsorandom import FourierRegressor
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> model = FourierRegressor(50, random_state=0).fit(X, np.sin(2 * X[:, 1]))
+        >>> model.importances(X).shares.argmax()
+        np.int64(1)
+        """
+        from notsorandom.estimators.explanation import compute_importances
+
+        with self._rows(X) as rows:
+            names = getattr(self, "feature_names_in_", None)
+            labels = [f"x{k}" for k in range(self.n_features_in_)] if names is None else list(names)
+            return compute_importances(self.kernel_, self.coef_, rows, labels)
+
+    def contributions(self, X: Any) -> Array:
+        """Return what each column adds to each decision value or prediction.
+
+        They are integrated gradients along the straight path from the mean of the training samples
+        to the sample. Their sum over the columns is the value at the sample, less the value at the
+        mean.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples on R^d.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features) or (n_samples, n_tasks, n_features)
+            The latter for more than two classes, or several outputs.
+        """
+        from notsorandom.estimators.explanation import compute_contributions
+
+        with self._rows(X) as rows:
+            values = compute_contributions(self.kernel_, self.coef_, rows)
+        is_flat = getattr(self, "_flat", len(self.coef_) == 1)
+        return values[:, 0] if is_flat else values

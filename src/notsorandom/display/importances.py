@@ -1,0 +1,167 @@
+"""Which columns a model depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from notsorandom._utils.parameters import check_number
+from notsorandom.display.figures import BLUE, axes_or_new, check_image_shape
+from notsorandom.tabular import TableCleaner
+
+N_COLUMNS = 15
+MAX_LABEL = 30  # letters
+
+
+def column_importances(model: Any, X: Any) -> dict[str, float]:
+    """Return the share of each column of `X` in how a model's predictions change.
+
+    Parameters
+    ----------
+    model : FourierClassifier, FourierRegressor, or a Pipeline that ends in one
+        Fitted. The columns that :func:`notsorandom.tabular_pipeline` makes of one column, such as
+        the categories of a text, count as one; those of other pipelines count each.
+    X : array-like or data frame
+        Samples like those of the fit.
+
+    Returns
+    -------
+    dict of str to float
+        The largest share first. They sum to one.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from notsorandom import tabular_pipeline
+    >>> from notsorandom.display import column_importances
+    >>> frame = pd.DataFrame({"age": [30, 41, 52, 60] * 20, "city": ["Rome", "Oslo"] * 40})
+    >>> model = tabular_pipeline(n_components=10, random_state=0).fit(frame, ["a", "b"] * 40)
+    >>> list(column_importances(model, frame))
+    ['city', 'age']
+    """
+    if not isinstance(model, Pipeline):
+        return model.importances(X).to_dict()
+    found = model[-1].importances(model[:-1].transform(X))
+    sums = dict.fromkeys(sources := source_columns(model, found.names), 0.0)
+    for name, share in zip(sources, found.shares.tolist(), strict=True):
+        sums[name] += share
+    return dict(sorted(sums.items(), key=lambda item: -item[1]))
+
+
+def source_columns(model: Pipeline, names: list[str]) -> list[str]:
+    """Return which column of the table each encoded column of a `tabular_pipeline` is made of."""
+    cleaner, encoder = model[0], model[1] if len(model) > 1 else None
+    if not isinstance(cleaner, TableCleaner) or not isinstance(encoder, ColumnTransformer):
+        return names
+    dates = {
+        f"{name}_{part}": name for name, parts in cleaner.date_parts_.items() for part in parts
+    }
+    sources: list[str] = []
+    for _, step, columns in encoder.transformers_:
+        if isinstance(step, OneHotEncoder):
+            rare = getattr(step, "infrequent_categories_", [None] * len(columns))
+            for column, categories, others in zip(columns, step.categories_, rare, strict=True):
+                n_merged = 0 if others is None else len(others) - 1  # they share a column
+                sources += [column] * (len(categories) - n_merged)
+        elif len(columns):
+            known = set(columns)
+            for name in step.get_feature_names_out(columns):
+                sources.append(name if name in known else name.removeprefix("missingindicator_"))
+    return [dates.get(name, name) for name in sources]
+
+
+class ImportancesDisplay:
+    """Which columns a model depends on: a bar for each share, or an image of them.
+
+    Parameters
+    ----------
+    shares : dict of str to float
+        By column, as of :func:`column_importances`.
+    n_columns : int, default=15
+        Most bars; the largest are drawn.
+    image_shape : (height, width) or (height, width, n_channels), optional
+        If the columns are pixels, in this order: shape of the images. Channels are added up.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from notsorandom import FourierClassifier
+    >>> from notsorandom.datasets import make_windmill
+    >>> from notsorandom.display import ImportancesDisplay
+    >>> X, y = make_windmill(500, random_state=0)
+    >>> model = FourierClassifier(20, random_state=0).fit(X, y)
+    >>> display = ImportancesDisplay.from_estimator(model, X)
+    """
+
+    def __init__(
+        self,
+        shares: Mapping[str, float],
+        n_columns: int = N_COLUMNS,
+        image_shape: Sequence[int] | None = None,
+    ) -> None:
+        self.shares = shares
+        self.n_columns = n_columns
+        self.image_shape = image_shape
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        n_columns: int = N_COLUMNS,
+        image_shape: Sequence[int] | None = None,
+        ax: Any = None,
+    ) -> ImportancesDisplay:
+        """Draw the importances of the columns of `X`.
+
+        Parameters
+        ----------
+        estimator : FourierClassifier, FourierRegressor, or a Pipeline that ends in one
+            Fitted.
+        X : array-like or data frame
+            Samples like those of the fit.
+        n_columns : int, default=15
+        image_shape : tuple of int, optional
+        ax : matplotlib Axes, optional
+        """
+        if image_shape is None:
+            shares = column_importances(estimator, X)
+        else:
+            found = estimator.importances(X)  # in the order of the pixels
+            shares = dict(zip(found.names, found.shares.tolist(), strict=True))
+        return cls(shares, n_columns, image_shape).plot(ax)
+
+    def plot(self, ax: Any = None) -> ImportancesDisplay:
+        """Draw on `ax`, or on a new figure."""
+        values = np.array(list(self.shares.values()))
+        if self.image_shape is not None:
+            check_image_shape(self.image_shape, len(values))
+        check_number("n_columns", self.n_columns, above=0, integer=True)
+        self.ax_ = axis = axes_or_new(ax)
+        self.figure_ = axis.figure
+        if self.image_shape is not None:
+            image = values.reshape(*self.image_shape[:2], -1).sum(axis=2)
+            axis.imshow(image, cmap="Blues", vmin=0, interpolation="nearest")
+            axis.set_axis_off()
+            return self
+        order = np.argsort(-values, kind="stable")[: self.n_columns][::-1]
+        names = list(self.shares)
+        axis.barh([shorten_label(names[k]) for k in order], 100 * values[order], color=BLUE)
+        axis.set(xlabel="importance (%)")
+        return self
+
+
+def shorten_label(name: str) -> str:
+    """Return a name that fits beside a bar, without marks that matplotlib reads as mathematics."""
+    text = name if len(name) <= MAX_LABEL else f"{name[: MAX_LABEL - 3]}..."
+    return text.replace("$", r"\$")

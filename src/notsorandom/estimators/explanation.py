@@ -1,0 +1,116 @@
+r"""What a model depends on: importances of columns, and their contributions to predictions.
+
+On R^d a prediction is a sum of waves, :math:`f(x) = \sum_t A_t \cos\theta_t + B_t \sin\theta_t + c`
+with angles :math:`\theta_t = \langle\omega_t, x - \bar x\rangle`, so its gradient and the mean of
+its gradient along a straight path from the centre :math:`\bar x` are closed-form.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from notsorandom.data.array_api import to_host
+from notsorandom.data.rows import Array, Rows, dense
+from notsorandom.kernel import LearnedKernel
+from notsorandom.spaces import Euclidean
+
+# Columns that are printed.
+N_SHOWN = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Importances:
+    r"""How much the predictions of a model change with each column.
+
+    Parameters
+    ----------
+    names : list of str
+        Of the columns.
+    scales : ndarray of shape (n_features,)
+        Standard deviations of the columns.
+    matrix : ndarray of shape (n_features, n_features)
+        The average outer product of gradients, :math:`E[\sum_k \nabla f_k(x) \nabla f_k(x)^\top]`,
+        over samples :math:`x` and decision functions or outputs :math:`f_k`.
+    """
+
+    names: list[str]
+    scales: Array
+    matrix: Array
+
+    @property
+    def shares(self) -> Array:
+        """Share of each column: the mean square slope along it, per standard deviation."""
+        squares = np.diag(self.matrix) * self.scales**2
+        return squares / (squares.sum() or 1.0)
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the shares by name, the largest first."""
+        order = np.argsort(-self.shares, kind="stable")
+        return {self.names[k]: float(self.shares[k]) for k in order}
+
+    def __str__(self) -> str:
+        shares = list(self.to_dict().items())
+        lines = [f"{share:6.1%}  {name}" for name, share in shares[:N_SHOWN]]
+        n_others = len(shares) - N_SHOWN
+        return "\n".join(lines + [f"and {n_others} more columns"] * (n_others > 0))
+
+
+def compute_importances(
+    kernel: LearnedKernel, coef: Array, rows: Rows, names: list[str]
+) -> Importances:
+    """Return the importances of the columns, in one pass over the samples."""
+    cosines, sines, center = wave_amplitudes(kernel, coef)
+
+    def sums(X: Any) -> tuple[Array, ...]:
+        X = dense(to_host(X)).astype(np.float64) - center
+        angles = X @ kernel.frequencies.T  # (n_rows, n_frequencies)
+        slopes = np.cos(angles) * sines[:, None] - np.sin(angles) * cosines[:, None]
+        gradients = (slopes @ kernel.frequencies).reshape(-1, X.shape[1])  # of all tasks
+        return gradients.T @ gradients, X.sum(axis=0), np.square(X).sum(axis=0)
+
+    width = 2 * len(coef) * kernel.frequencies.size
+    products, total, squares = rows.sum_blocks(sums, width=width, dtype=np.float64)
+    mean = total / len(rows)
+    scales = np.sqrt(np.maximum(squares / len(rows) - mean**2, 0.0))
+    return Importances(names, scales, products / len(rows))
+
+
+def compute_contributions(kernel: LearnedKernel, coef: Array, rows: Rows) -> Array:
+    r"""Return integrated gradients, of shape (n_samples, n_tasks, n_features).
+
+    The contribution of column `j` is the change of the prediction along the straight path from the
+    centre to the sample that is due to it,
+    :math:`(x_j - \bar x_j) \int_0^1 \partial_j f(\bar x + s (x - \bar x)) ds`. They add up to
+    :math:`f(x) - f(\bar x)`.
+    """
+    cosines, sines, center = wave_amplitudes(kernel, coef)
+
+    def contributions(X: Any) -> Array:
+        X = dense(to_host(X)).astype(np.float64) - center
+        half = X @ kernel.frequencies.T / 2  # (n_rows, n_frequencies)
+        # Means over s of the cosine and the sine of s times the angle.
+        mean_cosine = np.sinc(2 * half / np.pi)
+        mean_sine = np.sin(half) * np.sinc(half / np.pi)
+        slopes = mean_cosine * sines[:, None] - mean_sine * cosines[:, None]
+        return np.moveaxis(slopes @ kernel.frequencies * X, 0, 1)
+
+    return rows.map(contributions, width=2 * len(coef) * kernel.frequencies.size)
+
+
+def wave_amplitudes(kernel: LearnedKernel, coef: Array) -> tuple[Array, Array, Array]:
+    """Return the factors of cosines and sines, (n_tasks, n_frequencies), and the centre."""
+    if not isinstance(kernel.space, Euclidean):
+        raise ValueError(
+            "Columns of samples on the sphere don't vary independently, so they have no "
+            "importances and contributions: fit with space='euclidean' for these."
+        )
+    center = np.asarray(kernel.space.center, dtype=np.float64)
+    factors = kernel.scales * np.sqrt(kernel.weights)
+    if kernel.phase == "paired":
+        pairs = coef.reshape(len(coef), -1, 2) * factors[:, None]
+        return pairs[..., 0], pairs[..., 1], center
+    amplitudes = np.sqrt(2) * coef * factors
+    return amplitudes * np.cos(kernel.phases), amplitudes * np.sin(kernel.phases), center
