@@ -86,6 +86,7 @@ def column_scales(X: Array) -> Array:
     return units * np.where(scales > 10 * np.finfo(X.dtype).eps, scales, 0)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def find_transformer(X: Any, names: Array | None) -> str:
     """Return which transformer has probably made the columns of dense samples, or an empty text.
 
