@@ -50,6 +50,12 @@ def test_every_column_of_a_table_has_its_share(frame):
     assert shares["a"] == pytest.approx(gaps)
 
 
+@pytest.mark.parametrize("columns", [["a", "missingindicator_b"], ["city", "city_b"]])
+def test_tables_of_one_kind_of_columns(frame, columns):
+    model = tabular_pipeline(FourierRegressor(8, **QUICK)).fit(frame[columns], np.arange(300.0))
+    assert set(column_importances(model, frame)) == set(columns)
+
+
 def test_other_pipelines_and_estimators(rng):
     X = rng.normal(size=(100, 3)) * [1, 10, 100]
     y = np.sin(X[:, 0]) > 0

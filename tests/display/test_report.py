@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -17,6 +17,7 @@ from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sp
 from notsorandom.datasets import make_checkerboard, make_windmill
 from notsorandom.display.calibration import calibration_error
 from notsorandom.display.figures import import_pyplot
+from notsorandom.display.inspection import score_beside_guessing, score_predictions
 from notsorandom.display.page import facts_section, figures_section, section, write_page
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
@@ -99,18 +100,26 @@ class TestReport:
     def test_planar_model(self, windmill_page):
         path, model, (X_test, y_test) = windmill_page
         assert titles(path) == [
-            "Model",
-            "Game, round by round",
-            "Spectrum of the kernel",
-            "Course of the game",
-            "Choice of the parameters",
-            "Accuracy by number of features",
+            "Result",
+            "Which columns matter",
             "Confusion matrix of the test samples",
             "Probabilities of the test samples",
+            "Learned features",
+            "Settings",
+            "Spectrum of the kernel",
+            "Game, round by round",
+            "Course of the game",
+            "Choice of the parameters",
         ]
-        assert facts(path)["test accuracy"] == f"{model.score(X_test, y_test):.2%}"
-        assert facts(path)["features"] == "12"
         text = path.read_text(encoding="utf-8")
+        assert text.index("<summary>For researchers") < text.index("Settings")
+        score = model.score(X_test, y_test)
+        assert facts(path)["test accuracy"] == f"{100 * score:.2f} %"
+        error = np.std(model.predict(X_test) == y_test) / np.sqrt(len(y_test))
+        assert facts(path)["standard error"] == f"{100 * error:.2f} %"
+        largest = max(np.mean(y_test), 1 - np.mean(y_test))
+        assert facts(path)["guessing the largest class"] == f"{100 * largest:.2f} %"
+        assert facts(path)["features"] == "12"
         assert "random (RBF)" in text
         assert "12 frequencies (effective number" in text
         assert f"round {len(model.history_['plays'])}: 12 frequencies" in text
@@ -119,7 +128,8 @@ class TestReport:
         assert f"Log loss {loss:.4g}, expected calibration error {error:.4g}, temp" in text
         assert f"{len(model.tuning_['loss'])} settings compared" in text
         assert f"Chosen: C = {model.C_:.4g}, smoothing 0.06, {model.spectrum_} spectrum" in text
-        assert facts(path)["loss, C"] == f"logistic, {model.C_:.4g}"
+        assert facts(path)["loss"] == "logistic"
+        assert facts(path)["C"] == f"{model.C_:.4g}"
         assert facts(path)["spectrum of the starts"] == model.spectrum_
 
     def test_without_trials_and_probabilities(self, tmp_path):
@@ -159,9 +169,27 @@ class TestReport:
         X = pd.DataFrame(rng.standard_normal((60, 2)), columns=["usage", "tickets"])
         model = FourierRegressor(8, smoothing=0.06, random_state=0).fit(X, X["usage"] ** 2)
         path = notsorandom.report(model, X, X["usage"] ** 2, tmp_path / "page.html")
-        assert facts(path)["training R^2"] == f"{model.score(X, X['usage'] ** 2):.2%}"
-        assert "Columns that drive them: usage" in path.read_text()
+        text = path.read_text(encoding="utf-8")
+        assert facts(path)["training R^2"] == f"{model.score(X, X['usage'] ** 2):.4f}"
+        assert facts(path)["guessing the mean"] == "0.0000"
+        assert "Predicts usage from 2 columns" in text
+        assert "Columns that drive them: usage" in text
+        assert "Predicted and actual values of the training samples" in titles(path)
         assert not any(title.startswith("Confusion") for title in titles(path))
+        assert "R^2 (%)" not in text
+
+    def test_errors_of_scores(self, rng):
+        """The error of R^2 is that of a bootstrap, roughly."""
+        y = rng.standard_normal((4000, 2)) * [1, 3]
+        scores = y + rng.standard_normal((4000, 2))
+        score, error, guess = score_beside_guessing(FourierRegressor(), scores, y)
+        boot = []
+        for _ in range(300):
+            rows = rng.integers(4000, size=4000)
+            boot.append(score_predictions(FourierRegressor(), scores[rows], y[rows]))
+        assert score == pytest.approx(r2_score(y, scores, multioutput="variance_weighted"))
+        assert error == pytest.approx(np.std(boot), rel=0.2)
+        assert guess == 0
 
     def test_bad_input_writes_nothing(self, tmp_path):
         X, y = make_windmill(60, random_state=0)
@@ -197,7 +225,7 @@ class TestReport:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             notsorandom.report(model, X, pd.Series(y), path, X_test=X, y_test=y)
-        assert facts(path)["test accuracy"] == f"{model.score(X, y):.2%}"
+        assert facts(path)["test accuracy"] == f"{100 * model.score(X, y):.2f} %"
         with pytest.raises(ValueError, match="feature names"):
             notsorandom.report(model, X, y, path, X_test=X[["north", "east"]], y_test=y)
 
@@ -236,7 +264,7 @@ class TestPipelines:
         y = np.where((frame["age"] > 40) ^ (frame["city"] == "A"), "yes", "no")
         model = notsorandom.tabular_pipeline(n_components=8, random_state=0).fit(frame, y)
         page = notsorandom.report(model, frame, y, tmp_path / "page.html")
-        assert "city_A" in page.read_text()
+        assert {"age", "city"} <= set(re.findall("<text[^>]*>(.*?)</text>", page.read_text()))
 
 
 @pytest.fixture(scope="module")
@@ -263,6 +291,7 @@ def open_page(browser, path, width, scheme):
     tab.on("pageerror", lambda error: messages.append(str(error)))
     tab.on("request", lambda request: requests.append(request.url))
     tab.goto(path.resolve().as_uri())
+    tab.locator("summary").click()  # shows what is for researchers
     return tab, messages, requests
 
 

@@ -34,6 +34,12 @@ def axes_or_new(ax: Any) -> Any:
     return ax if ax is not None else import_pyplot().subplots(layout="constrained")[1]
 
 
+def new_axis(side: float | None = None) -> Any:
+    """Return the axes of a new figure: a square with that side in inches, or a wide one."""
+    size = (5.6, 3.7) if side is None else (side, side)
+    return import_pyplot().Figure(figsize=size, layout="constrained").subplots()
+
+
 def check_image_shape(image_shape: Any, n_pixels: int) -> None:
     """Raise ValueError unless images of that shape have as many pixels as there are columns."""
     shape = np.asarray(image_shape)

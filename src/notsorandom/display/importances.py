@@ -63,12 +63,14 @@ def source_columns(model: Pipeline, names: list[str]) -> list[str]:
     }
     sources: list[str] = []
     for _, step, columns in encoder.transformers_:
+        if not len(columns):  # a step without columns is not fitted
+            continue
         if isinstance(step, OneHotEncoder):
             rare = getattr(step, "infrequent_categories_", [None] * len(columns))
             for column, categories, others in zip(columns, step.categories_, rare, strict=True):
                 n_merged = 0 if others is None else len(others) - 1  # they share a column
                 sources += [column] * (len(categories) - n_merged)
-        elif len(columns):
+        else:
             known = set(columns)
             for name in step.get_feature_names_out(columns):
                 sources.append(name if name in known else name.removeprefix("missingindicator_"))

@@ -199,6 +199,26 @@ def score_predictions(estimator: Any, scores: Array, y: Any) -> float:
     return float(r2_score(targets, scores, multioutput="variance_weighted"))
 
 
+def score_beside_guessing(estimator: Any, scores: Array, y: Any) -> tuple[float, float, float]:
+    """Return the score, its standard error, and the score of guessing the largest class or mean."""
+    score = score_predictions(estimator, scores, y)
+    if hasattr(estimator, "classes_"):
+        counts = np.unique(column_or_1d(y), return_counts=True)[1]
+        error = float(np.sqrt(score * (1 - score) / len(scores)))
+        return score, error, float(counts.max() / len(scores))
+    targets = np.asarray(y, dtype=np.float64).reshape(len(scores), -1)
+    squares = np.square(scores - targets).sum(axis=1)
+    spread = np.square(targets - targets.mean(axis=0)).sum(axis=1)
+    # By the delta method, as the error of a ratio of means.
+    errors = (squares - (1 - score) * spread) / (spread.mean() or 1.0)
+    return score, float(errors.std() / np.sqrt(len(scores))), 0.0
+
+
+def format_score(name: str, value: float) -> str:
+    """Return an accuracy in percent, and R^2 as a number."""
+    return f"{100 * value:.2f} %" if name == "accuracy" else f"{value:.4f}"
+
+
 def score_name(estimator: Any) -> str:
     """Return the name of the score that suits the targets."""
     return "accuracy" if hasattr(estimator, "classes_") else "R^2"

@@ -55,10 +55,15 @@ def write_page(path: str | Path, title: str, subtitle: str, sections: Sequence[s
     return path
 
 
-def facts_section(title: str, facts: Sequence[tuple[str, str]]) -> str:
+def fold(title: str, sections: Sequence[str]) -> str:
+    """Return sections that are shown when their title is clicked."""
+    return f"<details><summary>{escape(title)}</summary>{''.join(sections)}</details>"
+
+
+def facts_section(title: str, facts: Sequence[tuple[str, str]], note: str = "") -> str:
     """Return a section of names and values."""
     items = [f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts]
-    return section(title, f'<dl class="facts">{"".join(items)}</dl>')
+    return section(title, f'<dl class="facts">{"".join(items)}</dl>', note)
 
 
 def figures_section(title: str, figures: Sequence[tuple[str, Any]], note: str = "") -> str:

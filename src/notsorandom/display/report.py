@@ -15,39 +15,28 @@ from notsorandom._utils.files import check_output_path
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array, Rows, dense
 from notsorandom.display.calibration import CalibrationDisplay, log_loss
-from notsorandom.display.figures import import_pyplot
-from notsorandom.display.history import HistoryDisplay
+from notsorandom.display.figures import BLUE, GREY, new_axis
+from notsorandom.display.importances import ImportancesDisplay
 from notsorandom.display.inspection import (
-    bounds_by_round,
-    geometric_subset,
-    is_replayable,
+    format_score,
+    score_beside_guessing,
     score_name,
-    score_predictions,
     spectrum_sentence,
     summarize_spectrum,
-    take_snapshots,
 )
-from notsorandom.display.page import (
-    SUFFIXES,
-    facts_section,
-    figures_section,
-    game_section,
-    write_page,
-)
+from notsorandom.display.page import SUFFIXES, facts_section, figures_section, fold, write_page
+from notsorandom.display.research import research_sections
 from notsorandom.display.score_curve import ScoreCurveDisplay
-from notsorandom.display.spectrum import SpectrumDisplay
-from notsorandom.display.tuning import TuningDisplay
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.classifier import log_probabilities
 from notsorandom.estimators.training import fit_linear_models
 from notsorandom.estimators.validation import read_samples
 from notsorandom.game.dual import codes_from_scores
 
-# Rounds of a game that its slider stops at.
-N_FRAMES = 16
 # Larger confusion matrices can't be read.
 MAX_CLASSES = 30
-N_IMAGES = 24
+# Outputs of a regression that are drawn.
+MAX_OUTPUTS = 4
 # Distance of the mean of X from that at fit, in units of the median distance between samples.
 MAX_DISTANCE = 0.1
 
@@ -65,10 +54,11 @@ def report(
 ) -> Path:
     """Write an HTML page about a fitted model, in one file that needs no network.
 
-    The page shows the spectrum, the course of the game with bounds on its value, the accuracy or
-    R^2 by number of features, what trials found when they chose parameters, the confusion matrix,
-    and a calibration curve if the model has probabilities; for two features and two classes also a
-    slider through the rounds of the game.
+    The page shows the accuracy or R^2 beside that of guessing, the columns that matter, the
+    confusion matrix or predicted against actual values, a calibration curve if the model has
+    probabilities, and the score by number of features. Behind a fold are the settings, the
+    spectrum, the course of the game with bounds on its value, and what trials found when they chose
+    parameters; for two features and two classes also a slider through the rounds of the game.
 
     Parameters
     ----------
@@ -95,6 +85,7 @@ def report(
         raise TypeError(f"title={title!r} is not allowed: it must be a str.")
     if (X_test is None) != (y_test is None):
         raise ValueError("Only one of X_test and y_test was given: give both or neither.")
+    whole, X_given = model, X
     if isinstance(model, Pipeline):
         steps, model = model[:-1], model[-1]
         X = steps.transform(X)
@@ -109,29 +100,20 @@ def report(
     data_name = "training" if X_test is None else "test"
     X_scored, y_scored = (X, to_host(y)) if X_test is None else (X_test, to_host(y_test))
     scores = predict_scores(model, X, y, X_scored)
-    name = f"{data_name} {score_name(model)}"
-    sections = [model_section(model, name, score_predictions(model, scores, y_scored))]
-    if is_planar_game(model):
-        rounds = geometric_subset(np.arange(1, len(model.history_["plays"]) + 1), N_FRAMES)
-        snapshots = take_snapshots(model, X, y, rounds.tolist())
-        codes = codes_from_scores(problem.targets)
-        sections.append(game_section(dense(problem.rows.array), codes, snapshots))
-    sections.append(spectrum_section(model, problem.rows, image_shape))
-    sections.append(history_section(model, X, y))
-    if model.tuning_ is not None:
-        sections.append(tuning_section(model))
-    axis = new_axis()
-    ScoreCurveDisplay.from_estimator(model, X, y, X_scored, y_scored, ax=axis)
-    axis.set_ylabel(f"{name} (%)")
-    caption = "The same linear model on the first learned features and on random features."
-    heading = f"{score_name(model).capitalize()} by number of features"
-    sections.append(figures_section(heading, [(caption, axis.figure)]))
-    if hasattr(model, "classes_") and len(model.classes_) <= MAX_CLASSES:
+    sections = [result_section(model, data_name, scores, y_scored)]
+    if hasattr(model, "coef_") and model.kernel_.space.is_vector_space:
+        sections.append(importances_section(whole, X_given, image_shape))
+    if not hasattr(model, "classes_"):
+        sections.append(predictions_section(scores, y_scored, data_name))
+    elif len(model.classes_) <= MAX_CLASSES:
         sections.append(confusion_section(model, scores, y_scored, data_name))
     if hasattr(model, "predict_proba"):
         sections.append(calibration_section(model, scores, y_scored, data_name))
-    subtitle = f"{type(model).__name__} with {model.kernel_.n_components:,} features"
-    return write_page(path, title or "Learned kernel", subtitle, sections)
+    sections.append(kernel_section(model, problem.rows, X, y, X_scored, y_scored, data_name))
+    research = research_sections(model, problem, X, y, image_shape)
+    sections.append(fold("For researchers: the game, its bounds and its settings", research))
+    subtitle = describe_data(model, y, data_name, len(scores))
+    return write_page(path, title or "Learned model", subtitle, sections)
 
 
 def check_same_samples(model: Any, rows: Rows) -> None:
@@ -147,16 +129,6 @@ def check_same_samples(model: Any, rows: Rows) -> None:
             )
 
 
-def is_planar_game(model: Any) -> bool:
-    """Whether the game can be replayed and drawn as images."""
-    return (
-        model.n_features_in_ == 2
-        and len(getattr(model, "classes_", ())) == 2
-        and model.kernel_.space.is_vector_space
-        and is_replayable(model)
-    )
-
-
 def predict_scores(model: Any, X: Any, y: Any, X_scored: Any) -> Array:
     """Return the scores of a predictor, or of a linear model on a transformer's features."""
     if hasattr(model, "coef_"):
@@ -166,46 +138,77 @@ def predict_scores(model: Any, X: Any, y: Any, X_scored: Any) -> Array:
     return model.kernel_.scores(rows, coef, intercept)
 
 
-def model_section(model: Any, name: str, score: float) -> str:
-    """Return the section with the score and the size of the model."""
-    kernel = model.kernel_
-    if hasattr(model, "classes_"):
-        targets = ("classes", f"{len(model.classes_):,}")
-    else:
-        targets = ("outputs", f"{model.n_outputs_:,}")
+def describe_data(model: Any, y: Any, data_name: str, n_scored: int) -> str:
+    """Return a sentence about the model and its data."""
+    target = getattr(y, "name", None) or "the target"
+    tested = f" and {n_scored:,} to test" if data_name == "test" else ""
+    return (
+        f"Predicts {target} from {model.n_features_in_:,} columns by "
+        f"{model.kernel_.n_components:,} learned features; {model.n_samples_fit_:,} samples to "
+        f"learn from{tested}."
+    )
+
+
+def result_section(model: Any, data_name: str, scores: Array, y: Any) -> str:
+    """Return the section with the score, its standard error, and the score of guessing."""
+    name = score_name(model)
+    score, error, guess = score_beside_guessing(model, scores, y)
+    guessed = "guessing the largest class" if name == "accuracy" else "guessing the mean"
     facts = [
-        (name, f"{score:.2%}"),
-        ("features", f"{kernel.n_components:,}"),
-        ("frequencies", f"{len(kernel.weights):,}"),
+        (f"{data_name} {name}", format_score(name, score)),
+        ("standard error", format_score(name, error)),
+        (guessed, format_score(name, guess)),
+        ("features", f"{model.kernel_.n_components:,}"),
         ("training samples", f"{model.n_samples_fit_:,}"),
         ("input columns", f"{model.n_features_in_:,}"),
-        targets,
-        ("space", type(kernel.space).__name__),
-        ("loss, C", f"{model.loss}, {model.C_:.4g}"),
-        ("smoothing", f"{model.smoothing_:g}"),
-        ("seconds of learning", f"{model.history_['seconds'][-1]:.2f}"),
     ]
-    if model.spectrum_ is not None:
-        facts.insert(-1, ("spectrum of the starts", model.spectrum_))
-    return facts_section("Model", facts)
+    if name == "accuracy":
+        facts.append(("classes", f"{len(model.classes_):,}"))
+    note = "Of the samples that it learned from: new ones are predicted less well."
+    note = note if data_name == "training" else ""
+    return facts_section("Result", facts, note)
 
 
-def spectrum_section(model: Any, rows: Rows, image_shape: Sequence[int] | None) -> str:
-    """Return the section about the frequencies and their weights."""
+def importances_section(model: Any, X: Any, image_shape: Sequence[int] | None) -> str:
+    """Return the section about the columns that the model depends on."""
+    axis, title = new_axis(), "Which columns matter"
+    if image_shape is not None:
+        ImportancesDisplay.from_estimator(model, X, image_shape=image_shape, ax=axis)
+        return figures_section(title, [("Importance of each pixel.", axis.figure)])
+    display = ImportancesDisplay.from_estimator(model, X, ax=axis)
+    n_hidden = len(display.shares) - display.n_columns
+    caption = f"The {n_hidden:,} other columns have less." if n_hidden > 0 else ""
+    note = "Share of each column in how much the prediction changes from sample to sample."
+    return figures_section(title, [(caption, axis.figure)], note)
+
+
+def predictions_section(scores: Array, y: Any, data_name: str) -> str:
+    """Return the section with predicted against actual values."""
+    y = np.asarray(y, dtype=np.float64).reshape(len(scores), -1)
+    figures = []
+    for output in range(min(y.shape[1], MAX_OUTPUTS)):
+        axis = new_axis(4.2)
+        axis.plot(scores[:, output], y[:, output], "o", markersize=3, alpha=0.5, color=BLUE)
+        ends = [min(y[:, output].min(), scores[:, output].min())]
+        ends.append(max(y[:, output].max(), scores[:, output].max()))
+        axis.plot(ends, ends, color=GREY, linewidth=1)
+        axis.set(xlabel="predicted", ylabel="actual")
+        figures.append(("" if y.shape[1] == 1 else f"Output {output}.", axis.figure))
+    title = f"Predicted and actual values of the {data_name} samples"
+    return figures_section(title, figures, "On the line, both are equal.")
+
+
+def kernel_section(
+    model: Any, rows: Rows, X: Any, y: Any, X_scored: Any, y_scored: Any, data_name: str
+) -> str:
+    """Return the section about the learned kernel in words, and the score by number of features."""
     names = getattr(model, "feature_names_in_", None)
     summary = summarize_spectrum(model.kernel_, None if names is None else column_std(rows), names)
-    display = SpectrumDisplay.from_estimator(model, ax=new_axis())
-    figures = [("Weight of each frequency.", display.figure_)]
-    if image_shape is not None:
-        display = SpectrumDisplay.from_estimator(
-            model, image_shape=image_shape, n_images=N_IMAGES, ax=new_axis()
-        )
-        caption = (
-            "The frequencies with the largest weights as images, each with its own scale. Red and "
-            "blue pixels have opposite signs."
-        )
-        figures.append((caption, display.figure_))
-    return figures_section("Spectrum of the kernel", figures, spectrum_sentence(summary))
+    axis = new_axis()
+    ScoreCurveDisplay.from_estimator(model, X, y, X_scored, y_scored, ax=axis)
+    axis.set_ylabel(axis.get_ylabel().replace("test", data_name))
+    caption = "The same linear model on the first learned features and on random features."
+    return figures_section("Learned features", [(caption, axis.figure)], spectrum_sentence(summary))
 
 
 def column_std(rows: Rows) -> Array:
@@ -217,35 +220,6 @@ def column_std(rows: Rows) -> Array:
         dtype=np.float64,
     )
     return np.sqrt(squares / rows.total_weight)
-
-
-def history_section(model: Any, X: Any, y: Any) -> str:
-    """Return the section about the course of the game."""
-    axes = [new_axis(), new_axis()]
-    _, upper, lower = bounds = bounds_by_round(model, X, y)
-    HistoryDisplay(model.history_, bounds).plot(axes)
-    gap = 1 - lower[-1] / upper[-1]
-    captions = (
-        "Highest potential, and the shares of the dual variables at 0 and at their bound.",
-        f"Bounds on the value of the game. Relative gap at the end: {gap:.1%}.",
-    )
-    figures = [(caption, axis.figure) for caption, axis in zip(captions, axes, strict=True)]
-    return figures_section("Course of the game", figures)
-
-
-def tuning_section(model: Any) -> str:
-    """Return the section about the trials that chose parameters."""
-    display = TuningDisplay(model.tuning_)
-    axes = [new_axis() for _ in display.parameters]
-    display.plot(axes)
-    captions = [f"Lowest held-out loss for each {name}." for name in display.parameters]
-    figures = [(caption, axis.figure) for caption, axis in zip(captions, axes, strict=True)]
-    note = (
-        f"Short games on a part of the training samples, {len(model.tuning_['loss'])} settings "
-        f"compared on the others. Chosen: C = {model.C_:.4g}, smoothing {model.smoothing_:.4g}"
-    )
-    note += "." if model.spectrum_ is None else f", {model.spectrum_} spectrum."
-    return figures_section("Choice of the parameters", figures, note)
 
 
 def calibration_section(model: Any, scores: Array, y: Any, data_name: str) -> str:
@@ -282,9 +256,3 @@ def confusion_section(model: Any, scores: Array, y: Any, data_name: str) -> str:
         ax=axis,
     )
     return figures_section(f"Confusion matrix of the {data_name} samples", [("", axis.figure)])
-
-
-def new_axis(side: float | None = None) -> Any:
-    """Return the axes of a new figure: a square with that side in inches, or a wide one."""
-    size = (5.6, 3.7) if side is None else (side, side)
-    return import_pyplot().Figure(figsize=size, layout="constrained").subplots()

@@ -84,8 +84,9 @@ class ScoreCurveDisplay:
         """Draw on `ax`, or on a new figure."""
         self.ax_ = axis = axes_or_new(ax)
         self.figure_ = axis.figure
+        factor, unit = (100, " (%)") if self.score_name == "accuracy" else (1, "")
         for number, (name, values) in enumerate(self.scores.items()):
-            trials = np.ma.masked_invalid(100 * np.atleast_2d(values))
+            trials = np.ma.masked_invalid(factor * np.atleast_2d(values))
             axis.errorbar(
                 self.sizes,
                 trials.mean(axis=0).filled(np.nan),
@@ -96,7 +97,8 @@ class ScoreCurveDisplay:
                 capsize=3,
                 label=name,
             )
-        axis.set(xlabel="number of features", ylabel=f"test {self.score_name} (%)", xscale="log")
+        label = f"test {self.score_name}{unit}"
+        axis.set(xlabel="number of features", ylabel=label, xscale="log")
         axis.set_xticks(self.sizes, [f"{size:,}" for size in self.sizes], rotation=45)
         axis.minorticks_off()
         axis.grid(alpha=0.25)
