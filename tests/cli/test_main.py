@@ -31,7 +31,7 @@ def test_demo_without_matplotlib_names_the_extra(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--seed", "-1"], "--seed -1"),
+        (["--seed", "-1"], "--seed: -1 is not allowed: give 0 to 2147483647"),
         (["--output", "picture.txt"], "ends in .png"),
         (["--output", "missing/picture.png"], "doesn't exist"),
     ],

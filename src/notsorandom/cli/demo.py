@@ -1,4 +1,9 @@
-"""``notsorandom demo``: the windmill, learned features against random ones."""
+"""Learn the windmill data: a table against random features, and a picture of the game.
+
+For example: notsorandom demo -o windmill.png
+
+All features get the same linear model. Takes less than a minute.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ from typing import Any
 
 from notsorandom import FourierClassifier
 from notsorandom.baselines import RandomFourierFeatures
-from notsorandom.cli.arguments import check_output, check_seed
+from notsorandom.cli.arguments import add_output, add_seed
 from notsorandom.datasets import make_windmill
 from notsorandom.display import GameDisplay
 from notsorandom.display.figures import save_figure
@@ -19,25 +24,17 @@ from notsorandom.display.inspection import scores_by_size
 
 # Formats that every installation of matplotlib can write.
 PICTURE_FORMATS = (".png", ".pdf", ".svg")
-SUMMARY = "learn the windmill data: a table against random features, and a picture of the game"
-EXAMPLES = """\
-example: notsorandom demo -o windmill.png
-
-All features get the same linear model. Takes less than a minute."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    default = Path("notsorandom-demo.png")
-    text = "file of the picture (default: %(default)s)"
-    parser.add_argument("-o", "--output", type=Path, default=default, help=text)
-    parser.add_argument("--seed", type=int, default=0, help="random seed (default: %(default)s)")
+    text, default = "file of the picture (default: %(default)s)", "notsorandom-demo.png"
+    add_output(parser, PICTURE_FORMATS, text, default=default)
+    add_seed(parser)
 
 
 def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[str, Any]:
-    """Check the arguments, then run the demo."""
-    check_output(parser, options.output, PICTURE_FORMATS)
-    check_seed(parser, options.seed)
+    """Run the demo."""
     return demo(options.output, options.seed)
 
 
