@@ -321,7 +321,7 @@ class TestPredict:
 
     def test_kept_column_with_the_name_of_the_target(self, run, tmp_path):
         lines = run("predict", "iris.skops", "iris.csv", "--keep", "species").splitlines()
-        assert lines[0] == "species,species_predicted"
+        assert lines[0] == '"species","species_predicted"'
         agree = [len(set(line.split(","))) == 1 for line in lines[1:]]
         assert 0.9 < np.mean(agree) < 1
 
@@ -511,7 +511,10 @@ class TestEvaluate:
         bad = tmp_path / "bad.csv"
         bad.write_text((folder / "iris.csv").read_text().replace("virginica", "rosa"))
         text = run("evaluate", "iris.skops", str(bad), code=1)
-        assert "the target in row 101 of the data is 'rosa', not one of the model's classes, 'se" in text
+        assert (
+            "the target in row 101 of the data is 'rosa', not one of the model's classes, 'se"
+            in text
+        )
 
     def test_rows_without_target_are_left_out(self, run, folder, tmp_path):
         table = pd.read_csv(folder / "iris.csv")
@@ -688,7 +691,10 @@ def test_errors_have_one_line(arguments, message, run, tmp_path, monkeypatch):
     [
         (["fit", "iris.csv", "--target", "species", "-o", "m.pkl"], ".skops"),
         (["fit", "iris.csv", "--target", "species", "-o", "no/m.skops"], "doesn't exist"),
-        (["fit", "iris.csv", "-o", "m.skops", "--holdout", "1"], "--holdout: 1 is not allowed: give 0 to 0.9"),
+        (
+            ["fit", "iris.csv", "-o", "m.skops", "--holdout", "1"],
+            "--holdout: 1 is not allowed: give 0 to 0.9",
+        ),
         (["fit", "iris.csv", "-o", "m.skops", "--seed", "-1"], "--seed: -1 is not allowed"),
         (["fit", "iris.csv", "-o", "m.skops", "--n-components", "0"], "n_components=0"),
         (
@@ -698,7 +704,10 @@ def test_errors_have_one_line(arguments, message, run, tmp_path, monkeypatch):
         (["fit", "iris.csv", "-o", "m.skops", "--smoothing", "-1"], "smoothing=-1"),
         (["fit", "iris.csv", "-o", "m.skops", "--C", "0"], "C=0"),
         (["fit", "iris.csv", "-o", "m.skops", "--checkpoint", "no/f"], "checkpoint='no"),
-        (["fit", "a.csv", "-o", "m.skops", "--drop", "a", "--columns", "b"], "not allowed with argument"),
+        (
+            ["fit", "a.csv", "-o", "m.skops", "--drop", "a", "--columns", "b"],
+            "not allowed with argument",
+        ),
         (["predict", "iris.skops", "iris.csv", "-o", "p.xlsx"], ".parquet"),
         (["predict", "reals.skops", "reals.parquet", "--scores"], "--scores"),
         (["convert", "iris.skops", "-o", "m.pkl"], ".onnx"),

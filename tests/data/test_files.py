@@ -517,11 +517,20 @@ def test_predictions_can_be_read_back(tmp_path, capsys):
         with open_writer(path) as write:
             for frame in frames:
                 write(frame)
-    text = '"a, b","label"\n"x","u"\n,"y,""z"\nc,w\n'  # quotes where some cell needs them
+    text = '"a, b","label"\n"x","u"\n,"y,""z"\n"c","w"\n'
     assert (tmp_path / "a.csv").read_text() == text
     assert capsys.readouterr().out == text
     for name in ("a.csv", "a.parquet"):
         assert_same(open_data_file(tmp_path / name).read(), pd.concat(frames))
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_a_column_that_is_empty_at_first(tmp_path, ending):
+    path = tmp_path / f"a{ending}"
+    with open_writer(path) as write:
+        for cell in (None, "x", None):
+            write(pd.DataFrame({"a": [cell], "n": [1]}, dtype=object).astype({"n": int}))
+    assert to_texts(open_data_file(path).read()["a"]) == [None, "x", None]
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])

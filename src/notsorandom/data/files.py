@@ -165,37 +165,23 @@ def open_writer(path: str | Path | None) -> Iterator[Callable[[Any], None]]:
     """
     require_pyarrow()
     import pyarrow as pa
-    import pyarrow.parquet as pq
+    from pyarrow.csv import CSVWriter
+    from pyarrow.parquet import ParquetWriter
 
     path = None if path is None else check_output_path(path, ".csv", ".parquet")
+    open_table = ParquetWriter if path and path.suffix.lower() == ".parquet" else CSVWriter
     with ExitStack() as stack:
         file = sys.stdout.buffer if path is None else stack.enter_context(open_atomic(path))
-        writer: Any = None
+        schema = writer = None
 
         def write(frame: Any) -> None:
-            nonlocal writer
+            nonlocal schema, writer
             table = pa.Table.from_pandas(frame, preserve_index=False)
-            if path is not None and path.suffix.lower() == ".parquet":
-                writer = writer or stack.enter_context(pq.ParquetWriter(file, table.schema))
-                writer.write_table(table.cast(writer.schema))
-                return
-            if writer is None:
-                writer = file
-                file.write(to_csv(pa.table([[name] for name in frame], list(frame))))
-            file.write(to_csv(table))
+            if writer is None:  # a column that is empty so far may have text later
+                types = [pa.string() if pa.types.is_null(t) else t for t in table.schema.types]
+                schema = pa.schema(zip(table.column_names, types, strict=True))
+                writer = stack.enter_context(open_table(file, schema))
+            writer.write_table(table.cast(schema))
             file.flush()
 
         yield write
-
-
-def to_csv(table: Any, style: str = "none") -> Any:
-    """Return a pyarrow table as CSV. Text is quoted only if some of it needs quotes."""
-    import pyarrow as pa
-    from pyarrow.csv import WriteOptions, write_csv
-
-    rows = pa.BufferOutputStream()
-    try:
-        write_csv(table, rows, WriteOptions(include_header=False, quoting_style=style))
-    except pa.ArrowInvalid:
-        return to_csv(table, "needed")
-    return rows.getvalue()
