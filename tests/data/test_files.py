@@ -489,8 +489,8 @@ def test_errors_of_matrices(tmp_path):
     X = np.zeros((9, 2))
     for arrays, says in [
         ({"data": X}, "can't be read ('X is not a file in the archive')"),
-        ({"X": X, "y": X[:3, 0]}, "has y of shape (3,) and type float64: X must be numbers"),
-        ({"X": X, "y": X}, "has y of shape (9, 2)"),
+        ({"X": X, "y": X[:3, 0]}, "and y of shape (3,) and type float64: X must be numbers"),
+        ({"X": X, "y": X}, "and y of shape (9, 2)"),
         ({"X": X, "y": X[:, 0].astype(object)}, "can't be read (Object arrays cannot be loaded"),
         ({"X": X, "y": X[:, 0].astype("S1")}, "type |S1: X must be"),
         ({"X": X[0]}, "X of shape (2,) and type float64"),

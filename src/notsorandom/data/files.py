@@ -133,15 +133,14 @@ class DataFile:
                 X, y = load_svmlight_file(str(path), n_features=n_features, zero_based=zero_based)
                 check_size(path, 8 * X.shape[1], self.max_bytes)  # of one sample
                 y = y.astype(np.int64) if (y == np.rint(y)).all() else y
-        for name, array, kinds, is_right in (
-            ("X", X, "biuf", X.ndim == 2 and 0 not in X.shape),
-            ("y", y, "biufU", y is None or y.shape == X.shape[:1]),
-        ):
-            if array is not None and not (is_right and array.dtype.kind in kinds):
-                raise TableError(
-                    f"{path} has {name} of shape {array.shape} and type {array.dtype}: X must be "
-                    "numbers in rows and columns, and y one number or text for each row."
-                )
+        is_matrix = X.ndim == 2 and 0 not in X.shape and X.dtype.kind in "biuf"
+        is_target = y is None or (y.shape == X.shape[:1] and y.dtype.kind in "biufU")
+        if not (is_matrix and is_target):
+            target = "" if y is None else f", and y of shape {y.shape} and type {y.dtype}"
+            raise TableError(
+                f"{path} has X of shape {X.shape} and type {X.dtype}{target}: X must be numbers in "
+                "rows and columns, and y one number or text for each row."
+            )
         return X, y
 
 

@@ -39,9 +39,7 @@ class TextFile:
     columns: list[str]
     dialect: str  # in words
     encoding: str
-    delimiter: str
-    decimal: str
-    skip_rows: int  # before the header
+    options: dict[str, Any]  # of pandas
     row_bytes: int  # of a typical row
 
     def blocks(
@@ -58,9 +56,6 @@ class TextFile:
         with io.TextIOWrapper(file, self.encoding, "windows-1252", newline="") as text:
             reader = pd.read_csv(
                 text,
-                sep=self.delimiter,
-                decimal=self.decimal,
-                skiprows=self.skip_rows,
                 header=0,
                 names=self.columns,
                 index_col=False,
@@ -70,9 +65,10 @@ class TextFile:
                 skipinitialspace=True,
                 low_memory=False,
                 chunksize=n_rows,
+                **self.options,
             )
             for frame in reader:
-                if self.decimal == ",":
+                if self.options["decimal"] == ",":
                     for name in frame.select_dtypes(exclude=["number", "bool"]):
                         frame[name] = frame[name].replace(DECIMAL_COMMA, r"\1.\2", regex=True)
                 yield frame
@@ -158,16 +154,9 @@ def open_text(path: Path) -> TextFile:
     decimal = find_decimal([cell.strip() for row in rows for cell in row], delimiter)
     notes = [DELIMITERS[delimiter], "decimal commas" if decimal == "," else ""]
     notes += ["UTF-16" if is_utf16 else "Windows-1252" if is_windows else ""]
-    return TextFile(
-        path=path,
-        columns=names,
-        dialect=", ".join(filter(None, notes)),
-        encoding=encoding,
-        delimiter=delimiter,
-        decimal=decimal,
-        skip_rows=1 if hint else 0,
-        row_bytes=len(head) // len(rows),
-    )
+    options = {"sep": delimiter, "decimal": decimal, "skiprows": 1 if hint else 0}
+    dialect = ", ".join(filter(None, notes))
+    return TextFile(path, names, dialect, encoding, options, len(head) // len(rows))
 
 
 def parse_rows(text: str, delimiter: str, is_whole: bool) -> list[list[str]]:
