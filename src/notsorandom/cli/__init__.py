@@ -14,16 +14,11 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-EXAMPLES = """\
-examples:
-  notsorandom demo
-  notsorandom fit train.csv --target label -o model.skops
-  notsorandom predict model.skops new.csv -o predictions.csv
-  notsorandom evaluate model.skops test.csv
-  notsorandom COMMAND --help
+DETAILS = """\
+For examples: notsorandom COMMAND --help
 
-exit codes: 0 success; 1 a file is missing or its content is wrong; 2 wrong arguments;
-130 interrupted. Results go to standard output, error messages of one line to standard error."""
+Results go to standard output, error messages of one line to standard error. Exit codes: 0 success;
+1 a file is missing or its content is wrong; 2 wrong arguments; 130 interrupted."""
 COMMANDS = ("fit", "predict", "evaluate", "inspect", "convert", "report", "demo")
 
 
@@ -48,7 +43,7 @@ def run_command(arguments: Sequence[str] | None) -> int:
     modules: dict[str, Any] = {name: import_module(f"notsorandom.cli.{name}") for name in COMMANDS}
     layout: Any = {"formatter_class": argparse.RawDescriptionHelpFormatter}
     summary = "Learn a kernel instead of guessing one."
-    parser = argparse.ArgumentParser("notsorandom", None, summary, EXAMPLES, **layout)
+    parser = argparse.ArgumentParser("notsorandom", None, summary, DETAILS, **layout)
     parser.add_argument("--version", action="version", version=f"notsorandom {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
     for name, module in modules.items():

@@ -20,6 +20,7 @@ that of an SVM. C, smoothing and spectrum are chosen on held-out parts of the tr
 from __future__ import annotations
 
 import argparse
+import ast
 import sys
 import tempfile
 import time
@@ -87,14 +88,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_limit(parser)
 
 
-def parse_number(text: str) -> int | float | str:
-    """Return a number if the text is one, else the text, for the estimator's own checks."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+def parse_number(text: str) -> Any:
+    """Return a number, or a list of numbers, if the text is one, for the estimator's own checks."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
 
 
 def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[str, Any]:
