@@ -52,7 +52,7 @@ class TextFile:
         """
         import pandas as pd
 
-        file: Any = LimitedFile(self.path, max_bytes, 8 * len(self.columns))
+        file = LimitedFile(self.path, max_bytes, 8 * len(self.columns))
         with io.TextIOWrapper(file, self.encoding, "windows-1252", newline="") as text:
             reader = pd.read_csv(
                 text,
@@ -74,7 +74,7 @@ class TextFile:
                 yield frame
 
 
-class LimitedFile(io.BufferedIOBase):
+class LimitedFile(io.BufferedReader):
     """The bytes of a file, decompressed if its name says so, with limits of its size.
 
     Raises TableError if a line is longer than `MAX_LINE_BYTES`, or if its bytes, or `row_size` for
@@ -82,18 +82,14 @@ class LimitedFile(io.BufferedIOBase):
     """
 
     def __init__(self, path: Path, max_bytes: float, row_size: int) -> None:
+        raw: Any = gzip.GzipFile(path) if path.suffix.lower() == ".gz" else io.FileIO(path)
+        super().__init__(raw)
         self.path, self.max_bytes, self.row_size = path, max_bytes, row_size
-        is_compressed = path.suffix.lower() == ".gz"
-        self.file: Any = gzip.GzipFile(path) if is_compressed else path.open("rb")
         self.n_bytes = self.n_lines = self.line_bytes = 0
 
-    def readable(self) -> bool:
-        """Return True, as :class:`io.TextIOWrapper` asks for it."""
-        return True
-
     def read1(self, size: int = -1) -> bytes:
-        """Return the next bytes."""
-        data: bytes = self.file.read(HEAD_BYTES)
+        """Return the next bytes, for :class:`io.TextIOWrapper`."""
+        data = self.read(HEAD_BYTES)
         self.n_bytes += len(data)
         self.n_lines += data.count(b"\n")
         last = data.rfind(b"\n")
@@ -105,11 +101,6 @@ class LimitedFile(io.BufferedIOBase):
             )
         check_size(self.path, max(self.n_bytes, self.row_size * self.n_lines), self.max_bytes)
         return data
-
-    def close(self) -> None:
-        """Close the file."""
-        self.file.close()
-        super().close()
 
 
 def open_text(path: Path) -> TextFile:
