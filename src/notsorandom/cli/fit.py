@@ -199,11 +199,10 @@ def is_zero_based(path: Path) -> bool:
 def describe_spectrum(model: Any, X: Any) -> dict[str, Any]:
     """Return a summary of the frequencies, with the encoded columns that drive them."""
     last = steps_of(model)[-1]
-    names = getattr(last, "feature_names_in_", None)
-    if names is None:
+    if not hasattr(last, "feature_names_in_"):
         return summarize_spectrum(last.kernel_)
-    columns = model[:-1].transform(X).to_numpy()
-    return summarize_spectrum(last.kernel_, columns.std(axis=0), names)
+    deviations = model[:-1].transform(X).to_numpy().std(axis=0)
+    return summarize_spectrum(last.kernel_, deviations, last.feature_names_in_)
 
 
 def save_or_fall_back(

@@ -19,7 +19,6 @@ from notsorandom.data.checks import (
     check_size,
     import_pandas,
     read_errors,
-    require_pyarrow,
 )
 from notsorandom.data.rows import Array
 from notsorandom.data.text import TextFile, open_text
@@ -47,7 +46,7 @@ def open_data_file(path: str | Path, *, max_bytes: int = MAX_BYTES) -> DataFile:
     if suffix in MATRIX:
         return DataFile(path, max_bytes)
     import_pandas()
-    require_pyarrow()
+    import_pandas("pyarrow")
     from notsorandom.data.arrow import open_parquet
 
     with read_errors(path):
@@ -162,7 +161,7 @@ def open_writer(path: str | Path | None) -> Iterator[Callable[[Any], None]]:
     The file appears when the ``with`` block ends without an error. Until then an old file of that
     name is unchanged. Standard output is `path` None, and gets CSV.
     """
-    require_pyarrow()
+    import_pandas("pyarrow")
     import pyarrow as pa
     from pyarrow.csv import CSVWriter
     from pyarrow.parquet import ParquetWriter
