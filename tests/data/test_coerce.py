@@ -270,7 +270,7 @@ def test_error_of_a_damaged_file(frame, tmp_path):
 
 def test_error_of_a_cell_in_a_dataset_of_text(tmp_path):
     (tmp_path / "a.csv").write_text("a,b,y\n" + "1,2,0\n" * 200_000 + "1,x,1\n")
-    with pytest.raises(TableError, match="X can't be read .*Row #200002.*invalid value 'x'"):
+    with pytest.raises(TableError, match=r"X can't be read .*Row #200002.*invalid value 'x'"):
         read_source(ds.dataset(tmp_path, format="csv"), "y")
 
 
