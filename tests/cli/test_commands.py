@@ -378,6 +378,12 @@ class TestPredict:
         run("predict", str(path), "arrays.npz", "-o", str(output))
         np.testing.assert_array_equal(pd.read_parquet(output), features.transform(X))
 
+    def test_number_of_features_that_was_chosen(self, run, tmp_path):
+        output = str(tmp_path / "m.skops")
+        arguments = ["fit", "arrays.npz", "-o", output, "--smoothing", "0.06", "--C", "1"]
+        run(*arguments, "--n-components", "auto")
+        assert run("predict", output, "arrays.npz").count("\n") == 201
+
     def test_text_that_is_numbers_in_a_typed_file(self, run, folder, tmp_path):
         output = str(tmp_path / "m.skops")
         arguments = ["fit", "dates.parquet", "--target", "z", "-o", output, "--columns", "text,d"]

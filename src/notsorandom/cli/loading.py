@@ -87,7 +87,7 @@ class LoadedModel:
             "columns": int(model.n_features_in_),
             **columns,
             "model": " -> ".join(type(step).__name__ for step in steps),
-            "features": last.kernel_.n_components if hasattr(last, "kernel_") else None,
+            "features": n_components_of(model) or None,
             **{name: getattr(last, attribute, None) for name, attribute in SETTINGS.items()},
         }
 
@@ -96,7 +96,7 @@ class LoadedModel:
     ) -> Iterator[tuple[Any, Mapping[str, Any]]]:
         """Iterate over samples as the model takes them, with other columns by name, as text."""
         names, n_features = self.names, self.model.n_features_in_
-        width = n_features + getattr(steps_of(self.model)[-1], "n_components", 0)
+        width = n_features + n_components_of(self.model)
         max_rows = max(MIN_ROWS, BLOCK_BYTES // (8 * width))
         if not file.is_frame:
             if names is not None:
@@ -139,6 +139,12 @@ class LoadedModel:
 def steps_of(model: Any) -> list[Any]:
     """Return the steps of a pipeline, or the estimator itself."""
     return [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+
+
+def n_components_of(model: Any) -> int:
+    """Return the number of features that the last step of a model computes, if it is ours."""
+    last = steps_of(model)[-1]
+    return last.kernel_.n_components if hasattr(last, "kernel_") else 0
 
 
 def take_rows(X: Any, rows: Array) -> Any:
