@@ -73,6 +73,7 @@ def check_codes(encoder: Any) -> None:
             mapping = encoder._default_to_infrequent_mappings[k]
             require((encoder._infrequent_indices[k] is None) == (mapping is None), "mapping")
             codes = codes if mapping is None else mapping
+            require(codes.shape == (len(categories),), "mapping")
         if drop is not None:
             codes = codes[codes != drop]
             codes = codes - (codes > drop)
