@@ -93,14 +93,6 @@ class TestFit:
         wrong = (1 - metrics["held-out accuracy"]) * 30 + (1 - metrics["training accuracy"]) * 120
         assert (~right).sum() == round(wrong)
 
-    def test_test_file(self, run, folder, tmp_path):
-        output = tmp_path / "m.skops"
-        arguments = ["fit", "iris.csv", "--target", "species", "-o", str(output), "--json"]
-        arguments += ["--smoothing", "0.1"]
-        result = json.loads(run(*arguments, "--test", str(folder / "iris.csv")))
-        assert result["test"] == result["training"]
-        assert notsorandom.load(output)[-1].n_samples_fit_ == 150
-
     def test_columns_with_names_are_scaled(self, run, folder, tmp_path):
         """The model takes them as they are, and its waves turn with all of them."""
         share = {}
@@ -228,34 +220,6 @@ class TestFit:
         with pytest.raises(ValueError, match=r"too few of .*--holdout 0"):
             split_rows(data, 0.5, 0)
 
-    def test_test_file_is_read_before_the_fit(self, run, tmp_path, monkeypatch):
-        monkeypatch.setattr("notsorandom.cli.fit.make_model", None)
-        arguments = [
-            "fit",
-            "iris.csv",
-            "--target",
-            "species",
-            "-o",
-            str(tmp_path / "m.skops"),
-        ]
-        assert "doesn't exist" in run(*arguments, "--test", "nowhere.csv", code=1)
-        assert "species" in run(*arguments, "--test", "reals.parquet", code=1)
-
-    def test_unknown_classes_in_the_test_file(self, run, folder, tmp_path):
-        other = tmp_path / "other.csv"
-        other.write_text((folder / "iris.csv").read_text().replace("virginica", "rosa"))
-        arguments = [
-            "fit",
-            "iris.csv",
-            "--target",
-            "species",
-            "-o",
-            str(tmp_path / "m.skops"),
-        ]
-        assert "'rosa', but the classes of the model are" in run(
-            *arguments, "--test", str(other), code=1
-        )
-
     @pytest.mark.parametrize("name", ["index.csv", "index.parquet"])
     def test_pandas_index_is_left_out(self, name, run, folder, tmp_path):
         table = pd.read_csv(folder / "iris.csv")
@@ -357,7 +321,7 @@ class TestPredict:
 
     def test_kept_column_with_the_name_of_the_target(self, run, tmp_path):
         lines = run("predict", "iris.skops", "iris.csv", "--keep", "species").splitlines()
-        assert lines[0] == "species,species_predicted"
+        assert lines[0] == '"species","species_predicted"'
         agree = [len(set(line.split(","))) == 1 for line in lines[1:]]
         assert 0.9 < np.mean(agree) < 1
 
@@ -413,6 +377,12 @@ class TestPredict:
         output = tmp_path / "f.parquet"
         run("predict", str(path), "arrays.npz", "-o", str(output))
         np.testing.assert_array_equal(pd.read_parquet(output), features.transform(X))
+
+    def test_number_of_features_that_was_chosen(self, run, tmp_path):
+        output = str(tmp_path / "m.skops")
+        arguments = ["fit", "arrays.npz", "-o", output, "--smoothing", "0.06", "--C", "1"]
+        run(*arguments, "--n-components", "auto")
+        assert run("predict", output, "arrays.npz").count("\n") == 201
 
     def test_text_that_is_numbers_in_a_typed_file(self, run, folder, tmp_path):
         output = str(tmp_path / "m.skops")
@@ -512,6 +482,10 @@ class TestEvaluate:
         assert result["R^2"] == pytest.approx(model.score(X, z))
         assert result["root mean squared error"] == pytest.approx(np.sqrt(np.mean(errors**2)))
         assert result["mean absolute error"] == pytest.approx(np.mean(np.abs(errors)))
+        spread = (z - z.mean()) ** 2  # the delta method, from all rows at once
+        parts = (errors**2 - (1 - result["R^2"]) * spread) / spread.mean()
+        expected = pytest.approx(parts.std(ddof=0) / np.sqrt(len(z)))
+        assert result["standard error of R^2"] == expected
 
     def test_default_target(self, run):
         for name in ("arrays.npz", "sparse.libsvm"):
@@ -543,7 +517,10 @@ class TestEvaluate:
         bad = tmp_path / "bad.csv"
         bad.write_text((folder / "iris.csv").read_text().replace("virginica", "rosa"))
         text = run("evaluate", "iris.skops", str(bad), code=1)
-        assert "the class in row 101 of the data is 'rosa', but the classes" in text
+        assert (
+            "the target in row 101 of the data is 'rosa', not one of the model's classes, 'se"
+            in text
+        )
 
     def test_rows_without_target_are_left_out(self, run, folder, tmp_path):
         table = pd.read_csv(folder / "iris.csv")
@@ -633,19 +610,6 @@ class TestReport:
         assert f"test accuracy</dt><dd>{held:.2%}" in page
         assert "training samples</dt><dd>120" in page
 
-    def test_page_with_test_file(self, run, folder, tmp_path):
-        output = tmp_path / "page.html"
-        run(
-            "report",
-            "reals.skops",
-            "reals.parquet",
-            "--test",
-            "reals.parquet",
-            "-o",
-            str(output),
-        )
-        assert "test R^2" in output.read_text()
-
     @pytest.mark.parametrize("change", ["order", "label", "cell"])
     def test_changed_data_is_rejected(self, change, run, folder, tmp_path):
         table = pd.read_csv(folder / "iris.csv")
@@ -703,6 +667,10 @@ class TestReport:
             ["fit", "reals.parquet", "--target", "z", "-o", "m.skops", "--loss", "logistic"],
             "'z' has fractions, which are no classes: give --task regression",
         ),
+        (
+            ["fit", "arrays.npz", "-o", "m.skops", "--solver", "equilibrium"],
+            "solver='equilibrium' needs a finite space",
+        ),
         (["predict", "iris.skops", "reals.parquet"], "'sepal'"),
         (["predict", "arrays.skops", "iris.csv"], "fitted to 3 without names"),
         (["predict", "iris.skops", "arrays.npz"], "has no column names"),
@@ -729,8 +697,11 @@ def test_errors_have_one_line(arguments, message, run, tmp_path, monkeypatch):
     [
         (["fit", "iris.csv", "--target", "species", "-o", "m.pkl"], ".skops"),
         (["fit", "iris.csv", "--target", "species", "-o", "no/m.skops"], "doesn't exist"),
-        (["fit", "iris.csv", "-o", "m.skops", "--holdout", "1"], "--holdout 1.0"),
-        (["fit", "iris.csv", "-o", "m.skops", "--seed", "-1"], "--seed -1"),
+        (
+            ["fit", "iris.csv", "-o", "m.skops", "--holdout", "1"],
+            "--holdout: 1 is not allowed: give 0 to 0.9",
+        ),
+        (["fit", "iris.csv", "-o", "m.skops", "--seed", "-1"], "--seed: -1 is not allowed"),
         (["fit", "iris.csv", "-o", "m.skops", "--n-components", "0"], "n_components=0"),
         (
             ["fit", "iris.csv", "-o", "m.skops", "--n-components", "many"],
@@ -738,12 +709,10 @@ def test_errors_have_one_line(arguments, message, run, tmp_path, monkeypatch):
         ),
         (["fit", "iris.csv", "-o", "m.skops", "--smoothing", "-1"], "smoothing=-1"),
         (["fit", "iris.csv", "-o", "m.skops", "--C", "0"], "C=0"),
-        (["fit", "iris.csv", "-o", "m.skops", "--solver", "equilibrium"], "--space sphere"),
         (["fit", "iris.csv", "-o", "m.skops", "--checkpoint", "no/f"], "checkpoint='no"),
-        (["fit", "a.csv", "-o", "m.skops", "--drop", "a", "--columns", "b"], "only one of them"),
         (
-            ["fit", "a.npz", "-o", "m.skops", "--space", "sphere", "--scale", "standard"],
-            "--scale standard",
+            ["fit", "a.csv", "-o", "m.skops", "--drop", "a", "--columns", "b"],
+            "not allowed with argument",
         ),
         (["predict", "iris.skops", "iris.csv", "-o", "p.xlsx"], ".parquet"),
         (["predict", "reals.skops", "reals.parquet", "--scores"], "--scores"),

@@ -1,3 +1,4 @@
+import json
 import sys
 
 import pytest
@@ -7,15 +8,21 @@ from notsorandom._utils.progress import Progress, format_seconds
 from notsorandom.cli import demo
 
 
-def small_demo(picture):
-    """Run the demo with few samples and features."""
-    sizes = {"sizes": (4, 8), "drawn_size": 8, "n_train": 300, "n_test": 500}
-    return demo.demo(picture, **sizes, smoothing=0.06)
+@pytest.fixture
+def run_demo(monkeypatch, quick_trials, tmp_path, capsys):
+    """Run the demo with few samples and features; return its result and the picture."""
+    for name, value in {"SIZES": (4, 8), "DRAWN_SIZE": 8, "N_TRAIN": 300, "N_TEST": 500}.items():
+        monkeypatch.setattr(demo, name, value)
+
+    def run():
+        assert cli.main(["demo", "--json", "-o", str(tmp_path / "picture.png")]) == 0
+        return json.loads(capsys.readouterr().out), tmp_path / "picture.png"
+
+    return run
 
 
-def test_demo_compares_accuracies_and_draws_a_picture(tmp_path):
-    picture = tmp_path / "picture.png"
-    result = small_demo(picture)
+def test_demo_compares_accuracies_and_draws_a_picture(run_demo):
+    result, picture = run_demo()
     assert result["picture"] == str(picture)
     for size in (4, 8):
         scores = result[f"{size} features"]
@@ -23,15 +30,15 @@ def test_demo_compares_accuracies_and_draws_a_picture(tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_demo_without_matplotlib_names_the_extra(tmp_path, monkeypatch):
+def test_demo_without_matplotlib_names_the_extra(run_demo, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert "notsorandom[plot]" in small_demo(tmp_path / "picture.png")["picture"]
+    assert "notsorandom[plot]" in run_demo()[0]["picture"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--seed", "-1"], "--seed -1"),
+        (["--seed", "-1"], "--seed: -1 is not allowed: give 0 to 2147483647"),
         (["--output", "picture.txt"], "ends in .png"),
         (["--output", "missing/picture.png"], "doesn't exist"),
     ],
@@ -52,10 +59,10 @@ def test_demo_checks_its_arguments_first(arguments, message, capsys):
     ],
 )
 def test_errors_of_a_command(error, code, message, monkeypatch, capsys, tmp_path):
-    def fail(*arguments):
+    def fail(*arguments, **parameters):
         raise error
 
-    monkeypatch.setattr(demo, "demo", fail)
+    monkeypatch.setattr(demo, "make_windmill", fail)
     assert cli.main(["demo", "-o", str(tmp_path / "picture.png")]) == code
     assert message in capsys.readouterr().err
 

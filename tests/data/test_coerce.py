@@ -268,6 +268,12 @@ def test_error_of_a_damaged_file(frame, tmp_path):
         read_source(dataset, "label")
 
 
+def test_error_of_a_cell_in_a_dataset_of_text(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b,y\n" + "1,2,0\n" * 200_000 + "1,x,1\n")
+    with pytest.raises(TableError, match=r"X can't be read .*Row #200002.*invalid value 'x'"):
+        read_source(ds.dataset(tmp_path, format="csv"), "y")
+
+
 def test_a_dataset_is_not_held_in_memory(tmp_path):
     columns = {f"x{number}": np.random.default_rng(number).random(600_000) for number in range(20)}
     pq.write_table(pa.table(columns), tmp_path / "a.parquet", row_group_size=10_000)

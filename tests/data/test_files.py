@@ -489,8 +489,8 @@ def test_errors_of_matrices(tmp_path):
     X = np.zeros((9, 2))
     for arrays, says in [
         ({"data": X}, "can't be read ('X is not a file in the archive')"),
-        ({"X": X, "y": X[:3, 0]}, "has y of shape (3,) and type float64: X must be numbers"),
-        ({"X": X, "y": X}, "has y of shape (9, 2)"),
+        ({"X": X, "y": X[:3, 0]}, "and y of shape (3,) and type float64: X must be numbers"),
+        ({"X": X, "y": X}, "and y of shape (9, 2)"),
         ({"X": X, "y": X[:, 0].astype(object)}, "can't be read (Object arrays cannot be loaded"),
         ({"X": X, "y": X[:, 0].astype("S1")}, "type |S1: X must be"),
         ({"X": X[0]}, "X of shape (2,) and type float64"),
@@ -517,11 +517,20 @@ def test_predictions_can_be_read_back(tmp_path, capsys):
         with open_writer(path) as write:
             for frame in frames:
                 write(frame)
-    text = '"a, b","label"\n"x","u"\n,"y,""z"\nc,w\n'  # quotes where some cell needs them
+    text = '"a, b","label"\n"x","u"\n,"y,""z"\n"c","w"\n'
     assert (tmp_path / "a.csv").read_text() == text
     assert capsys.readouterr().out == text
     for name in ("a.csv", "a.parquet"):
         assert_same(open_data_file(tmp_path / name).read(), pd.concat(frames))
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_a_column_that_is_empty_at_first(tmp_path, ending):
+    path = tmp_path / f"a{ending}"
+    with open_writer(path) as write:
+        for cell in (None, "x", None):
+            write(pd.DataFrame({"a": [cell], "n": [1]}, dtype=object).astype({"n": int}))
+    assert to_texts(open_data_file(path).read()["a"]) == [None, "x", None]
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])

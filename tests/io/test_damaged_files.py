@@ -361,6 +361,19 @@ class TestPipelines:
         path.write_bytes(self.forge_encoder(files["table"][0], forge))
         assert_rejected(path, "_n_features_outs|mapping|zip")
 
+    def test_codes_of_too_few_categories(self, files, path):
+        """The rows of the trial may have none of the others."""
+        names = []
+        content = files["table"][0]
+        mappings = "_default_to_infrequent_mappings"
+        self.forge_encoder(content, lambda a: names.append(a[mappings]["content"][0]["file"]))
+        parts, buffer = unzip(content), io.BytesIO()
+        array = np.load(io.BytesIO(parts[names[0]]))
+        assert array.shape == (3,)
+        np.save(buffer, array[array.argmax()][None])
+        path.write_bytes(pack(parts | {names[0]: buffer.getvalue()}))
+        assert_rejected(path, "mapping is not valid")
+
     def test_folders_and_processes(self, files, path):
         for name, value in {"memory": "/tmp/pickles", "n_jobs": 10**5}.items():
             forge = set_attribute(name, value=json_node(value))

@@ -1,4 +1,4 @@
-"""The command line. Each command is a module with a summary, examples, its arguments and `run`.
+"""The command line. Each command is a module with its arguments and `run`; its docstring is help.
 
 This module imports only the standard library, so that an interrupt is handled from the start.
 """
@@ -10,32 +10,29 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-EXAMPLES = """\
-examples:
-  notsorandom demo
-  notsorandom fit train.csv --target label -o model.skops
-  notsorandom predict model.skops new.csv -o predictions.csv
-  notsorandom evaluate model.skops test.csv
-  notsorandom COMMAND --help
+DETAILS = """\
+For examples: notsorandom COMMAND --help
 
-exit codes: 0 success; 1 a file is missing or its content is wrong; 2 wrong arguments;
-130 interrupted. Results go to standard output, error messages of one line to standard error."""
+Results go to standard output, error messages of one line to standard error. Exit codes: 0 success;
+1 a file is missing or its content is wrong; 2 wrong arguments; 130 interrupted."""
 COMMANDS = ("fit", "predict", "evaluate", "inspect", "convert", "report", "demo")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return the exit code."""
+    # As an exception, SIGTERM too leaves no partial files.
+    previous = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        with exit_on_sigterm():
-            return run_command(arguments)
+        return run_command(arguments)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 def run_command(arguments: Sequence[str] | None) -> int:
@@ -45,18 +42,14 @@ def run_command(arguments: Sequence[str] | None) -> int:
 
     modules: dict[str, Any] = {name: import_module(f"notsorandom.cli.{name}") for name in COMMANDS}
     layout: Any = {"formatter_class": argparse.RawDescriptionHelpFormatter}
-    parser = argparse.ArgumentParser(
-        "notsorandom",
-        description="Learn a kernel instead of guessing one.",
-        epilog=EXAMPLES,
-        **layout,
-    )
+    summary = "Learn a kernel instead of guessing one."
+    parser = argparse.ArgumentParser("notsorandom", None, summary, DETAILS, **layout)
     parser.add_argument("--version", action="version", version=f"notsorandom {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
     for name, module in modules.items():
-        summary = f"{module.SUMMARY[0].upper()}{module.SUMMARY[1:]}."
+        summary, _, details = module.__doc__.partition("\n\n")
         command = commands.add_parser(
-            name, help=module.SUMMARY, description=summary, epilog=module.EXAMPLES, **layout
+            name, help=summary, description=summary, epilog=details, **layout
         )
         command.add_argument("--json", action="store_true", help="print the result as JSON")
         module.add_arguments(command)
@@ -80,16 +73,6 @@ def run_command(arguments: Sequence[str] | None) -> int:
     print(f"notsorandom {options.command}: {printable(message)}", file=sys.stderr)
     discard_output()
     return 1
-
-
-@contextmanager
-def exit_on_sigterm() -> Iterator[None]:
-    """Turn SIGTERM into SystemExit, so that partial files are removed."""
-    previous = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
 
 
 def discard_output() -> None:

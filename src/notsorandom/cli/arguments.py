@@ -1,13 +1,15 @@
-"""Arguments that several commands share, and their checks."""
+"""Arguments that several commands share, and types of arguments."""
 
 from __future__ import annotations
 
 import argparse
 import csv
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+from notsorandom._utils.files import check_output_path
 from notsorandom.data.files import MAX_BYTES
 
 
@@ -24,27 +26,40 @@ def add_limit(command: argparse.ArgumentParser) -> None:
     command.add_argument("--max-bytes", type=int, default=MAX_BYTES, metavar="N", help=text)
 
 
-def split_names(text: str) -> list[str]:
+def add_seed(command: argparse.ArgumentParser) -> None:
+    """Add the seed, as scikit-learn takes it."""
+    text = "random seed (default: %(default)s)"
+    command.add_argument("--seed", type=in_range(int, 0, 2**31 - 1), default=0, help=text)
+
+
+def in_range(kind: type, low: float, high: float) -> Callable[[str], float]:
+    """Return a type of arguments: numbers from `low` to `high`."""
+
+    def number(text: str) -> float:
+        if not low <= kind(text) <= high:
+            raise argparse.ArgumentTypeError(f"{text} is not allowed: give {low} to {high}")
+        return kind(text)
+
+    return number
+
+
+def add_output(
+    command: argparse.ArgumentParser, suffixes: Sequence[str], text: str, **settings: Any
+) -> None:
+    """Add the file to write, with one of these suffixes."""
+
+    def file(path: str) -> Path:
+        try:
+            checked = check_output_path(path, *suffixes)
+        except (OSError, ValueError) as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+        if not os.access(checked.resolve().parent, os.W_OK):
+            raise argparse.ArgumentTypeError(f"the folder of {path} can't be written to")
+        return checked
+
+    command.add_argument("-o", "--output", type=file, help=text, **settings)
+
+
+def names(text: str) -> list[str]:
     """Split a comma-separated list; a name with a comma is in double quotes."""
     return [name.strip() for line in csv.reader([text]) for name in line if name.strip()]
-
-
-def check_output(
-    parser: argparse.ArgumentParser, path: Path, suffixes: Sequence[str], *inputs: Path
-) -> None:
-    """Exit with an error if the output can't be written, or is one of the inputs."""
-    folder = path.resolve().parent
-    if not folder.is_dir():
-        parser.error(f"--output {path}: the folder {folder} doesn't exist; create it first")
-    if path.suffix.lower() not in suffixes or path.is_dir():
-        parser.error(f"--output {path}: give a file that ends in {', '.join(suffixes)}")
-    if not os.access(folder, os.W_OK):
-        parser.error(f"--output {path}: the folder {folder} can't be written to")
-    if any(path.exists() and other.exists() and path.samefile(other) for other in inputs):
-        parser.error(f"--output {path} is an input file: give another one")
-
-
-def check_seed(parser: argparse.ArgumentParser, seed: int) -> None:
-    """Exit with an error if scikit-learn doesn't take the seed."""
-    if not 0 <= seed < 2**31:
-        parser.error(f"--seed {seed}: it must be from 0 to {2**31 - 1}")

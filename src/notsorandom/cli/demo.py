@@ -1,17 +1,20 @@
-"""``notsorandom demo``: the windmill, learned features against random ones."""
+"""Learn the windmill data: a table against random features, and a picture of the game.
+
+For example: notsorandom demo -o windmill.png
+
+All features get the same linear model. Takes less than a minute.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import time
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from notsorandom import FourierClassifier
 from notsorandom.baselines import RandomFourierFeatures
-from notsorandom.cli.arguments import check_output, check_seed
+from notsorandom.cli.arguments import add_output, add_seed
 from notsorandom.datasets import make_windmill
 from notsorandom.display import GameDisplay
 from notsorandom.display.figures import save_figure
@@ -19,55 +22,36 @@ from notsorandom.display.inspection import scores_by_size
 
 # Formats that every installation of matplotlib can write.
 PICTURE_FORMATS = (".png", ".pdf", ".svg")
-SUMMARY = "learn the windmill data: a table against random features, and a picture of the game"
-EXAMPLES = """\
-example: notsorandom demo -o windmill.png
-
-All features get the same linear model. Takes less than a minute."""
+# Numbers of features, the one whose game is drawn, and numbers of samples.
+SIZES, DRAWN_SIZE, N_TRAIN, N_TEST = (20, 100, 500), 100, 2000, 50_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    default = Path("notsorandom-demo.png")
-    text = "file of the picture (default: %(default)s)"
-    parser.add_argument("-o", "--output", type=Path, default=default, help=text)
-    parser.add_argument("--seed", type=int, default=0, help="random seed (default: %(default)s)")
+    text, default = "file of the picture (default: %(default)s)", "notsorandom-demo.png"
+    add_output(parser, PICTURE_FORMATS, text, default=default)
+    add_seed(parser)
 
 
 def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[str, Any]:
-    """Check the arguments, then run the demo."""
-    check_output(parser, options.output, PICTURE_FORMATS)
-    check_seed(parser, options.seed)
-    return demo(options.output, options.seed)
-
-
-def demo(
-    picture: Path,
-    seed: int = 0,
-    *,
-    sizes: Sequence[int] = (20, 100, 500),
-    drawn_size: int = 100,
-    n_train: int = 2000,
-    n_test: int = 50_000,
-    smoothing: Any = "auto",
-) -> dict[str, Any]:
     """Return the accuracies by number of features; draw the game of one of the sizes."""
-    train = make_windmill(n_train, random_state=seed)
-    test = make_windmill(n_test, random_state=seed + 1)
-    result: dict[str, Any] = {"data": "the windmill", "rows": n_train, "test rows": n_test}
-    settings = {"smoothing": smoothing, "random_state": seed, "verbose": sys.stderr.isatty()}
+    seed = options.seed
+    train = make_windmill(N_TRAIN, random_state=seed)
+    test = make_windmill(N_TEST, random_state=seed + 1)
+    result: dict[str, Any] = {"data": "the windmill", "rows": N_TRAIN, "test rows": N_TEST}
     baselines = {"random": RandomFourierFeatures(random_state=seed)}
     models = {}
-    for size in sizes:
+    for size in SIZES:
         start = time.perf_counter()
-        models[size] = model = FourierClassifier(size, **settings).fit(*train)
+        model = FourierClassifier(size, random_state=seed, verbose=sys.stderr.isatty()).fit(*train)
         seconds = round(time.perf_counter() - start, 2)
         _, scores = scores_by_size(model, *train, *test, [size], baselines)
         accuracies = {f"{name} accuracy": float(score) for name, (score,) in scores.items()}
         result[f"{size} features"] = {**accuracies, "seconds of learning": seconds}
+        models[size] = model
     try:
-        display = GameDisplay.from_estimator(models[drawn_size], *train)
+        display = GameDisplay.from_estimator(models[DRAWN_SIZE], *train)
     except ImportError as error:
         return {**result, "picture": str(error)}
-    save_figure(display.figure_, picture)
-    return {**result, "picture": str(picture.resolve())}
+    save_figure(display.figure_, options.output)
+    return {**result, "picture": str(options.output.resolve())}

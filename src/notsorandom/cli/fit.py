@@ -1,42 +1,6 @@
-"""``notsorandom fit``."""
+"""Fit a model to a data file and save it.
 
-from __future__ import annotations
-
-import argparse
-import sys
-import tempfile
-import time
-import warnings
-from pathlib import Path
-from typing import Any
-
-import numpy as np
-from scipy.sparse import issparse
-from sklearn.base import is_classifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-
-from notsorandom import Checkpoint, FourierClassifier, FourierRegressor, Sphere
-from notsorandom.cli.arguments import add_limit, check_output, check_seed
-from notsorandom.cli.evaluate import evaluate_classifier
-from notsorandom.cli.loading import LoadedModel, digest_file, last_step
-from notsorandom.cli.training import (
-    TrainingTable,
-    read_test_table,
-    read_training_table,
-    split_rows,
-)
-from notsorandom.data.files import open_data_file
-from notsorandom.data.rows import Array
-from notsorandom.display.inspection import summarize_spectrum
-from notsorandom.estimators.config import SOLVERS, configure
-from notsorandom.game.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
-from notsorandom.io import save
-from notsorandom.tabular import tabular_pipeline
-
-SUMMARY = "fit a model to a data file and save it"
-EXAMPLES = """\
-examples:
+For example:
   notsorandom fit train.csv --target label -o model.skops
   notsorandom fit house.parquet --target price --drop id,address -o price.skops
   notsorandom fit digits.npz --loss hinge --C 1 -o svm.skops     # with arrays X and y
@@ -48,10 +12,39 @@ encoding of text are found. Columns may hold numbers, categories, booleans and d
 result says what each was taken for. The columns of .npz and .libsvm files are numbers, which are
 scaled with --scale standard only.
 
-A fifth of the rows is held out to evaluate the model, unless --test gives a test file. A target of
-integers is a classification target if it has at most 20 distinct values. A model of classes has
-probabilities, unless --loss is that of an SVM. C, smoothing and spectrum are chosen on held-out
-parts of the training rows."""
+A fifth of the rows is held out to evaluate the model. A target of integers is a classification
+target if it has at most 20 distinct values. A model of classes has probabilities, unless --loss is
+that of an SVM. C, smoothing and spectrum are chosen on held-out parts of the training rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+from scipy.sparse import issparse
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from notsorandom import Checkpoint, FourierClassifier, FourierRegressor, Sphere
+from notsorandom.cli.arguments import add_limit, add_output, add_seed, in_range, names
+from notsorandom.cli.evaluate import evaluate
+from notsorandom.cli.loading import LoadedModel, digest_file, steps_of
+from notsorandom.cli.training import TrainingTable, read_training_table, split_rows
+from notsorandom.data.files import open_data_file
+from notsorandom.data.rows import Array
+from notsorandom.display.inspection import summarize_spectrum
+from notsorandom.estimators.config import SOLVERS, configure
+from notsorandom.game.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from notsorandom.io import save
+from notsorandom.tabular import tabular_pipeline
+
 # Numbers, or "auto" where the estimator allows it. The estimator checks them.
 NUMBERS = {
     "n_components": "number of features, or auto",
@@ -67,19 +60,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add, default = parser.add_argument, FourierClassifier()
     add("data", type=Path, help="the training data")
     add("--target", help="name of the target column")
-    add("-o", "--output", type=Path, required=True, help="the .skops file to write")
+    add_output(parser, [".skops"], "the .skops file to write", required=True)
     tasks = ["auto", "classification", "regression"]
     add("--task", choices=tasks, default="auto", help="auto decides by the target")
     text = "loss of the model; decides the task if --task doesn't"
     losses = [*CLASSIFICATION_LOSSES, *REGRESSION_LOSSES]
     add("--loss", choices=losses, help=f"{text} (default: {default.loss}, or squared)")
-    add("--columns", default="", metavar="NAMES", help="comma-separated columns to learn from")
-    add("--drop", default="", metavar="NAMES", help="comma-separated columns to ignore")
-    for flag, text in NUMBERS.items():
-        value = getattr(default, flag)
-        name = f"--{flag.replace('_', '-')}"
-        text = f"{text} (default: %(default)s)"
-        add(name, type=parse_number, default=value, metavar="NUMBER", help=text)
+    columns = parser.add_mutually_exclusive_group()
+    for flag, verb in (("--columns", "learn from"), ("--drop", "ignore")):
+        text = f"comma-separated columns to {verb}"
+        columns.add_argument(flag, type=names, default=[], metavar="NAMES", help=text)
+    for name, text in NUMBERS.items():
+        flag, text = f"--{name.replace('_', '-')}", f"{text} (default: %(default)s)"
+        add(flag, type=parse_number, default=getattr(default, name), metavar="NUMBER", help=text)
     text = "how the game is solved (default: gradient)"
     add("--solver", choices=list(SOLVERS), default="gradient", help=text)
     text = "space of the samples; for the sphere they are scaled to norm one"
@@ -89,47 +82,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "scaling of numbers: auto scales those of tables, but not those of arrays"
     add("--scale", choices=["auto", "standard", "none"], default="auto", help=text)
     text = "fraction of the rows to hold out; 0 trains on all rows (default: 0.2)"
-    add("--holdout", type=float, default=0.2, help=text)
-    add("--test", type=Path, help="data file to evaluate the model on")
-    add("--seed", type=int, default=0, help="random seed (default: 0)")
+    add("--holdout", type=in_range(float, 0, 0.9), default=0.2, help=text)
+    add_seed(parser)
     add("--quiet", action="store_true", help="show no progress bars")
     add_limit(parser)
 
 
-def parse_number(text: str) -> int | float | str:
-    """Return a number if the text is one, else the text, for the estimator's own checks."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+def parse_number(text: str) -> Any:
+    """Return a number, or a list of numbers, if the text is one, for the estimator's own checks."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
 
 
 def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[str, Any]:
     """Check the arguments, then read, fit, evaluate and save."""
     start = time.perf_counter()
-    check_arguments(options, parser)
+    is_regression = options.task == "regression" or options.loss in REGRESSION_LOSSES
+    try:
+        configure(make_estimator(options, options.task == "classification" or not is_regression))
+    except ValueError as error:
+        parser.error(str(error))
     file = open_data_file(options.data, max_bytes=options.max_bytes)
     data = read_training_table(file, options)
-    test_data = read_test_table(data, options.test, options.max_bytes) if options.test else None
-    holdout = 0.0 if options.test else options.holdout
-    train, test = split_rows(data, holdout, options.seed)
+    train, test = split_rows(data, options.holdout, options.seed)
     X, y = data.take(train)
     model = make_model(options, data)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Columns left out")  # the result has them
         model.fit(X, y)
     scores = {"training": measure(model, X, y)}
-    X_new, y_new = data.take(test) if test_data is None else test_data
-    if len(y_new):
-        scores["held-out" if test_data is None else "test"] = measure(model, X_new, y_new)
+    if len(test):
+        scores["held-out"] = measure(model, *data.take(test))
     record = {
         "target": data.target,
-        "holdout": float(holdout),
+        "holdout": options.holdout,
         "seed": options.seed,
-        "drop": options.drop,
-        "columns": options.columns,
         "zero_based": is_zero_based(options.data) if issparse(data.X) else None,
         "digest": digest_file(options.data),
         "bytes": options.data.stat().st_size,
@@ -145,39 +134,17 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[st
         **LoadedModel(model, {}, record).describe(),
         "spectrum": describe_spectrum(model, X),
         **scores,
-        "caution": find_caution(list(scores.values()), len(y_new)),
+        "caution": find_caution(scores.get("held-out", {}), len(test)),
         "saved as": str(path),
         "bytes": path.stat().st_size,
         "seconds in all": round(time.perf_counter() - start, 2),
     }
 
 
-def check_arguments(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    """Exit with an error if an argument is wrong, before any data is read."""
-    check_output(parser, options.output, (".skops",), options.data)
-    check_seed(parser, options.seed)
-    if not 0 <= options.holdout <= 0.9:
-        parser.error(f"--holdout {options.holdout}: it must be from 0 to 0.9")
-    if options.columns and options.drop:
-        parser.error("--columns and --drop: give only one of them")
-    if options.space == "sphere" and options.scale == "standard":
-        parser.error("--scale standard is not possible with --space sphere: leave one out")
-    if options.space == "euclidean" and options.solver == "equilibrium":
-        parser.error("--solver equilibrium needs --space sphere: give that, or another solver")
-    try:
-        is_regression = options.task == "regression" or options.loss in REGRESSION_LOSSES
-        configure(make_estimator(options, options.task == "classification" or not is_regression))
-    except ValueError as error:
-        parser.error(str(error))
-
-
 def make_estimator(options: argparse.Namespace, is_classification: bool) -> Any:
     """Return the estimator with the parameters of the command line."""
     parameters: dict[str, Any] = {
-        "n_components": options.n_components,
-        "C": options.C,
-        "smoothing": options.smoothing,
-        "solver": options.solver,
+        **{name: getattr(options, name) for name in (*NUMBERS, "solver")},
         "space": Sphere(normalize=True) if options.space == "sphere" else "euclidean",
         "checkpoint": options.checkpoint and Checkpoint(options.checkpoint),
         "random_state": options.seed,
@@ -195,42 +162,31 @@ def make_estimator(options: argparse.Namespace, is_classification: bool) -> Any:
 def make_model(options: argparse.Namespace, data: TrainingTable) -> Any:
     """Return the model of a table, or of an array."""
     estimator = make_estimator(options, data.is_classification)
-    if data.is_frame:
-        model = tabular_pipeline(estimator)
-        if options.scale == "standard":
-            model.set_params(encode__number__scale=StandardScaler())
-            model["encode"].set_output(transform="pandas")
-        if options.scale == "none" or options.space == "sphere":
-            model.set_params(encode__number__scale="passthrough")
-        return model
-    if options.scale != "standard":
-        return estimator
-    return make_pipeline(StandardScaler(with_mean=not issparse(data.X)), estimator)
+    scaler = StandardScaler(with_mean=not issparse(data.X))
+    if not hasattr(data.X, "columns"):
+        return make_pipeline(scaler, estimator) if options.scale == "standard" else estimator
+    model = tabular_pipeline(estimator)
+    if options.scale == "standard":
+        model.set_params(encode__number__scale=scaler)
+        model["encode"].set_output(transform="pandas")
+    elif options.scale == "none" or options.space == "sphere":
+        model.set_params(encode__number__scale="passthrough")
+    return model
 
 
 def measure(model: Any, X: Any, y: Array) -> dict[str, float]:
     """Return the score of some rows, its standard error, that of guessing, and others."""
-    if is_classifier(model):
-        found = evaluate_classifier(model, [(X, y)])
-        return {name: value for name, value in found.items() if isinstance(value, float)}
-    squares, spread = (model.predict(X) - y) ** 2, (y - y.mean()) ** 2
-    score = 1 - squares.mean() / spread.mean() if spread.any() else 0.0
-    # By the delta method, as the error of a ratio of means.
-    errors = (squares - (1 - score) * spread) / (spread.mean() or 1.0)
-    return {
-        "R^2": float(score),
-        "standard error of R^2": float(errors.std() / np.sqrt(len(y))),
-        "R^2 of guessing the mean": 0.0,
-    }
+    scores = evaluate(model, [(X, y)])
+    return {name: value for name, value in scores.items() if isinstance(value, float)}
 
 
-def find_caution(scores: list[dict[str, float]], n_new: int) -> str | None:
+def find_caution(scores: dict[str, float], n_new: int) -> str | None:
     """Return why the score on new rows should not be relied on, if that is so."""
-    if len(scores) == 1:
+    if not scores:
         return "no rows were held out: nothing is known about new rows"
     if n_new < FEW_ROWS:
         return f"{n_new} rows are too few to tell how good the model is"
-    score, error, guess, *_ = scores[-1].values()
+    score, error, guess, *_ = scores.values()
     return "the model is not clearly better than guessing" if score < guess + 2 * error else None
 
 
@@ -242,12 +198,11 @@ def is_zero_based(path: Path) -> bool:
 
 def describe_spectrum(model: Any, X: Any) -> dict[str, Any]:
     """Return a summary of the frequencies, with the encoded columns that drive them."""
-    last = last_step(model)
-    names = getattr(last, "feature_names_in_", None)
-    if names is None:
+    last = steps_of(model)[-1]
+    if not hasattr(last, "feature_names_in_"):
         return summarize_spectrum(last.kernel_)
-    columns = model[:-1].transform(X).to_numpy()
-    return summarize_spectrum(last.kernel_, columns.std(axis=0), names)
+    deviations = model[:-1].transform(X).to_numpy().std(axis=0)
+    return summarize_spectrum(last.kernel_, deviations, last.feature_names_in_)
 
 
 def save_or_fall_back(

@@ -1,4 +1,9 @@
-"""``notsorandom inspect``."""
+"""Print what is in a model file or a checkpoint.
+
+For example: notsorandom inspect model.skops
+
+Nothing in the file is executed.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +15,6 @@ from notsorandom._utils.files import FileFormatError
 from notsorandom.cli.loading import LoadedModel
 from notsorandom.estimators.resume import read_checkpoint_header
 
-SUMMARY = "print what is in a model file or a checkpoint"
-EXAMPLES = "example: notsorandom inspect model.skops\n\nNothing in the file is executed."
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
@@ -22,21 +24,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[str, Any]:
     """Return what is known about a file."""
     path: Path = options.file
-    if path.suffix.lower() != ".skops":
-        try:
-            header = read_checkpoint_header(path)
-        except FileFormatError as error:
-            raise ValueError(
-                f"{path} is neither a model file (.skops) nor a checkpoint."
-            ) from error
-        return {"kind": "checkpoint", **header, "bytes": path.stat().st_size}
-    loaded = LoadedModel.open(path)
-    metadata = loaded.metadata
-    return {
-        "kind": "model",
-        **loaded.describe(),
-        **metadata["metrics"],
-        "description": metadata["description"] or None,
-        "written by": f"notsorandom {metadata['library']}, scikit-learn {metadata['scikit-learn']}",
-        "bytes": path.stat().st_size,
-    }
+    if path.suffix.lower() == ".skops":
+        loaded = LoadedModel.open(path)
+        metadata = loaded.metadata
+        versions = f"notsorandom {metadata['library']}, scikit-learn {metadata['scikit-learn']}"
+        found = loaded.describe() | metadata["metrics"]
+        found |= {"description": metadata["description"] or None, "written by": versions}
+        return {"kind": "model", **found, "bytes": path.stat().st_size}
+    try:
+        header = read_checkpoint_header(path)
+    except FileFormatError as error:
+        raise ValueError(f"{path} is neither a model file (.skops) nor a checkpoint.") from error
+    return {"kind": "checkpoint", **header, "bytes": path.stat().st_size}

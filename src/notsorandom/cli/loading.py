@@ -21,7 +21,6 @@ from notsorandom.data.files import DataFile
 from notsorandom.data.rows import Array
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.io import read_metadata
-from notsorandom.tabular import TableCleaner
 
 # Bytes of the features of a block, and its fewest rows.
 BLOCK_BYTES, MIN_ROWS = 2**25, 1024
@@ -49,55 +48,55 @@ class LoadedModel:
                 f"{path} is not a model file: give a .skops file first, then the data."
             )
         model, metadata = notsorandom.load(path), read_metadata(path)
-        if "n_jobs" in last_step(model).get_params(deep=False):
-            last_step(model).set_params(n_jobs=-1)
+        last = steps_of(model)[-1]
+        if "n_jobs" in last.get_params(deep=False):
+            last.set_params(n_jobs=-1)
         record = metadata["description"].get("fit")
         return cls(model, metadata, record if isinstance(record, dict) else {})
 
     @property
-    def cleaner(self) -> TableCleaner | None:
-        """The first step of a pipeline for tables."""
-        first = self.model[0] if isinstance(self.model, Pipeline) else None
-        return first if isinstance(first, TableCleaner) else None
+    def kinds(self) -> dict[str, str]:
+        """What a pipeline for tables took each column for; empty for other models."""
+        return getattr(steps_of(self.model)[0], "kinds_", {})
 
     @property
     def names(self) -> list[str] | None:
         """Names of the columns that the model needs, or None if they have none."""
-        if self.cleaner is not None:
-            return [name for name, kind in self.cleaner.kinds_.items() if kind != "left out"]
+        if self.kinds:
+            return [name for name, kind in self.kinds.items() if kind != "left out"]
         names = getattr(self.model, "feature_names_in_", None)
         return None if names is None else names.tolist()
 
     def describe(self) -> dict[str, Any]:
         """Return what is known about the model."""
-        model, last = self.model, last_step(self.model)
-        steps = model.named_steps.values() if isinstance(model, Pipeline) else [model]
+        model, steps = self.model, steps_of(self.model)
+        first, last = steps[0], steps[-1]
         task = "classification" if is_classifier(model) else "regression"
-        kinds = {} if self.cleaner is None else self.cleaner.kinds_
-        left_out = {} if self.cleaner is None else self.cleaner.left_out_
-        columns = {
-            plural: [name for name, kind in kinds.items() if kind == single] or None
-            for single, plural in PLURALS.items()
-        }
+        columns: dict[str, Any] = {"names": self.names}
+        if self.kinds:
+            columns = {
+                plural: [name for name, kind in self.kinds.items() if kind == single] or None
+                for single, plural in PLURALS.items()
+            }
+            reasons = [f"{name} ({reason})" for name, reason in first.left_out_.items()]
+            columns |= {"left out": reasons or None, "date parts": first.date_parts_ or None}
         return {
             "task": task if hasattr(model, "predict") else "features",
             "target": self.record.get("target"),
             "classes": model.classes_.tolist() if is_classifier(model) else None,
             "columns": int(model.n_features_in_),
-            **(columns if kinds else {"names": self.names}),
-            "left out": [f"{name} ({reason})" for name, reason in left_out.items()] or None,
-            "date parts": (self.cleaner.date_parts_ if self.cleaner else None) or None,
+            **columns,
             "model": " -> ".join(type(step).__name__ for step in steps),
-            "features": last.kernel_.n_components if hasattr(last, "kernel_") else None,
+            "features": n_components_of(model) or None,
             **{name: getattr(last, attribute, None) for name, attribute in SETTINGS.items()},
         }
 
     def blocks(
-        self, file: DataFile, others: Sequence[str] = (), are_numbers: bool = False
+        self, file: DataFile, others: Sequence[str] = ()
     ) -> Iterator[tuple[Any, Mapping[str, Any]]]:
-        """Iterate over samples as the model takes them, with other columns by name."""
+        """Iterate over samples as the model takes them, with other columns by name, as text."""
         names, n_features = self.names, self.model.n_features_in_
-        width = n_features + getattr(last_step(self.model), "n_components", 0)
+        width = n_features + n_components_of(self.model)
         max_rows = max(MIN_ROWS, BLOCK_BYTES // (8 * width))
         if not file.is_frame:
             if names is not None:
@@ -116,35 +115,50 @@ class LoadedModel:
             left_out = {*others, self.record.get("target")}
             names = [name for name in file.columns if name not in left_out]
             check_width(file, len(names), n_features)
-        kinds = {} if self.cleaner is None else self.cleaner.kinds_
-        texts = [name for name in names if kinds.get(name, "number") != "number"]
-        texts += [] if are_numbers else [name for name in others if name not in names]
+        texts = [name for name in names if self.kinds.get(name, "number") != "number"]
+        texts += [name for name in others if name not in names]
         wanted = list(dict.fromkeys([*names, *others]))
         for frame in prefetch(file.blocks(wanted, texts, max_rows)):
             samples = frame[names]
             yield samples.to_numpy() if self.names is None else samples, frame[list(others)]
 
-    def labelled_blocks(self, file: DataFile, target: str | None) -> Iterator[tuple[Any, Any]]:
+    def labelled_blocks(self, file: DataFile, target: str | None) -> Iterator[tuple[Any, Array]]:
         """Iterate over samples and their targets, by default those with the name of the fit."""
         name = (target or self.record.get("target")) if file.is_frame else UNNAMED_TARGET
         if name is None:
             raise ValueError(f"Give --target, one of {format_names(file.columns)}.")
-        classes = getattr(self.model, "classes_", np.zeros(0))
-        for X, others in self.blocks(file, [name], are_numbers=classes.dtype.kind in "iuf"):
+        classes, first_row = getattr(self.model, "classes_", None), 0
+        for X, others in self.blocks(file, [name]):
             if name not in others:
                 raise ValueError(f"{file.path} has no target: give a file with one.")
-            yield drop_unlabelled(X, others[name])
+            labelled, column = drop_unlabelled(X, others[name])
+            yield labelled, to_targets(column, classes, first_row)
+            first_row += X.shape[0]
+
+
+def steps_of(model: Any) -> list[Any]:
+    """Return the steps of a pipeline, or the estimator itself."""
+    return [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+
+
+def n_components_of(model: Any) -> int:
+    """Return the number of features that the last step of a model computes, if it is ours."""
+    last = steps_of(model)[-1]
+    return last.kernel_.n_components if hasattr(last, "kernel_") else 0
+
+
+def take_rows(X: Any, rows: Array) -> Any:
+    """Return some rows of a data frame, array or sparse array."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def drop_unlabelled(X: Any, target: Any) -> tuple[Any, Any]:
-    """Return samples and targets without the rows that have no target."""
+    """Return samples and targets without the rows that have no target, numbered as before."""
     import pandas as pd
 
-    column = pd.Series(target)
+    column = pd.Series(target).reset_index(drop=True)
     known = np.flatnonzero(column.notna())
-    if len(known) == len(column):
-        return X, column
-    return X.iloc[known] if hasattr(X, "iloc") else X[known], column.iloc[known]
+    return (X, column) if len(known) == len(column) else (take_rows(X, known), column.iloc[known])
 
 
 def check_width(file: DataFile, width: int, expected: int) -> None:
@@ -156,14 +170,9 @@ def check_width(file: DataFile, width: int, expected: int) -> None:
         )
 
 
-def last_step(model: Any) -> Any:
-    """Return the last step of a pipeline, or the estimator itself."""
-    return model[-1] if isinstance(model, Pipeline) else model
-
-
 def encode(model: Any, X: Any) -> tuple[Any, Any]:
     """Return the last step of a pipeline, and samples as it gets them, to use them repeatedly."""
-    last = last_step(model)
+    last = steps_of(model)[-1]
     if last is model or not isinstance(last, FourierEstimator):
         return model, X
     return last, model[:-1].transform(X)
@@ -180,40 +189,32 @@ def counted_from(first_row: int) -> Iterator[None]:
         raise ValueError(f"Of the rows after the first {first_row}: {error}") from error
 
 
-def to_labels(column: Any, classes: Array, first_row: int = 0) -> Array:
-    """Return targets in the type of the classes; raise ValueError if one is not a class."""
+def to_targets(column: Any, classes: Array | None, first_row: int = 0) -> Array:
+    """Return a column in the type of the classes, or as numbers if there are none.
+
+    Raises ValueError if a target is not a class, or not a finite number.
+    """
     import pandas as pd
 
-    column = pd.Series(column)
-    if classes.dtype.kind in "iuf":
+    if classes is None or classes.dtype.kind in "iuf":
         values = pd.to_numeric(column, errors="coerce")
     else:
         values = to_text(column)
         values = values.str.lower().map(BOOLEANS) if classes.dtype.kind == "b" else values
-    unknown = np.flatnonzero(~values.isin(classes.tolist()).to_numpy())
-    if len(unknown):
+    if classes is None:
+        values = pd.Series(values.to_numpy(np.float64, na_value=np.nan), column.index)
+        is_right, expected = np.isfinite(values), "a number: correct it, leave the row out, or "
+        expected += "give --task classification to fit"
+    else:
+        is_right = values.isin(classes.tolist())
+        expected = f"one of the model's classes, {format_names(classes.tolist())}"
+    if not is_right.all():
+        row = column.index[np.argmin(is_right)]
         raise ValueError(
-            f"the class in row {first_row + unknown[0] + 1} of the data is "
-            f"{column.iloc[unknown[0]]!r}, but the classes of the model are "
-            f"{format_names(classes.tolist())}."
+            f"the target in row {first_row + row + 1} of the data is {column[row]!r}, not "
+            f"{expected}."
         )
-    return values.to_numpy().astype(classes.dtype)
-
-
-def to_numbers(column: Any, first_row: int = 0) -> Array:
-    """Return targets as numbers; raise ValueError if one is not finite."""
-    import pandas as pd
-
-    column = pd.Series(column)
-    values = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
-    wrong = np.flatnonzero(~np.isfinite(values))
-    if len(wrong):
-        raise ValueError(
-            f"the target in row {first_row + wrong[0] + 1} of the data is "
-            f"{column.iloc[wrong[0]]!r}, not a number: correct it, leave the row out, or give "
-            "--task classification to fit."
-        )
-    return values
+    return values.to_numpy(np.float64 if classes is None else classes.dtype)
 
 
 def digest_file(path: Path) -> str:

@@ -24,8 +24,6 @@ def print_result(result: Mapping[str, Any], as_json: bool) -> None:
 
 def printable(text: str) -> str:
     """Return text with escape sequences for characters that would control a terminal."""
-    if text.isprintable():
-        return text
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape").decode()
         for letter in text
@@ -46,15 +44,8 @@ def format_value(name: str, value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, Mapping):
-        items = list(value.items())
-        shown = [f"{key} {format_value(key, item)}" for key, item in items[:MAX_ITEMS]]
-        return ", ".join(shown) + count_hidden(items)
+        value = [f"{key} {format_value(key, item)}" for key, item in value.items()]
     if isinstance(value, list):
-        shown = [format_value(name, item) for item in value[:MAX_ITEMS]]
-        return ", ".join(shown) + count_hidden(value)
+        shown = ", ".join(format_value(name, item) for item in value[:MAX_ITEMS])
+        return f"{shown}, ... ({len(value):,} in all)" if len(value) > MAX_ITEMS else shown
     return str(value)
-
-
-def count_hidden(items: list[Any]) -> str:
-    """Return how many items there are, if not all of them are shown."""
-    return f", ... ({len(items):,} in all)" if len(items) > MAX_ITEMS else ""

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from notsorandom.cli.arguments import split_names
-from notsorandom.cli.loading import UNNAMED_TARGET, drop_unlabelled, to_labels, to_numbers
+from notsorandom.cli.loading import UNNAMED_TARGET, drop_unlabelled, take_rows, to_targets
 from notsorandom.data.checks import check_columns, format_names
 from notsorandom.data.columns import to_text
-from notsorandom.data.files import DataFile, open_data_file
+from notsorandom.data.files import DataFile
 from notsorandom.data.rows import FLOATS, Array
 from notsorandom.game.losses import CLASSIFICATION_LOSSES
 
@@ -33,14 +31,9 @@ class TrainingTable:
     reason: str  # why it is a classification, or a regression
     n_unlabelled: int = 0  # rows without target, which are left out
 
-    @property
-    def is_frame(self) -> bool:
-        """Whether the columns have names and kinds."""
-        return hasattr(self.X, "iloc")
-
     def take(self, rows: Array) -> tuple[Any, Array]:
         """Return samples and targets of some rows."""
-        return (self.X.iloc[rows] if self.is_frame else self.X[rows]), self.y[rows]
+        return take_rows(self.X, rows), self.y[rows]
 
 
 def read_training_table(file: DataFile, options: argparse.Namespace) -> TrainingTable:
@@ -50,29 +43,25 @@ def read_training_table(file: DataFile, options: argparse.Namespace) -> Training
     X, column = drop_unlabelled(X, column)
     if not len(column):
         raise ValueError(f"{file.path}: the target {target!r} is empty: give another --target.")
-    n_unlabelled = n_given - len(column)
     is_classification, reason = choose_task(column, options)
     if not is_classification:
-        return TrainingTable(X, to_numbers(column), target, False, reason, n_unlabelled)
-    is_text = column.dtype.kind not in "biuf"
-    y = to_text(column).to_numpy().astype(str) if is_text else column.to_numpy()
-    if y.dtype.kind == "f":  # integers with gaps are read as floats
-        if not (y == np.rint(y)).all():
-            raise ValueError(
-                f"The target {target!r} has fractions, which are no classes: give --task "
-                "regression, and no --loss of classes."
-            )
-        y = y.astype(np.int64)
-    return TrainingTable(X, y, target, True, reason, n_unlabelled)
+        y = to_targets(column, None)
+    elif column.dtype.kind not in "biuf":
+        y = to_text(column).to_numpy().astype(str)
+    elif not (column == column.round()).all():
+        raise ValueError(
+            f"The target {target!r} has fractions, which are no classes: give --task regression, "
+            "and no --loss of classes."
+        )
+    else:  # integers with gaps are read as floats
+        y = column.to_numpy(np.int64 if column.dtype.kind == "f" else column.dtype)
+    return TrainingTable(X, y, target, is_classification, reason, n_given - len(column))
 
 
 def read_columns(file: DataFile, options: argparse.Namespace) -> tuple[Any, str, Any]:
     """Return the samples, the name of the target, and its column."""
-    import pandas as pd
-
-    dropped, chosen = split_names(options.drop), split_names(options.columns)
     if not file.is_frame:
-        if dropped or chosen or options.target not in (None, UNNAMED_TARGET):
+        if options.drop or options.columns or options.target not in (None, UNNAMED_TARGET):
             raise ValueError(
                 f"{file.path} has no column names, and its target is y: leave --target, --drop and "
                 "--columns out."
@@ -80,12 +69,13 @@ def read_columns(file: DataFile, options: argparse.Namespace) -> tuple[Any, str,
         X, y = file.read_matrix()
         if y is None:
             raise ValueError(f"{file.path} has no target: give an .npz file with X and y.")
-        return X if X.dtype in FLOATS else X.astype(np.float64), UNNAMED_TARGET, pd.Series(y)
+        return X if X.dtype in FLOATS else X.astype(np.float64), UNNAMED_TARGET, y
     if options.target is None:
         raise ValueError(f"Give --target, one of {format_names(file.columns)}.")
-    check_columns(file.path, file.columns, [options.target, *dropped, *chosen])
-    left_out = {options.target, *dropped}
-    names = [name for name in dict.fromkeys(chosen or file.columns) if name not in left_out]
+    left_out = {options.target: None, **dict.fromkeys(options.drop)}
+    check_columns(file.path, file.columns, [*left_out, *options.columns])
+    wanted = dict.fromkeys(options.columns or file.columns)
+    names = [name for name in wanted if name not in left_out]
     if not names:
         raise ValueError(f"{file.path} has no columns besides the target: nothing to learn from.")
     frame = file.read([*names, options.target])
@@ -108,37 +98,21 @@ def choose_task(column: Any, options: argparse.Namespace) -> tuple[bool, str]:
     return n_values <= MAX_CLASSES, f"{n_values:,} distinct integers"
 
 
-def read_test_table(data: TrainingTable, path: Path, max_bytes: int) -> tuple[Any, Array]:
-    """Read samples and target of another file with the same columns."""
-    file = open_data_file(path, max_bytes=max_bytes)
-    if data.is_frame != file.is_frame:
-        raise ValueError(f"--test {path}: give a file of the same format as the data.")
-    if data.is_frame:
-        X = file.read([*data.X.columns, data.target])
-        column = X.pop(data.target)
-    else:
-        X, column = file.read_matrix(data.X.shape[1])
-    X, column = drop_unlabelled(X, column)
-    y = to_labels(column, np.unique(data.y)) if data.is_classification else to_numbers(column)
-    return X, y
-
-
 def split_rows(data: TrainingTable, holdout: float, seed: int) -> tuple[Array, Array]:
     """Return rows to train on and rows to test on, stratified by class if possible.
 
     The only row of a class is always a training row.
     """
-    rows = np.arange(len(data.y))
-    n_test = round(holdout * len(rows))
+    rows = candidates = np.arange(len(data.y))
+    n_test, stratify = round(holdout * len(rows)), None
     if not n_test:
         return rows, rows[:0]
-    candidates, stratify = rows, None
     if data.is_classification:
         _, codes, counts = np.unique(data.y, return_inverse=True, return_counts=True)
         candidates = rows[counts[codes] > 1]
         if (counts > 1).sum() <= min(n_test, len(candidates) - n_test):
             stratify = data.y[candidates]
-    if n_test > len(candidates) - 2 or len(rows) - n_test < 2:
+    if n_test > len(candidates) - 2:
         raise ValueError(
             f"--holdout {holdout}: too few of {len(rows)} rows are left to train on. Give more "
             "rows, or --holdout 0."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,14 @@ def read_arrow(
     names = [name for name in columns if name not in others and not PANDAS_INDEX.fullmatch(name)]
     if not names or weight == target:
         raise TableError("X has no columns besides target and weights, or these are the same.")
-    check_numbers("X", reader.schema, [*names, *others[1:]])
+    for name in (*names, *others[1:]):
+        kind = reader.schema.field(name).type
+        is_number = pa.types.is_primitive(kind) and not pa.types.is_temporal(kind)
+        if not (is_number or pa.types.is_decimal(kind) or pa.types.is_null(kind)):
+            raise TableError(
+                f"X: column {name!r} has type {kind}, but must have numbers: leave it out, or give "
+                "notsorandom.tabular_pipeline a data frame, which encodes text and dates."
+            )
 
     def read_blocks() -> Iterator[tuple[Any, ...]]:
         done = 0
@@ -66,15 +73,16 @@ def open_reader(data: Any) -> Any:
     """Return pyarrow data as a RecordBatchReader."""
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
+    if isinstance(data, pa.Table | ds.Dataset):
+        n_rows = max(MIN_ROWS, BATCH_BYTES // (8 * max(1, len(data.schema.names))))
     if isinstance(data, pa.Table):
-        return data.to_reader(n_rows_of(data.column_names))
+        return data.to_reader(n_rows)
     if isinstance(data, ds.Dataset):
         # With the defaults of pyarrow, a scan reads whole files ahead.
         options: dict[str, Any] = {"batch_readahead": 2, "fragment_readahead": 1}
         if isinstance(getattr(data, "format", None), ds.ParquetFileFormat):
             buffered = ds.ParquetFragmentScanOptions(use_buffered_stream=True, **READ_OPTIONS)
             options["fragment_scan_options"] = buffered
-        n_rows = n_rows_of(data.schema.names)
         data = data.scanner(batch_size=n_rows, use_threads=False, **options)
     if isinstance(data, ds.Scanner):
         return data.to_reader()
@@ -88,20 +96,3 @@ def open_reader(data: Any) -> Any:
             "record batches, or leave y out."
         )
     return pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
-
-
-def check_numbers(source: object, schema: Any, names: Iterable[str]) -> None:
-    """Raise unless columns have numbers or booleans, or nothing."""
-    for name in names:
-        kind = schema.field(name).type
-        is_number = pa.types.is_primitive(kind) and not pa.types.is_temporal(kind)
-        if not is_number and not pa.types.is_decimal(kind) and not pa.types.is_null(kind):
-            raise TableError(
-                f"{source}: column {name!r} has type {kind}, but must have numbers: leave it out, "
-                "or give notsorandom.tabular_pipeline a data frame, which encodes text and dates."
-            )
-
-
-def n_rows_of(names: list[str]) -> int:
-    """Return the rows of a batch of some columns."""
-    return max(MIN_ROWS, BATCH_BYTES // (8 * max(1, len(names))))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,9 +12,6 @@ from typing import Any
 import numpy as np
 
 from notsorandom.data.rows import Array
-
-# Where and why, in errors of pyarrow's CSV reader.
-CSV_ERROR = re.compile(r"(?:column #(\d+): )?Row #(\d+): (?:CSV conversion error to \w+: )?(.*)")
 
 
 class TableError(ValueError):
@@ -62,11 +58,6 @@ def import_pandas(package: str = "pandas") -> Any:
         raise ImportError(f"Tables need {package}: pip install 'notsorandom[tables]'.") from error
 
 
-def require_pyarrow() -> None:
-    """Raise an error that names the extra if pyarrow is missing."""
-    import_pandas("pyarrow")
-
-
 def check_columns(source: object, columns: Sequence[str], wanted: Sequence[str]) -> None:
     """Raise unless the columns of a source have unique names, and include the wanted ones."""
     if repeated := [name for name, count in Counter(columns).items() if count > 1]:
@@ -85,17 +76,13 @@ def check_size(path: object, n_bytes: int, max_bytes: float) -> None:
 
 
 @contextmanager
-def read_errors(source: object, columns: Sequence[str] = ()) -> Iterator[None]:
-    """Raise TableError, with line and column, for whatever a library raises on damaged data."""
+def read_errors(source: object) -> Iterator[None]:
+    """Raise TableError for whatever a library raises on damaged data."""
     try:
         yield
     except TableError:
         raise
     except Exception as error:  # depends on the library, its version and the damage
         reason = " ".join(str(error).split())
-        if found := CSV_ERROR.search(reason):
-            column = f", column {columns[int(found[1])]!r}" if found[1] else ""
-            reason = f"line {found[2]}{column}: {found[3]}: fix it, or leave the row out."
-            raise TableError(f"{source}, {reason}") from error
         message = f"{source} can't be read ({reason}): is it damaged, or of another format?"
         raise TableError(message) from error

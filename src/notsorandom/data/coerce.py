@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_consistent_length
 
-from notsorandom.data.checks import format_names, require_pyarrow
+from notsorandom.data.checks import format_names, import_pandas
 from notsorandom.data.lazy import LazyArray, SlicedArray
 from notsorandom.data.rows import Array
 from notsorandom.data.spool import BLOCK_FORMS, spool_blocks
@@ -87,7 +87,7 @@ def spool_arrow(
     See :func:`read_source`. The target column has numbers, booleans or text. All other columns are
     features and must have numbers.
     """
-    require_pyarrow()
+    import_pandas("pyarrow")
     from notsorandom.data.arrow import read_arrow
 
     column = sample_weight if isinstance(sample_weight, str) else None

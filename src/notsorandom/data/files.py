@@ -19,7 +19,6 @@ from notsorandom.data.checks import (
     check_size,
     import_pandas,
     read_errors,
-    require_pyarrow,
 )
 from notsorandom.data.rows import Array
 from notsorandom.data.text import TextFile, open_text
@@ -47,7 +46,7 @@ def open_data_file(path: str | Path, *, max_bytes: int = MAX_BYTES) -> DataFile:
     if suffix in MATRIX:
         return DataFile(path, max_bytes)
     import_pandas()
-    require_pyarrow()
+    import_pandas("pyarrow")
     from notsorandom.data.arrow import open_parquet
 
     with read_errors(path):
@@ -133,15 +132,14 @@ class DataFile:
                 X, y = load_svmlight_file(str(path), n_features=n_features, zero_based=zero_based)
                 check_size(path, 8 * X.shape[1], self.max_bytes)  # of one sample
                 y = y.astype(np.int64) if (y == np.rint(y)).all() else y
-        for name, array, kinds, is_right in (
-            ("X", X, "biuf", X.ndim == 2 and 0 not in X.shape),
-            ("y", y, "biufU", y is None or y.shape == X.shape[:1]),
-        ):
-            if array is not None and not (is_right and array.dtype.kind in kinds):
-                raise TableError(
-                    f"{path} has {name} of shape {array.shape} and type {array.dtype}: X must be "
-                    "numbers in rows and columns, and y one number or text for each row."
-                )
+        is_matrix = X.ndim == 2 and 0 not in X.shape and X.dtype.kind in "biuf"
+        is_target = y is None or (y.shape == X.shape[:1] and y.dtype.kind in "biufU")
+        if not (is_matrix and is_target):
+            target = "" if y is None else f", and y of shape {y.shape} and type {y.dtype}"
+            raise TableError(
+                f"{path} has X of shape {X.shape} and type {X.dtype}{target}: X must be numbers in "
+                "rows and columns, and y one number or text for each row."
+            )
         return X, y
 
 
@@ -163,39 +161,25 @@ def open_writer(path: str | Path | None) -> Iterator[Callable[[Any], None]]:
     The file appears when the ``with`` block ends without an error. Until then an old file of that
     name is unchanged. Standard output is `path` None, and gets CSV.
     """
-    require_pyarrow()
+    import_pandas("pyarrow")
     import pyarrow as pa
-    import pyarrow.parquet as pq
+    from pyarrow.csv import CSVWriter
+    from pyarrow.parquet import ParquetWriter
 
     path = None if path is None else check_output_path(path, ".csv", ".parquet")
+    open_table = ParquetWriter if path and path.suffix.lower() == ".parquet" else CSVWriter
     with ExitStack() as stack:
         file = sys.stdout.buffer if path is None else stack.enter_context(open_atomic(path))
-        writer: Any = None
+        schema = writer = None
 
         def write(frame: Any) -> None:
-            nonlocal writer
+            nonlocal schema, writer
             table = pa.Table.from_pandas(frame, preserve_index=False)
-            if path is not None and path.suffix.lower() == ".parquet":
-                writer = writer or stack.enter_context(pq.ParquetWriter(file, table.schema))
-                writer.write_table(table.cast(writer.schema))
-                return
-            if writer is None:
-                writer = file
-                file.write(to_csv(pa.table([[name] for name in frame], list(frame))))
-            file.write(to_csv(table))
+            if writer is None:  # a column that is empty so far may have text later
+                types = [pa.string() if pa.types.is_null(t) else t for t in table.schema.types]
+                schema = pa.schema(zip(table.column_names, types, strict=True))
+                writer = stack.enter_context(open_table(file, schema))
+            writer.write_table(table.cast(schema))
             file.flush()
 
         yield write
-
-
-def to_csv(table: Any, style: str = "none") -> Any:
-    """Return a pyarrow table as CSV. Text is quoted only if some of it needs quotes."""
-    import pyarrow as pa
-    from pyarrow.csv import WriteOptions, write_csv
-
-    rows = pa.BufferOutputStream()
-    try:
-        write_csv(table, rows, WriteOptions(include_header=False, quoting_style=style))
-    except pa.ArrowInvalid:
-        return to_csv(table, "needed")
-    return rows.getvalue()

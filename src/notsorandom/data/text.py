@@ -39,9 +39,7 @@ class TextFile:
     columns: list[str]
     dialect: str  # in words
     encoding: str
-    delimiter: str
-    decimal: str
-    skip_rows: int  # before the header
+    options: dict[str, Any]  # of pandas
     row_bytes: int  # of a typical row
 
     def blocks(
@@ -54,13 +52,10 @@ class TextFile:
         """
         import pandas as pd
 
-        file: Any = LimitedFile(self.path, max_bytes, 8 * len(self.columns))
+        file = LimitedFile(self.path, max_bytes, 8 * len(self.columns))
         with io.TextIOWrapper(file, self.encoding, "windows-1252", newline="") as text:
             reader = pd.read_csv(
                 text,
-                sep=self.delimiter,
-                decimal=self.decimal,
-                skiprows=self.skip_rows,
                 header=0,
                 names=self.columns,
                 index_col=False,
@@ -70,15 +65,16 @@ class TextFile:
                 skipinitialspace=True,
                 low_memory=False,
                 chunksize=n_rows,
+                **self.options,
             )
             for frame in reader:
-                if self.decimal == ",":
+                if self.options["decimal"] == ",":
                     for name in frame.select_dtypes(exclude=["number", "bool"]):
                         frame[name] = frame[name].replace(DECIMAL_COMMA, r"\1.\2", regex=True)
                 yield frame
 
 
-class LimitedFile(io.BufferedIOBase):
+class LimitedFile(io.BufferedReader):
     """The bytes of a file, decompressed if its name says so, with limits of its size.
 
     Raises TableError if a line is longer than `MAX_LINE_BYTES`, or if its bytes, or `row_size` for
@@ -86,18 +82,14 @@ class LimitedFile(io.BufferedIOBase):
     """
 
     def __init__(self, path: Path, max_bytes: float, row_size: int) -> None:
+        raw: Any = gzip.GzipFile(path) if path.suffix.lower() == ".gz" else io.FileIO(path)
+        super().__init__(raw)
         self.path, self.max_bytes, self.row_size = path, max_bytes, row_size
-        is_compressed = path.suffix.lower() == ".gz"
-        self.file: Any = gzip.GzipFile(path) if is_compressed else path.open("rb")
         self.n_bytes = self.n_lines = self.line_bytes = 0
 
-    def readable(self) -> bool:
-        """Return True, as :class:`io.TextIOWrapper` asks for it."""
-        return True
-
     def read1(self, size: int = -1) -> bytes:
-        """Return the next bytes."""
-        data: bytes = self.file.read(HEAD_BYTES)
+        """Return the next bytes, for :class:`io.TextIOWrapper`."""
+        data = self.read(HEAD_BYTES)
         self.n_bytes += len(data)
         self.n_lines += data.count(b"\n")
         last = data.rfind(b"\n")
@@ -109,11 +101,6 @@ class LimitedFile(io.BufferedIOBase):
             )
         check_size(self.path, max(self.n_bytes, self.row_size * self.n_lines), self.max_bytes)
         return data
-
-    def close(self) -> None:
-        """Close the file."""
-        self.file.close()
-        super().close()
 
 
 def open_text(path: Path) -> TextFile:
@@ -158,16 +145,9 @@ def open_text(path: Path) -> TextFile:
     decimal = find_decimal([cell.strip() for row in rows for cell in row], delimiter)
     notes = [DELIMITERS[delimiter], "decimal commas" if decimal == "," else ""]
     notes += ["UTF-16" if is_utf16 else "Windows-1252" if is_windows else ""]
-    return TextFile(
-        path=path,
-        columns=names,
-        dialect=", ".join(filter(None, notes)),
-        encoding=encoding,
-        delimiter=delimiter,
-        decimal=decimal,
-        skip_rows=1 if hint else 0,
-        row_bytes=len(head) // len(rows),
-    )
+    options = {"sep": delimiter, "decimal": decimal, "skiprows": 1 if hint else 0}
+    dialect = ", ".join(filter(None, notes))
+    return TextFile(path, names, dialect, encoding, options, len(head) // len(rows))
 
 
 def parse_rows(text: str, delimiter: str, is_whole: bool) -> list[list[str]]:

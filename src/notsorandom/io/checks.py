@@ -73,6 +73,7 @@ def check_codes(encoder: Any) -> None:
             mapping = encoder._default_to_infrequent_mappings[k]
             require((encoder._infrequent_indices[k] is None) == (mapping is None), "mapping")
             codes = codes if mapping is None else mapping
+            require(codes.shape == (len(categories),), "mapping")
         if drop is not None:
             codes = codes[codes != drop]
             codes = codes - (codes > drop)
@@ -113,9 +114,8 @@ def run_trial(model: Any, kind: str | None, size: int) -> None:
     # Two, as a result of the wrong length would be right for one.
     rows: Any = np.full((2, n_features), n_features**-0.5 if kind == "unit" else None)
     if isinstance(model, FourierEstimator) and isinstance(model.kernel_.space, Euclidean):
-        rows = (
-            model.kernel_.space.center + model.kernel_.space.scale * rows
-        )  # like those of the fit
+        space = model.kernel_.space
+        rows = space.center + space.scale * rows  # like those of the fit
     if hasattr(model, "feature_names_in_"):
         import pandas
 
