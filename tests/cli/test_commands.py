@@ -18,7 +18,6 @@ import notsorandom
 from notsorandom._utils.files import write_atomic
 from notsorandom.cli import main
 from notsorandom.cli.training import TrainingTable, choose_task, split_rows
-from notsorandom.display.inspection import spectrum_sentence, summarize_spectrum
 from notsorandom.io import read_metadata
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
@@ -100,9 +99,8 @@ class TestFit:
             output = str(tmp_path / f"{scale}.skops")
             arguments = ["fit", "iris.csv", "--target", "species", "-o", output, "--json"]
             result = json.loads(run(*arguments, "--scale", scale, "--smoothing", "0.06"))
-            columns = result["spectrum"]["columns"]
-            assert sum(columns.values()) == pytest.approx(1, abs=1e-3)
-            share[scale] = columns["petal (number)"]
+            assert sum(result["importances"].values()) == pytest.approx(1, abs=1e-3)
+            share[scale] = result["importances"]["petal"]
         assert share["none"] > 0.95  # the numbers of the others are too small to turn anything
         assert share["standard"] < 0.6
 
@@ -729,18 +727,6 @@ def test_help_has_an_example(command, run):
     text = run(command, "--help")
     assert f"notsorandom {command}" in text
     assert command == "demo" or "example" in text
-
-
-def test_spectrum_names_the_column_that_matters():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 3))
-    y = np.cos(3 * X[:, 1]) > 0
-    model = notsorandom.FourierClassifier(8, smoothing=0.06, random_state=0).fit(X, y)
-    summary = summarize_spectrum(model.kernel_, X.std(axis=0), ["one", "two", "three"])
-    assert next(iter(summary["columns"])) == "two"
-    assert summary["columns"]["two"] > 0.45
-    assert 1 <= summary["effective_number"] <= 8
-    assert "drive them: two" in spectrum_sentence(summary)
 
 
 @pytest.mark.slow

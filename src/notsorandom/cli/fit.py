@@ -39,7 +39,8 @@ from notsorandom.cli.loading import LoadedModel, digest_file, steps_of
 from notsorandom.cli.training import TrainingTable, read_training_table, split_rows
 from notsorandom.data.files import open_data_file
 from notsorandom.data.rows import Array
-from notsorandom.display.inspection import summarize_spectrum
+from notsorandom.display import column_importances
+from notsorandom.display.inspection import describe_spectrum
 from notsorandom.estimators.config import SOLVERS, configure
 from notsorandom.game.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from notsorandom.io import save
@@ -53,6 +54,8 @@ NUMBERS = {
 }
 # Held-out rows below which a score says little.
 FEW_ROWS = 100
+# Columns whose importances are kept in the file, and rows that they are computed from.
+N_IMPORTANCES, IMPORTANCE_ROWS = 20, 10_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -119,6 +122,7 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[st
         "target": data.target,
         "holdout": options.holdout,
         "seed": options.seed,
+        "importances": find_importances(model, X),
         "zero_based": is_zero_based(options.data) if issparse(data.X) else None,
         "digest": digest_file(options.data),
         "bytes": options.data.stat().st_size,
@@ -132,7 +136,7 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[st
         "rows without target, left out": data.n_unlabelled or None,
         "reason": data.reason,
         **LoadedModel(model, {}, record).describe(),
-        "spectrum": describe_spectrum(model, X),
+        "spectrum": describe_spectrum(steps_of(model)[-1].kernel_),
         **scores,
         "caution": find_caution(scores.get("held-out", {}), len(test)),
         "saved as": str(path),
@@ -196,13 +200,13 @@ def is_zero_based(path: Path) -> bool:
         return any(b" 0:" in line for line in file)
 
 
-def describe_spectrum(model: Any, X: Any) -> dict[str, Any]:
-    """Return a summary of the frequencies, with the encoded columns that drive them."""
+def find_importances(model: Any, X: Any) -> dict[str, float] | None:
+    """Return the columns that matter most with their shares; None on the sphere."""
     last = steps_of(model)[-1]
-    if not hasattr(last, "feature_names_in_"):
-        return summarize_spectrum(last.kernel_)
-    deviations = model[:-1].transform(X).to_numpy().std(axis=0)
-    return summarize_spectrum(last.kernel_, deviations, last.feature_names_in_)
+    if not last.kernel_.space.is_vector_space:
+        return None
+    shares = column_importances(model, X[:IMPORTANCE_ROWS])
+    return dict(list(shares.items())[:N_IMPORTANCES])
 
 
 def save_or_fall_back(

@@ -89,6 +89,7 @@ class LoadedModel:
             "model": " -> ".join(type(step).__name__ for step in steps),
             "features": n_components_of(model) or None,
             **{name: getattr(last, attribute, None) for name, attribute in SETTINGS.items()},
+            "importances": self.record.get("importances"),
         }
 
     def blocks(

@@ -6,8 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from notsorandom.display.inspection import spectrum_sentence
-
 MAX_ITEMS = 10
 
 
@@ -32,19 +30,18 @@ def printable(text: str) -> str:
 
 def format_value(name: str, value: Any) -> str:
     """Return a value of a result as text."""
-    if name == "spectrum" and isinstance(value, Mapping):
-        return spectrum_sentence(value)
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        is_share = "accuracy" in name or name in ("recall", "precision")
-        return f"{value:.2%}" if is_share else f"{value:.4g}"
+        is_share = "accuracy" in name or name in ("recall", "precision", "importances")
+        return f"{100 * value:.2f} %" if is_share else f"{value:.4g}"
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, Mapping):
-        value = [f"{key} {format_value(key, item)}" for key, item in value.items()]
+        kind = name if name == "importances" else ""
+        value = [f"{key} {format_value(kind or key, item)}" for key, item in value.items()]
     if isinstance(value, list):
         shown = ", ".join(format_value(name, item) for item in value[:MAX_ITEMS])
         return f"{shown}, ... ({len(value):,} in all)" if len(value) > MAX_ITEMS else shown

@@ -24,8 +24,6 @@ from notsorandom.kernel import LearnedKernel, linear_scores
 
 # Sizes or rounds that are evaluated by default.
 N_POINTS = 8
-# Columns that the summary of a spectrum names.
-N_NAMED_COLUMNS = 5
 
 
 @dataclass(frozen=True)
@@ -245,44 +243,19 @@ def potential_on_grid(rows: Rows, measure: Array, across: Array, up: Array) -> A
     return np.square(parts, dtype=np.float64).sum(axis=0)
 
 
-def summarize_spectrum(
-    kernel: LearnedKernel, column_std: Array | None = None, names: Sequence[str] | None = None
-) -> dict[str, Any]:
-    """Summarise the frequencies of a kernel in a few numbers.
+def describe_spectrum(kernel: LearnedKernel) -> str:
+    """Return a sentence about the frequencies of a kernel.
 
-    The effective number is the exponential of the entropy of the weights. On the sphere, the number
-    of frequencies of each degree is given; elsewhere, with standard deviations and names of the
-    columns, the columns that change the features most and their shares.
+    The effective number is the exponential of the entropy of the weights.
     """
     weights = kernel.weights[kernel.weights > 0]
-    summary: dict[str, Any] = {
-        "n_frequencies": len(kernel.weights),
-        "effective_number": round(float(np.exp(-(weights * np.log(weights)).sum())), 1),
-    }
-    if not kernel.space.is_vector_space:
-        degrees, counts = np.unique(kernel.space.norms(kernel.frequencies), return_counts=True)
-        summary["degrees"] = dict(zip(map(str, degrees.tolist()), counts.tolist(), strict=True))
-    elif column_std is not None and names is not None:
-        shares = kernel.weights @ np.abs(kernel.frequencies * column_std)
-        shares = shares / (shares.sum() or 1.0)
-        first = np.argsort(-shares, kind="stable")[:N_NAMED_COLUMNS]
-        summary["columns"] = {names[index]: round(float(shares[index]), 4) for index in first}
-    return summary
-
-
-def spectrum_sentence(summary: Mapping[str, Any]) -> str:
-    """Return the summary of a spectrum as text."""
-    text = (
-        f"{summary['n_frequencies']:,} frequencies "
-        f"(effective number {summary['effective_number']:,.0f})."
-    )
-    if "degrees" in summary:
-        degrees = [f"{degree} ({count:,})" for degree, count in summary["degrees"].items()]
-        text += f" Degrees (number of frequencies): {', '.join(degrees)}."
-    if "columns" in summary:
-        columns = [f"{name} {100 * share:.0f} %" for name, share in summary["columns"].items()]
-        text += f" Columns that drive them: {', '.join(columns)}."
-    return text
+    effective = np.exp(-(weights * np.log(weights)).sum())
+    text = f"{len(kernel.weights):,} frequencies (effective number {effective:,.0f})."
+    if kernel.space.is_vector_space:
+        return text
+    degrees, counts = np.unique(kernel.space.norms(kernel.frequencies), return_counts=True)
+    parts = [f"{degree:g} ({count:,})" for degree, count in zip(degrees, counts, strict=True)]
+    return f"{text} Degrees (number of frequencies): {', '.join(parts)}."
 
 
 def geometric_subset(numbers: Array, n_points: int) -> Array:

@@ -13,16 +13,15 @@ from sklearn.utils.validation import column_or_1d
 
 from notsorandom._utils.files import check_output_path
 from notsorandom.data.array_api import to_host
-from notsorandom.data.rows import Array, Rows, dense
+from notsorandom.data.rows import Array, Rows
 from notsorandom.display.calibration import CalibrationDisplay, log_loss
 from notsorandom.display.figures import BLUE, GREY, new_axis
 from notsorandom.display.importances import ImportancesDisplay
 from notsorandom.display.inspection import (
+    describe_spectrum,
     format_score,
     score_beside_guessing,
     score_name,
-    spectrum_sentence,
-    summarize_spectrum,
 )
 from notsorandom.display.page import SUFFIXES, facts_section, figures_section, fold, write_page
 from notsorandom.display.research import research_sections
@@ -109,7 +108,7 @@ def report(
         sections.append(confusion_section(model, scores, y_scored, data_name))
     if hasattr(model, "predict_proba"):
         sections.append(calibration_section(model, scores, y_scored, data_name))
-    sections.append(kernel_section(model, problem.rows, X, y, X_scored, y_scored, data_name))
+    sections.append(kernel_section(model, X, y, X_scored, y_scored, data_name))
     research = research_sections(model, problem, X, y, image_shape)
     sections.append(fold("For researchers: the game, its bounds and its settings", research))
     subtitle = describe_data(model, y, data_name, len(scores))
@@ -198,28 +197,14 @@ def predictions_section(scores: Array, y: Any, data_name: str) -> str:
     return figures_section(title, figures, "On the line, both are equal.")
 
 
-def kernel_section(
-    model: Any, rows: Rows, X: Any, y: Any, X_scored: Any, y_scored: Any, data_name: str
-) -> str:
+def kernel_section(model: Any, X: Any, y: Any, X_scored: Any, y_scored: Any, data_name: str) -> str:
     """Return the section about the learned kernel in words, and the score by number of features."""
-    names = getattr(model, "feature_names_in_", None)
-    summary = summarize_spectrum(model.kernel_, None if names is None else column_std(rows), names)
     axis = new_axis()
     ScoreCurveDisplay.from_estimator(model, X, y, X_scored, y_scored, ax=axis)
     axis.set_ylabel(axis.get_ylabel().replace("test", data_name))
     caption = "The same linear model on the first learned features and on random features."
-    return figures_section("Learned features", [(caption, axis.figure)], spectrum_sentence(summary))
-
-
-def column_std(rows: Rows) -> Array:
-    """Return the standard deviations of the columns."""
-    mean = rows.mean()
-    (squares,) = rows.sum_blocks(
-        lambda X, w=1: ((w * np.square(dense(X) - mean)).sum(axis=0),),
-        *rows.weight_columns,
-        dtype=np.float64,
-    )
-    return np.sqrt(squares / rows.total_weight)
+    sentence = describe_spectrum(model.kernel_)
+    return figures_section("Learned features", [(caption, axis.figure)], sentence)
 
 
 def calibration_section(model: Any, scores: Array, y: Any, data_name: str) -> str:
