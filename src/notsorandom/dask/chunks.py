@@ -1,0 +1,227 @@
+"""Columns of values on a cluster, cut into chunks of rows.
+
+A pass over the rows is one task per chunk. Columns are futures in the memory of the workers: the
+scheduler knows how each was computed, and computes it again if its worker dies.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
+
+import cloudpickle
+import numpy as np
+
+from notsorandom._utils.threads import BLAS_LIMIT
+from notsorandom.dask.cluster import Cluster
+from notsorandom.data.rows import MAX_BLOCK_ROWS, Array, Rows, RunningSum, stack_blocks
+
+# Chunks are cut anew to about this many bytes, or to CHUNKS_PER_THREAD, if they don't begin at
+# multiples of MAX_BLOCK_ROWS or are many: each task costs the scheduler about a millisecond.
+CHUNK_BYTES, CHUNKS_PER_THREAD = 2**27, 2
+# A column that is computed without samples is stored when more passes than this have used it.
+MAX_USES = 6
+# Sums of single blocks are returned up to this many bytes per chunk, and added in the same order as
+# in memory. Larger ones are added on the workers.
+BLOCK_SUM_BYTES = 2**16
+# Sums of chunks are added by a tree of tasks if they have more bytes than this in total.
+DIRECT_BYTES, TREE_WIDTH = 2**24, 8
+
+
+# The worker's side.
+
+
+@dataclass(frozen=True)
+class Step:
+    """A function of a chunk's blocks; `kind` is the method of Rows, or "sums" of each block.
+
+    Inputs are numbers of stored columns, other steps, or None for rows without features.
+    """
+
+    kind: str
+    function: Callable[..., Any]
+    width: int
+    block_rows: int
+    dtype: Any
+    inputs: tuple[int | Step | None, ...] = ()
+
+    def run(self, size: int, parts: Sequence[Any], given: Any = None) -> Any:
+        """Return the result for a chunk of `size` rows, from its parts of the stored columns."""
+        samples, *columns = (self._value(one, size, parts) for one in self.inputs)
+        rows = Rows(samples, block_rows=self.block_rows)
+        if self.kind == "map":
+            return rows.map(self.function, *columns, width=self.width)
+        results = list(rows.map_blocks(self.function, *columns, width=self.width, given=given))
+        if self.kind == "sums" and sum(np.asarray(x).nbytes for one in results for x in one) > (
+            BLOCK_SUM_BYTES
+        ):
+            return add_sums([results])
+        return results
+
+    def _value(self, one: int | Step | None, size: int, parts: Sequence[Any]) -> Any:
+        if one is None:
+            return np.empty((size, 0), dtype=self.dtype)
+        return one.run(size, parts) if isinstance(one, Step) else parts[one]
+
+
+def run_step(step: bytes, errors: dict[str, str], size: int, given: Any, *parts: Any) -> Any:
+    """Run a step as a task; BLAS uses one thread, because a worker's threads run other tasks."""
+    with BLAS_LIMIT.hold(), np.errstate(**errors):
+        return pickle.loads(step).run(size, parts, given)
+
+
+def add_sums(lists: Sequence[list[Any]]) -> list[Any]:
+    """Add the sums in some lists, in order."""
+    total = RunningSum()
+    for parts in (parts for sums in lists for parts in sums):
+        total.add(parts)
+    return [total.parts]
+
+
+def take_pieces(pieces: Sequence[Any], blocks: Sequence[Any]) -> Any:
+    """Return rows of several blocks, stacked; a piece is a slice or indices."""
+    parts = [block[piece] for block, piece in zip(blocks, pieces, strict=True)]
+    return parts[0] if len(parts) == 1 else stack_blocks(parts)
+
+
+# The client's side.
+
+
+@dataclass(eq=False)
+class DaskColumn:
+    """One row of values per sample: futures of its chunks, or the step that computes them.
+
+    `n_stored` is how many numbers a row of a sparse array has in the mean.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    futures: list[Any] = field(default_factory=list)
+    step: Step | None = None
+    inputs: tuple[DaskColumn, ...] = ()
+    n_stored: int = 0
+    n_uses: int = 0
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def is_cheap(self) -> bool:
+        """Whether the column is stored, or computed without samples."""
+        if self.step is None:
+            return True
+        return not self.inputs[0].shape[1] and all(one.is_cheap for one in self.inputs)
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """How the rows on a cluster are cut into chunks."""
+
+    cluster: Cluster
+    sizes: list[int]
+
+    @cached_property
+    def starts(self) -> Array:
+        """First rows of the chunks."""
+        return np.cumsum([0, *self.sizes[:-1]])
+
+    def plan(self, row_bytes: float) -> Chunks:
+        """Return chunks that begin at multiples of MAX_BLOCK_ROWS, and are not many small ones.
+
+        Blocks of rows are then the same as in memory, and so are the sums over them.
+        """
+        sizes, total = [size for size in self.sizes if size], sum(self.sizes)
+        n_chunks = CHUNKS_PER_THREAD * max(1, self.cluster.n_threads())
+        rows = max(1, min(CHUNK_BYTES / max(1, row_bytes), total / n_chunks))
+        is_aligned = all(size % MAX_BLOCK_ROWS == 0 for size in sizes[:-1])
+        if is_aligned and len(sizes) <= 2 * math.ceil(total / rows):
+            return Chunks(self.cluster, sizes)
+        step = MAX_BLOCK_ROWS * math.ceil(rows / MAX_BLOCK_ROWS)
+        return Chunks(self.cluster, np.diff([*range(0, total, step), total]).tolist())
+
+    def select(
+        self, columns: Sequence[DaskColumn], masks: Sequence[Any], row_bytes: float
+    ) -> tuple[Chunks, list[DaskColumn]]:
+        """Return rows of columns in chunks of their own; `masks` has one per chunk, or None."""
+        chosen = [
+            np.arange(size) if mask is None else np.flatnonzero(mask)
+            for size, mask in zip(self.sizes, masks, strict=True)
+        ]
+        sizes = [len(indices) for indices in chosen]
+        chunks, ends = Chunks(self.cluster, sizes).plan(row_bytes), np.cumsum(sizes)
+        numbers, pieces = [], []  # of the chunks that each new one is cut from, and their rows
+        for start, size in zip(chunks.starts.tolist(), chunks.sizes, strict=True):
+            first, last = np.searchsorted(ends, [start, start + size - 1], side="right").tolist()
+            numbers.append(range(first, last + 1))
+            cuts = [slice(max(0, start - e + n), start + size - e + n) for e, n in zip(ends, sizes)]
+            pieces.append([chosen[number][cuts[number]] for number in numbers[-1]])
+        if chunks.sizes == self.sizes:
+            return chunks, list(columns)
+        result = []
+        for column in columns:
+            self.store(column)
+            blocks = [[column.futures[number] for number in each] for each in numbers]
+            futures = self.cluster.map("take_pieces", take_pieces, pieces, blocks)
+            result.append(replace(column, shape=(sum(sizes), *column.shape[1:]), futures=futures))
+        return chunks, result
+
+    def store(self, column: DaskColumn) -> None:
+        """Compute a column and keep it on the workers."""
+        if column.step is not None:
+            self._store_inputs(column.inputs, expensive=False)
+            column.futures = self._submit(column.step, column.inputs)
+            column.step, column.inputs = None, ()  # releases columns that it was computed from
+
+    def run(
+        self, step: Step, inputs: Sequence[DaskColumn], given: Sequence[Any] | None = None
+    ) -> list[Any]:
+        """Return futures of a step of every chunk, with one more argument for each if given."""
+        self._store_inputs(inputs, expensive=True)
+        return self._submit(step, inputs, given)
+
+    def _store_inputs(self, columns: Sequence[DaskColumn], expensive: bool) -> None:
+        """Store samples, columns that are used often and, if `expensive`, those made of samples.
+
+        Others are computed inside of the tasks that use them.
+        """
+        for position, column in enumerate(columns):
+            if column.step is not None:
+                column.n_uses += 1
+                is_costly = position == 0 or (expensive and not column.is_cheap)
+                if is_costly or column.n_uses > MAX_USES:
+                    self.store(column)
+                else:
+                    self._store_inputs(column.inputs, expensive=False)
+
+    def _submit(
+        self, step: Step, inputs: Sequence[DaskColumn], given: Sequence[Any] | None = None
+    ) -> list[Any]:
+        stored: list[DaskColumn] = []
+
+        def resolve(step: Step, inputs: Sequence[DaskColumn]) -> Step:
+            stored.extend(one for one in inputs if one.futures and one not in stored)
+            values = (
+                resolve(one.step, one.inputs)
+                if one.step is not None
+                else (stored.index(one) if one.futures else None)
+                for one in inputs
+            )
+            return replace(step, inputs=tuple(values))
+
+        task = partial(run_step, cloudpickle.dumps(resolve(step, inputs)), np.geterr())
+        name = getattr(step.function, "__qualname__", type(step.function).__name__)
+        name = name.split(".<locals>")[0].split(".")[-1]
+        extras = [None] * len(self.sizes) if given is None else given
+        columns = [column.futures for column in stored]
+        return self.cluster.map(name, task, self.sizes, extras, *columns)
+
+    def gather_sums(self, futures: list[Any], n_bytes: int) -> list[Any]:
+        """Return the sums of blocks or chunks, in order; large ones are added by a tree."""
+        while len(futures) > 1 and len(futures) * n_bytes > DIRECT_BYTES:
+            groups = [futures[i : i + TREE_WIDTH] for i in range(0, len(futures), TREE_WIDTH)]
+            futures = self.cluster.map("add_sums", add_sums, groups)
+        return [parts for sums in self.cluster.gather(futures) for parts in sums]
