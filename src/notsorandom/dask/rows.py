@@ -14,6 +14,12 @@ from notsorandom._utils.threads import cut_slices
 from notsorandom.dask.chunks import Chunks, DaskColumn, Step, add_sums
 from notsorandom.data.rows import Array, Rows, cut_runs, stack_blocks
 
+# Rows of a block of columns. Dask makes its workers return freed memory to the system at once, and
+# to get larger temporary arrays again takes longer than to compute them.
+COLUMN_BLOCK_ROWS = 2**14
+# For the same reason, bytes of the blocks that a column is computed in, and their least rows.
+MAP_BYTES, MIN_MAP_ROWS = 2**16, 2**10
+
 
 @dataclass(frozen=True)
 class DaskRows(Rows):
@@ -29,7 +35,8 @@ class DaskRows(Rows):
     @cached_property
     def columns_only(self) -> Rows:
         """The same rows without their samples, for operations on columns."""
-        return replace(self, array=DaskColumn((len(self), 0), self.dtype))
+        samples = DaskColumn((len(self), 0), self.dtype)
+        return replace(self, array=samples, block_rows=COLUMN_BLOCK_ROWS)
 
     @property
     def _n_stored(self) -> int:
@@ -76,10 +83,12 @@ class DaskRows(Rows):
         if self.array.n_stored:
             empty[0] = sparse.csr_array(empty[0])
         like = function(*empty)
+        step, row = self._step("map", function, width), max(1, width, *like.shape[1:])
+        room = 1 << (MAP_BYTES // (row * self.dtype.itemsize)).bit_length() - 1
         return DaskColumn(
             (len(self), *like.shape[1:]),
             like.dtype,
-            step=self._step("map", function, width),
+            step=replace(step, block_rows=min(step.block_rows, max(MIN_MAP_ROWS, room))),
             inputs=(self.array, *columns),
             n_stored=self.array.n_stored if sparse.issparse(like) else 0,
         )

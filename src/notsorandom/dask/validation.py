@@ -204,7 +204,9 @@ def float_block(block: Any, dtype: Any) -> Any:
     """Return a block of samples as an array; sparse if it is."""
     if sparse.issparse(block):
         return sparse.csr_array(block, dtype=dtype)
-    return np.ascontiguousarray(pd.DataFrame(block).to_numpy(dtype=dtype, na_value=np.nan))
+    if block.dtype == object:  # of a data frame
+        block = pd.DataFrame(block).to_numpy(dtype=dtype, na_value=np.nan)
+    return np.ascontiguousarray(block, dtype=dtype)
 
 
 # Blocks.

@@ -179,9 +179,7 @@ def moves_to_arrays(moves: tuple[Move, ...]) -> dict[str, Array]:
     return {
         "sizes": np.array([len(move.phases) for move in moves]),
         "steps": np.array([move.step for move in moves], dtype=np.float64),
-    } | {
-        name: np.concatenate([getattr(move, name) for move in moves]) for name in MOVE_ARRAYS
-    }
+    } | {name: np.concatenate([getattr(move, name) for move in moves]) for name in MOVE_ARRAYS}
 
 
 def restore_moves(

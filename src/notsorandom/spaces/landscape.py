@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from notsorandom.data.array_api import to_host
-from notsorandom.data.rows import COLUMN_ROWS, Array, Column, Rows, stack_blocks
+from notsorandom.data.rows import Array, Column, Rows, stack_blocks
 from notsorandom.spaces.base import ContinuousSpace, FiniteSpace, ResolvedSpace
 
 # Rows on which two features are compared: a correlation is then known to about 0.03.
@@ -319,7 +319,7 @@ def pick_by_mass(
         (part - before, start)
         for part, before, start in zip(parts, ends - block_masses, starts, strict=True)
     ]
-    searched = rows.columns_only if rows.is_local else replace(rows, block_rows=COLUMN_ROWS)
+    searched = rows.columns_only if rows.is_local else replace(rows, block_rows=rows.columns_only.block_rows)
     picks = [one for one in searched.map_blocks(pick, column, given=given) if one is not None]
     X, values = (stack_blocks(list(each)) for each in zip(*picks, strict=True))
     return replace(rows.take(X), weights=None) if rows.is_local else rows.with_samples(X), values
