@@ -11,8 +11,7 @@ try:
     import distributed  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        "notsorandom.dask needs dask and distributed: install them with pip install "
-        "'notsorandom[dask]'."
+        "notsorandom.dask needs dask and distributed: pip install 'notsorandom[dask]'."
     ) from error
 
 from notsorandom.dask.cluster import ClusterError

@@ -26,23 +26,18 @@ CHUNK_BYTES, CHUNKS_PER_THREAD = 2**27, 2
 # A column that is computed without samples is stored when more passes than this have used it.
 MAX_USES = 6
 # Sums of single blocks are returned up to this many bytes per chunk, and added in the same order as
-# in memory. Larger ones are added on the workers.
-BLOCK_SUM_BYTES = 2**16
-# Sums of chunks are added by a tree of tasks if they have more bytes than this in total.
-DIRECT_BYTES, TREE_WIDTH = 2**24, 8
-
-
-# The worker's side.
+# in memory. Larger ones are added on the workers, and by a tree if all have more than DIRECT_BYTES.
+BLOCK_SUM_BYTES, DIRECT_BYTES, TREE_WIDTH = 2**16, 2**24, 8
 
 
 @dataclass(frozen=True)
 class Step:
-    """A function of a chunk's blocks; `kind` is the method of Rows, or "sums" of each block.
+    """A function of a chunk's blocks, run on a worker.
 
     Inputs are numbers of stored columns, other steps, or None for rows without features.
     """
 
-    kind: str
+    kind: str  # "map", "map_blocks" or "sums"
     function: Callable[..., Any]
     width: int
     block_rows: int
@@ -51,24 +46,24 @@ class Step:
 
     def run(self, size: int, parts: Sequence[Any], given: Any = None) -> Any:
         """Return the result for a chunk of `size` rows, from its parts of the stored columns."""
-        samples, *columns = (self._value(one, size, parts) for one in self.inputs)
+        no_features = np.empty((size, 0), dtype=self.dtype)
+        samples, *columns = (
+            one.run(size, parts)
+            if isinstance(one, Step)
+            else (no_features if one is None else parts[one])
+            for one in self.inputs
+        )
         rows = Rows(samples, block_rows=self.block_rows)
         if self.kind == "map":
             return rows.map(self.function, *columns, width=self.width)
         results = list(rows.map_blocks(self.function, *columns, width=self.width, given=given))
-        if self.kind == "sums" and sum(np.asarray(x).nbytes for one in results for x in one) > (
-            BLOCK_SUM_BYTES
-        ):
-            return add_sums([results])
-        return results
-
-    def _value(self, one: int | Step | None, size: int, parts: Sequence[Any]) -> Any:
-        if one is None:
-            return np.empty((size, 0), dtype=self.dtype)
-        return one.run(size, parts) if isinstance(one, Step) else parts[one]
+        if self.kind == "map_blocks":
+            return results
+        n_bytes = sum(np.asarray(part).nbytes for sums in results for part in sums)
+        return results if n_bytes <= BLOCK_SUM_BYTES else add_sums([results])
 
 
-def run_step(step: bytes, errors: dict[str, str], size: int, given: Any, *parts: Any) -> Any:
+def run_step(step: bytes, errors: Any, size: int, given: Any, *parts: Any) -> Any:
     """Run a step as a task; BLAS uses one thread, because a worker's threads run other tasks."""
     with BLAS_LIMIT.hold(), np.errstate(**errors):
         return pickle.loads(step).run(size, parts, given)
@@ -82,13 +77,9 @@ def add_sums(lists: Sequence[list[Any]]) -> list[Any]:
     return [total.parts]
 
 
-def take_pieces(pieces: Sequence[Any], blocks: Sequence[Any]) -> Any:
-    """Return rows of several blocks, stacked; a piece is a slice or indices."""
-    parts = [block[piece] for block, piece in zip(blocks, pieces, strict=True)]
-    return parts[0] if len(parts) == 1 else stack_blocks(parts)
-
-
-# The client's side.
+def take_pieces(pieces: Sequence[Array], blocks: Sequence[Any]) -> Any:
+    """Return rows of several blocks, stacked."""
+    return stack_blocks([block[piece] for block, piece in zip(blocks, pieces, strict=True)])
 
 
 @dataclass(eq=False)
@@ -112,9 +103,8 @@ class DaskColumn:
     @property
     def is_cheap(self) -> bool:
         """Whether the column is stored, or computed without samples."""
-        if self.step is None:
-            return True
-        return not self.inputs[0].shape[1] and all(one.is_cheap for one in self.inputs)
+        without_samples = self.step is None or not self.inputs[0].shape[1]
+        return without_samples and all(one.is_cheap for one in self.inputs)
 
 
 @dataclass(frozen=True)
@@ -130,10 +120,7 @@ class Chunks:
         return np.cumsum([0, *self.sizes[:-1]])
 
     def plan(self, row_bytes: float) -> Chunks:
-        """Return chunks that begin at multiples of MAX_BLOCK_ROWS, and are not many small ones.
-
-        Blocks of rows are then the same as in memory, and so are the sums over them.
-        """
+        """Return chunks whose blocks of rows are those in memory, so that sums over them are."""
         sizes, total = [size for size in self.sizes if size], sum(self.sizes)
         n_chunks = CHUNKS_PER_THREAD * max(1, self.cluster.n_threads())
         rows = max(1, min(CHUNK_BYTES / max(1, row_bytes), total / n_chunks))
@@ -147,59 +134,43 @@ class Chunks:
         self, columns: Sequence[DaskColumn], masks: Sequence[Any], row_bytes: float
     ) -> tuple[Chunks, list[DaskColumn]]:
         """Return rows of columns in chunks of their own; `masks` has one per chunk, or None."""
-        chosen = [
-            np.arange(size) if mask is None else np.flatnonzero(mask)
-            for size, mask in zip(self.sizes, masks, strict=True)
-        ]
-        sizes = [len(indices) for indices in chosen]
-        chunks, ends = Chunks(self.cluster, sizes).plan(row_bytes), np.cumsum(sizes)
-        numbers, pieces = [], []  # of the chunks that each new one is cut from, and their rows
-        for start, size in zip(chunks.starts.tolist(), chunks.sizes, strict=True):
-            first, last = np.searchsorted(ends, [start, start + size - 1], side="right").tolist()
-            numbers.append(range(first, last + 1))
-            cuts = [slice(max(0, start - e + n), start + size - e + n) for e, n in zip(ends, sizes)]
-            pieces.append([chosen[number][cuts[number]] for number in numbers[-1]])
+        pairs = zip(self.sizes, masks, strict=True)
+        kept = [np.arange(size) if mask is None else np.flatnonzero(mask) for size, mask in pairs]
+        sizes = [len(rows) for rows in kept]
+        chunks, firsts = Chunks(self.cluster, sizes).plan(row_bytes), np.cumsum([0, *sizes])
         if chunks.sizes == self.sizes:
             return chunks, list(columns)
-        result = []
+        pieces = [
+            {
+                number: rows[max(0, start - first) : max(0, start + size - first)]
+                for number, (rows, first) in enumerate(zip(kept, firsts, strict=False))
+                if first < start + size and start < first + len(rows)
+            }
+            for start, size in zip(chunks.starts, chunks.sizes, strict=True)
+        ]
+        indices, result = [list(each.values()) for each in pieces], []
         for column in columns:
             self.store(column)
-            blocks = [[column.futures[number] for number in each] for each in numbers]
-            futures = self.cluster.map("take_pieces", take_pieces, pieces, blocks)
+            blocks = [[column.futures[number] for number in each] for each in pieces]
+            futures = self.cluster.map("take_pieces", take_pieces, indices, blocks)
             result.append(replace(column, shape=(sum(sizes), *column.shape[1:]), futures=futures))
         return chunks, result
 
     def store(self, column: DaskColumn) -> None:
         """Compute a column and keep it on the workers."""
         if column.step is not None:
-            self._store_inputs(column.inputs, expensive=False)
-            column.futures = self._submit(column.step, column.inputs)
+            column.futures = self.run(column.step, column.inputs, store_expensive=False)
             column.step, column.inputs = None, ()  # releases columns that it was computed from
 
     def run(
-        self, step: Step, inputs: Sequence[DaskColumn], given: Sequence[Any] | None = None
+        self,
+        step: Step,
+        inputs: Sequence[DaskColumn],
+        given: Sequence[Any] | None = None,
+        store_expensive: bool = True,
     ) -> list[Any]:
         """Return futures of a step of every chunk, with one more argument for each if given."""
-        self._store_inputs(inputs, expensive=True)
-        return self._submit(step, inputs, given)
-
-    def _store_inputs(self, columns: Sequence[DaskColumn], expensive: bool) -> None:
-        """Store samples, columns that are used often and, if `expensive`, those made of samples.
-
-        Others are computed inside of the tasks that use them.
-        """
-        for position, column in enumerate(columns):
-            if column.step is not None:
-                column.n_uses += 1
-                is_costly = position == 0 or (expensive and not column.is_cheap)
-                if is_costly or column.n_uses > MAX_USES:
-                    self.store(column)
-                else:
-                    self._store_inputs(column.inputs, expensive=False)
-
-    def _submit(
-        self, step: Step, inputs: Sequence[DaskColumn], given: Sequence[Any] | None = None
-    ) -> list[Any]:
+        self._store_inputs(inputs, store_expensive)
         stored: list[DaskColumn] = []
 
         def resolve(step: Step, inputs: Sequence[DaskColumn]) -> Step:
@@ -214,10 +185,25 @@ class Chunks:
 
         task = partial(run_step, cloudpickle.dumps(resolve(step, inputs)), np.geterr())
         name = getattr(step.function, "__qualname__", type(step.function).__name__)
-        name = name.split(".<locals>")[0].split(".")[-1]
         extras = [None] * len(self.sizes) if given is None else given
         columns = [column.futures for column in stored]
-        return self.cluster.map(name, task, self.sizes, extras, *columns)
+        return self.cluster.map(
+            name.split(".<")[0].split(".")[-1], task, self.sizes, extras, *columns
+        )
+
+    def _store_inputs(self, columns: Sequence[DaskColumn], store_expensive: bool) -> None:
+        """Store samples, columns that are used often and perhaps those computed from samples.
+
+        Others are computed inside of the tasks that use them.
+        """
+        for position, column in enumerate(columns):
+            if column.step is not None:
+                column.n_uses += 1
+                is_costly = position == 0 or (store_expensive and not column.is_cheap)
+                if is_costly or column.n_uses > MAX_USES:
+                    self.store(column)
+                else:
+                    self._store_inputs(column.inputs, store_expensive=False)
 
     def gather_sums(self, futures: list[Any], n_bytes: int) -> list[Any]:
         """Return the sums of blocks or chunks, in order; large ones are added by a tree."""

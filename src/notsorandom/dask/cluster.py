@@ -1,9 +1,10 @@
-"""The cluster that a fit uses: its client, tasks, and waiting for results."""
+"""The client of a cluster: tasks, and waiting for their results."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,49 +13,39 @@ import distributed
 
 # Seconds that a fit waits for a cluster without workers, and the key in Dask's configuration that
 # overrides them.
-NO_WORKERS_TIMEOUT = 30.0
-TIMEOUT_KEY = "notsorandom.no-workers-timeout"
+NO_WORKERS_TIMEOUT, TIMEOUT_KEY = 30.0, "notsorandom.no-workers-timeout"
 # Seconds between two checks of the cluster while a fit waits, and for moving results.
 POLL_SECONDS, GATHER_SECONDS = 1.0, 60.0
+HINT = "If it has a checkpoint, a fit with the same data and parameters continues from there."
 
 
 class ClusterError(RuntimeError):
     """The connection to the cluster is closed, or it has no workers."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Cluster:
-    """A client, with waiting that ends if the cluster does; `hint` is added to errors."""
+    """The cluster of a client; waiting ends if the cluster does."""
 
     client: Any
-    hint: str = ""
 
     @classmethod
     def of(cls, client: Any) -> Cluster:
-        """Return the cluster of a client, or of the current one; ValueError if there is none."""
-        if client is None:
-            try:
-                client = distributed.get_client()
-            except ValueError as error:
-                raise ValueError(
-                    "There is no Dask client: create one first, as in client = "
-                    "distributed.Client(), or pass one, as in FourierClassifier(client=client)."
-                ) from error
+        """Return the cluster of a client, by default the current one; raise ValueError if none."""
+        with suppress(ValueError):
+            client = distributed.get_client() if client is None else client
         if not isinstance(client, distributed.Client) or client.asynchronous:
             raise ValueError(
-                f"client={client!r} is not allowed: it must be None or a distributed.Client made "
-                "without asynchronous=True."
+                f"client={client!r} is not allowed, or there is no Dask client: create one first, "
+                "as in client = distributed.Client(), without asynchronous=True."
             )
-        try:
-            distributed.secede()  # a fit inside a task: its thread is free for other tasks
-        except (ValueError, KeyError):
-            pass  # not in a task, or done before
+        with suppress(ValueError, KeyError):  # not in a task, or done before
+            distributed.secede()  # a fit inside of a task: its thread is free for other tasks
         return cls(client)
 
     def map(self, name: str, function: Callable[..., Any], *items: Iterable[Any]) -> list[Any]:
         """Return futures of a function of each item; `name` is shown on the dashboard."""
-        if self.client.status != "running":
-            raise self._closed()
+        self._check_open()
         return list(self.client.map(function, *items, key=f"fourier_{name}", pure=False))
 
     def gather(self, futures: Sequence[Any]) -> list[Any]:
@@ -70,29 +61,26 @@ class Cluster:
                     distributed.wait(futures, timeout=POLL_SECONDS)
                 return list(self.client.sync(fetch, callback_timeout=GATHER_SECONDS))
             except TimeoutError:
-                pass
+                self._check_open()
             except (OSError, distributed.CancelledError) as error:
-                raise self._closed() from error
-            if self.client.status != "running":
-                raise self._closed()
+                self._check_open(error)
             if self.n_threads():
                 last_seen = time.monotonic()
             elif time.monotonic() - last_seen > limit:
                 raise ClusterError(
-                    f"The Dask cluster has had no workers for {limit:g} seconds, so the fit ends. "
-                    f"Start workers and fit again. {self.hint}(Dask's configuration "
-                    f"{TIMEOUT_KEY!r} sets the time to wait.)"
+                    f"The Dask cluster has had no workers for {limit:g} seconds (configuration "
+                    f"{TIMEOUT_KEY!r}), so the fit ends: start workers and fit again. {HINT}"
                 )
+
+    def _check_open(self, error: BaseException | None = None) -> None:
+        if error is not None or self.client.status != "running":
+            raise ClusterError(
+                "The connection to the Dask cluster is closed, or its data were released, so the "
+                f"fit ends: connect and fit again. {HINT}"
+            ) from error
 
     def n_threads(self) -> int:
         """Return the number of threads of all workers."""
-        try:
+        with suppress(OSError, RuntimeError, distributed.CancelledError):  # closed meanwhile
             return sum(self.client.nthreads().values())
-        except (OSError, RuntimeError, distributed.CancelledError):  # closed meanwhile
-            return 0
-
-    def _closed(self) -> ClusterError:
-        return ClusterError(
-            "The connection to the Dask cluster is closed, or its data were released, so the fit "
-            f"ends. {self.hint}"
-        )
+        return 0

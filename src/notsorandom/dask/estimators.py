@@ -20,7 +20,6 @@ from notsorandom.dask.cluster import Cluster
 from notsorandom.dask.validation import (
     check_samples,
     float_array,
-    is_frame,
     known_array,
     read_collections,
 )
@@ -30,7 +29,6 @@ from notsorandom.estimators.config import FitConfig, GradientSolver
 from notsorandom.estimators.predictor import FourierPredictor
 from notsorandom.estimators.training import FitData, Preparation
 from notsorandom.estimators.validation import TrainingData
-from notsorandom.game.dual import DualProblem
 from notsorandom.game.result import GameResult, GameState
 from notsorandom.spaces.base import Space
 
@@ -111,14 +109,6 @@ class DaskEstimator(FourierEstimator):
         self, space: Space, X: Any, y: Any, sample_weight: Any, pool: ThreadPool | None
     ) -> TrainingData:
         return read_collections(self, space, X, y, sample_weight, pool)
-
-    def _open_checkpoint(self, config: FitConfig, problem: DualProblem) -> Any:
-        if config.checkpoint is not None and not problem.rows.is_local:
-            problem.rows.chunks.cluster.hint = (  # type: ignore[attr-defined]
-                f"The last checkpoint is in {str(config.checkpoint.path)!r}: a fit with the same "
-                "data and parameters continues from it. "
-            )
-        return super()._open_checkpoint(config, problem)
 
     def _keep_warm_start(
         self, description: dict[str, str], preparation: Preparation, state: GameState

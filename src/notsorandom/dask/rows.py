@@ -54,9 +54,10 @@ class DaskRows(Rows):
     def blocks(self, width: int = 0) -> Sequence[slice]:
         """Return slices that cut each chunk into blocks, as rows in memory are cut."""
         step = self.block_rows or self._rows_per_block(width)
+        chunks = zip(self.chunks.starts.tolist(), self.chunks.sizes, strict=True)
         return [
             slice(start + block.start, start + block.stop)
-            for start, size in zip(self.chunks.starts.tolist(), self.chunks.sizes, strict=True)
+            for start, size in chunks
             for block in cut_slices(size, step)
         ]
 
@@ -119,9 +120,9 @@ class DaskRows(Rows):
 
     def to_host(self, column: Any, indices: Array | None = None) -> Array:
         """Return a column, or its values at `indices`, as an array in memory."""
-        if indices is None:
-            return np.asarray(self._take(np.arange(len(self)), column)[0])
-        return np.asarray(self._take(indices, column)[0])
+        return np.asarray(
+            self._take(np.arange(len(self)) if indices is None else indices, column)[0]
+        )
 
     def _take(self, indices: Array, *columns: Any) -> list[Any]:
         """Return some rows of columns, in one pass."""

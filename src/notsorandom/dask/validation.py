@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import dask.array as da
@@ -35,6 +36,7 @@ from notsorandom.estimators.validation import (
     read_training_data,
 )
 from notsorandom.game.dual import DualProblem, signs_from_codes
+from notsorandom.spaces import Euclidean
 from notsorandom.spaces.base import Space
 
 
@@ -59,7 +61,7 @@ def read_collections(
     estimator: Any, space: Space, X: Any, y: Any, sample_weight: Any, pool: ThreadPool | None
 ) -> TrainingData:
     """Validate samples, targets and weights on the cluster, and return the training problem."""
-    loss, is_weighted = loss_of(estimator), sample_weight is not None
+    loss, name = loss_of(estimator), type(estimator).__name__
     dtype = check_samples(estimator, X, reset=True)
     check_collection("y", y)
     if y.ndim != 1 and (loss.one_sided or y.ndim != 2):
@@ -70,11 +72,11 @@ def read_collections(
         arrays = [float_array(known_array("X", X), dtype)]
         n_samples, sizes = arrays[0].shape[0], arrays[0].chunks[0]
         arrays.append(known_array("y", y, n_samples))
-        if is_weighted:
+        if sample_weight is not None:
             arrays.append(known_array("sample_weight", sample_weight, n_samples))
         if n_samples <= DEDUPLICATED_ROWS:  # they are sorted and merged, in memory
-            values = cluster.gather(cluster.client.compute(arrays))
-            return read_training_data(estimator, space, *values, pool=pool)
+            X, y, *weights = cluster.gather(cluster.client.compute(arrays))
+            return read_training_data(estimator, space, X, y, *weights[:1], pool=pool)  # type: ignore[misc]
         arrays = [array.rechunk({0: sizes}) for array in arrays]
         futures = [cluster.client.compute(list(one.to_delayed().ravel())) for one in arrays]
     numbers = np.flatnonzero(sizes).tolist()
@@ -84,21 +86,20 @@ def read_collections(
     ]
     chunks = Chunks(cluster, [sizes[number] for number in numbers])
     rows = DaskRows(columns[0], None, pool, block_rows=n_samples, chunks=chunks)
-    checker = BlockChecker(type(estimator).__name__, estimator.loss, loss.one_sided, dtype, space)
-    summaries = list(rows.map_blocks(checker.check, *columns[1:], given=numbers))
+    check = partial(check_block, name, estimator.loss, loss.one_sided, dtype, space)
+    summaries = list(rows.map_blocks(check, *columns[1:], given=numbers))
     for summary in summaries:
         if isinstance(summary, str):
             raise ValueError(summary)
-    if all(summary.kept is not None and not summary.kept.any() for summary in summaries):
+    masks, weighted, n_stored, found, totals = map(list, zip(*summaries, strict=True))
+    if all(mask is not None and not mask.any() for mask in masks):
         check_sample_weight(np.zeros(n_samples), n_samples, dtype)  # raises
     estimator.n_samples_fit_, estimator._weights = n_samples, None
-    estimator._weighted = is_weighted
+    estimator._weighted = sample_weight is not None
     classes, factors = np.empty(0), None
     if loss.one_sided:
-        classes, factors = merge_classes(estimator, summaries)
-    n_stored = sum(summary.n_stored for summary in summaries)
-    columns[0].n_stored = math.ceil(n_stored / n_samples)
-    masks = [summary.kept for summary in summaries]
+        classes, factors = merge_classes(estimator, found, totals)
+    columns[0].n_stored = math.ceil(sum(n_stored) / n_samples)
     chunks, (samples, labels, *weights) = chunks.select(columns, masks, rows.row_bytes)
 
     def targets_of(_: Any, y: Array) -> Array:
@@ -111,21 +112,76 @@ def read_collections(
         return (np.ones(len(y), dtype) * np.asarray(w, dtype) * own)[:, None]
 
     rows = replace(rows, array=samples, chunks=chunks)
-    targets = rows.columns_only.map(targets_of, labels)
-    column = None
-    if factors is not None or any(summary.is_weighted for summary in summaries):
+    targets, column = rows.columns_only.map(targets_of, labels), None
+    if factors is not None or any(weighted):
         column = rows.columns_only.map(weights_of, labels, *weights)
     if not loss.one_sided:
         estimator.n_outputs_, estimator._flat = targets.shape[1], y.ndim == 1
-    rows = replace(rows, array=rows.map(space.prepare), weights=column, block_rows=None)
-    for each in (rows.array, targets, *rows.weight_columns):
+    if not isinstance(space, Euclidean):  # there, prepare changes nothing
+        samples = rows.map(space.prepare)
+    rows = replace(rows, array=samples, weights=column, block_rows=None)
+    for each in (samples, targets, *rows.weight_columns):
         chunks.store(each)
     problem = DualProblem(loss, targets, rows)
     check_magnitudes(problem)
     return ClusterData(problem)
 
 
-# Collections.
+def check_block(
+    name: str,
+    loss: str,
+    is_classification: bool,
+    dtype: Any,
+    space: Space,
+    X: Any,
+    y: Any,
+    *parts: Any,
+) -> tuple[Any, ...] | str:
+    """Validate a block, whose number comes last; return an error as text.
+
+    Returns which samples have a positive weight (None if all have), whether a weight differs from
+    1, how many numbers sparse samples have, the classes, and the weight of each.
+    """
+    try:
+        missing = np.argwhere(pd.isna(y))
+        if len(missing):
+            raise ValueError(f"y has a missing value at row {missing[0][0]}: fill it in.")
+        check_finite(X, name)
+        kept, weights, classes, totals = None, None, np.empty(0), np.empty(0)
+        if len(parts) == 2:
+            kept = None if np.all(parts[0] != 0) else np.asarray(parts[0] != 0)
+            weights = parts[0] if kept is None else parts[0][kept]
+            X, y = (X, y) if kept is None else (X[kept], y[kept])
+            weights = check_sample_weight(weights, len(y), dtype) if len(y) else weights
+        if len(y):
+            space.prepare(X)
+        if is_classification:
+            check_labels(y, name)
+            classes, codes = np.unique(y, return_inverse=True)
+            totals = np.bincount(codes.ravel(), weights=weights).astype(np.float64)
+        else:
+            check_is_numeric(y, loss)
+            real_targets(y, dtype)
+        is_weighted = weights is not None and not np.all(weights == 1)
+        return kept, is_weighted, X.nnz if sparse.issparse(X) else 0, classes, totals
+    except (TypeError, ValueError) as error:
+        return f"In block {parts[-1]} (blocks, and rows in them, count from 0): {error}"
+
+
+def merge_classes(
+    estimator: Any, found: list[Array], weights: list[Array]
+) -> tuple[Array, Array | None]:
+    """Store the classes of all blocks; return them, and the factor of each from `class_weight`."""
+    classes = np.unique(np.concatenate([one for one in found if len(one)]))
+    estimator.classes_ = classes
+    check_classes(type(estimator).__name__, classes, classes)
+    if estimator.class_weight is None:
+        return classes, None
+    totals = np.zeros(len(classes))
+    for one, weight in zip(found, weights, strict=True):
+        totals[np.searchsorted(classes, one)] += weight
+    codes = np.arange(len(classes))
+    return classes, class_factors(estimator.class_weight, classes, codes, totals, np.float64)
 
 
 def is_frame(X: Any) -> bool:
@@ -146,35 +202,25 @@ def check_collection(name: str, value: Any) -> None:
 def check_samples(estimator: Any, X: Any, reset: bool) -> np.dtype[Any]:
     """Check what is known of samples before any work; return the type to compute in."""
     check_collection("X", X)
-    if X.ndim != 2:
+    if X.ndim != 2 or X.shape[1] == 0:
         raise ValueError(
-            f"X has {X.ndim} dimensions, but it must have 2 dimensions, (n_samples, n_features): "
-            "for a single feature use X[:, None] of an array, X[['name']] of a data frame."
+            f"X has shape {X.shape}, but it must have 2 dimensions, (n_samples, n_features), and "
+            "at least one column: for one feature use X[:, None], or X[['name']] of a data frame."
         )
     dtypes = dict(X.dtypes.items()) if is_frame(X) else {"X": X.dtype}
-    invalid = [name for name, dtype in dtypes.items() if getattr(dtype, "kind", "O") not in "biuf"]
-    if invalid:
-        raise ValueError(
-            f"X must have numbers, but {invalid[0]!r} is of type {dtypes[invalid[0]]}: leave such "
-            "columns out or encode them, categories for example by dask.dataframe.get_dummies("
-            "X.categorize()). tabular_pipeline encodes data frames in memory."
-        )
+    for name, dtype in dtypes.items():
+        if getattr(dtype, "kind", "O") not in "biuf":
+            raise ValueError(
+                f"X must have numbers, but {name!r} is of type {dtype}: leave such columns out or "
+                "encode them, categories for example by dask.dataframe.get_dummies("
+                "X.categorize()). tabular_pipeline encodes data frames in memory."
+            )
     if math.isnan(X.shape[1]):
-        raise unknown_sizes("X")
-    if X.shape[1] == 0:
-        raise ValueError("X has no columns (n_features = 0): at least one is needed.")
+        known_array("X", X)  # raises
     like = X._meta if is_frame(X) else np.empty((0, X.shape[1]))
     validate_data(estimator, like, reset=reset, skip_check_array=True)
     numpy_dtypes = {np.dtype(getattr(dtype, "numpy_dtype", dtype)) for dtype in dtypes.values()}
     return np.dtype(np.float32 if numpy_dtypes == {np.dtype(np.float32)} else np.float64)
-
-
-def unknown_sizes(name: str) -> ValueError:
-    """Return the error for an array of unknown length."""
-    return ValueError(
-        f"{name} has chunks of unknown sizes, as arrays made from data frames have: call "
-        f"{name}.compute_chunk_sizes() first."
-    )
 
 
 def known_array(name: str, value: Any, n_samples: int | None = None) -> Any:
@@ -182,8 +228,11 @@ def known_array(name: str, value: Any, n_samples: int | None = None) -> Any:
     if is_frame(value):
         value = value.to_dask_array(lengths=True)
     value = value if is_dask_collection(value) else da.asarray(np.asarray(value))
-    if math.isnan(value.shape[0]):
-        raise unknown_sizes(name)
+    if any(map(math.isnan, value.shape)):
+        raise ValueError(
+            f"{name} has chunks of unknown sizes, as arrays made from data frames have: call "
+            f"{name}.compute_chunk_sizes() first."
+        )
     if n_samples not in (None, value.shape[0]):
         raise ValueError(
             f"{name} has {value.shape[0]} rows, but X has {n_samples}: they must have the same "
@@ -194,8 +243,7 @@ def known_array(name: str, value: Any, n_samples: int | None = None) -> Any:
 
 def float_array(X: Any, dtype: Any) -> Any:
     """Return samples as an array of floats whose chunks hold whole rows; sparse ones stay so."""
-    if is_frame(X):
-        X = X.to_dask_array()
+    X = X.to_dask_array() if is_frame(X) else X
     X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
     return X.map_blocks(float_block, dtype, dtype=dtype, meta=np.empty((0, X.shape[1]), dtype))
 
@@ -207,73 +255,3 @@ def float_block(block: Any, dtype: Any) -> Any:
     if block.dtype == object:  # of a data frame
         block = pd.DataFrame(block).to_numpy(dtype=dtype, na_value=np.nan)
     return np.ascontiguousarray(block, dtype=dtype)
-
-
-# Blocks.
-
-
-@dataclass(frozen=True)
-class BlockSummary:
-    """What is known of a block after validation, without samples of weight zero."""
-
-    kept: Array | None  # which samples have a positive weight; None if all have
-    is_weighted: bool  # whether a weight differs from 1
-    n_stored: int  # numbers of sparse samples; 0 if they are dense
-    classes: Array
-    totals: Array  # weight of each class
-
-
-@dataclass(frozen=True)
-class BlockChecker:
-    """Validation of single blocks, on a worker; `dtype` is the type to compute in."""
-
-    name: str
-    loss: str
-    is_classification: bool
-    dtype: np.dtype[Any]
-    space: Space
-
-    def check(self, X: Any, y: Any, *parts: Any) -> BlockSummary | str:
-        """Return the summary of a block, whose number comes last; an error as text."""
-        try:
-            return self._check(X, y, *parts[:-1])
-        except (TypeError, ValueError) as error:  # a value: the error of the first block is raised
-            return f"In block {parts[-1]} (blocks, and rows in them, count from 0): {error}"
-
-    def _check(self, X: Any, y: Any, w: Any = None) -> BlockSummary:
-        missing = np.argwhere(pd.isna(y))
-        if len(missing):
-            raise ValueError(f"y has a missing value at row {missing[0][0]}: fill it in.")
-        check_finite(X, self.name)
-        kept = None
-        if w is not None and np.any(w == 0):
-            kept = np.asarray(w != 0)
-            X, y, w = X[kept], y[kept], w[kept]
-        classes, codes = np.empty(0), np.empty(0, dtype=int)
-        weights = check_sample_weight(w, len(y), self.dtype) if len(y) else None
-        if len(y):
-            self.space.prepare(X)
-        if self.is_classification:
-            check_labels(y, self.name)
-            classes, codes = np.unique(y, return_inverse=True)
-        else:
-            check_is_numeric(y, self.loss)
-            real_targets(y, self.dtype)
-        is_weighted = weights is not None and not np.all(weights == 1)
-        totals = np.bincount(codes.ravel(), weights=weights).astype(np.float64)
-        n_stored = X.nnz if sparse.issparse(X) else 0
-        return BlockSummary(kept, is_weighted, n_stored, classes, totals)
-
-
-def merge_classes(estimator: Any, summaries: list[BlockSummary]) -> tuple[Array, Array | None]:
-    """Store the classes of all blocks; return them, and the factor of each from `class_weight`."""
-    classes = np.unique(np.concatenate([one.classes for one in summaries if len(one.classes)]))
-    estimator.classes_ = classes
-    check_classes(type(estimator).__name__, classes, classes)
-    if estimator.class_weight is None:
-        return classes, None
-    totals = np.zeros(len(classes))
-    for summary in summaries:
-        totals[np.searchsorted(classes, summary.classes)] += summary.totals
-    codes = np.arange(len(classes))
-    return classes, class_factors(estimator.class_weight, classes, codes, totals, np.float64)

@@ -300,9 +300,10 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _store_duals(self, result: GameResult, fit: FitData) -> None:
         """Store the dual variables of the samples as they were given."""
+        duals: tuple[Any, Any] = (result.dual, result.average_dual)
         self.dual_, self.average_dual_ = (
             fit.training.to_given(dual).astype(np.promote_types(fit.dtype, dual.dtype), copy=False)
-            for dual in (result.dual, result.average_dual)
+            for dual in duals
         )
 
     def _fit_linear_models(self, kernel: LearnedKernel, fit: FitData) -> None:

@@ -256,7 +256,7 @@ def play(
     *,
     space: Space,
     rng: np.random.Generator,
-    callback: Callable[[Round, Array], Any] | None = None,
+    callback: Callable[[Round, Any], Any] | None = None,
     **settings: Any,
 ) -> GameResult:
     """Resolve the space and play a :class:`GameLoop` to its end.
