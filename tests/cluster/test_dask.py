@@ -8,6 +8,7 @@ import pickle
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -23,10 +24,15 @@ import dask.dataframe as dd
 import distributed
 import pandas as pd
 from distributed import Client, LocalCluster
+from scipy import sparse
+from threadpoolctl import threadpool_info
 
 import notsorandom.dask
 from notsorandom.dask import ClusterError
+from notsorandom.dask.chunks import Chunks, DaskColumn
+from notsorandom.dask.cluster import Cluster
 from notsorandom.dask.rows import DaskRows
+from notsorandom.data.rows import Rows
 from notsorandom.game import GameLoop
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_trials")]
@@ -221,8 +227,8 @@ def test_local_copy_needs_no_cluster(client):
 
 
 def fit_features(X, y, weights=None, **settings):
-    settings = {"smoothing": 0.06, "random_state": 0} | settings
-    return notsorandom.dask.FourierFeatures(4, **settings).fit(X, y, weights)
+    settings = {"n_components": 4, "smoothing": 0.06, "random_state": 0} | settings
+    return notsorandom.dask.FourierFeatures(**settings).fit(X, y, weights)
 
 
 def with_far_row(X):
@@ -363,6 +369,158 @@ def before_round(monkeypatch, round_, action):
         return play_round(self)
 
     monkeypatch.setattr(GameLoop, "play_round", act_and_play)
+
+
+@pytest.mark.parametrize("chunk", [1000, 7777, 16_384, N])
+@pytest.mark.parametrize("n_jobs", [1, 2, None])
+def test_frequencies_depend_neither_on_chunks_nor_on_threads(client, chunk, n_jobs):
+    X, angle = make_waves(dtype=np.float32)
+    y, settings = np.cos(angle) > 0, {"smoothing": 0.06, "random_state": 0, "n_jobs": n_jobs}
+    local = notsorandom.FourierFeatures(8, **settings).fit(X, y)
+    model = notsorandom.dask.FourierFeatures(8, **settings).fit(to_dask(X, chunk), to_dask(y))
+    np.testing.assert_array_equal(model.frequencies_, local.frequencies_)
+
+
+@pytest.mark.parametrize("is_regression", [False, True])
+def test_number_of_features_equals_that_in_memory(client, is_regression):
+    X, angle = make_waves()
+    y = np.cos(angle) if is_regression else np.cos(angle) > 0
+    name = "FourierRegressor" if is_regression else "FourierClassifier"
+    settings = {"n_components": "auto", "max_components": 60, "smoothing": 0.06}
+    local, model = fit_both(name, X, y, **settings)
+    assert_same_model(local, model)
+    np.testing.assert_array_equal(model.validation_sizes_, local.validation_sizes_)
+    np.testing.assert_array_equal(model._held_out, local._held_out)
+
+
+def test_few_rows_equal_those_in_memory(client):
+    X, angle = make_waves(600)
+    settings = {"n_components": "auto", "random_state": 0}
+    local = notsorandom.FourierClassifier(**settings).fit(X, np.cos(angle) > 0)
+    model = notsorandom.dask.FourierClassifier(**settings)
+    assert_same_model(local, model.fit(to_dask(X, 100), to_dask(np.cos(angle) > 0, 100)))
+
+
+def test_warm_start_continues_and_holds_no_columns(client):
+    X, angle = make_waves()
+    arrays = to_dask(X), to_dask(np.cos(angle) > 0)
+    settings = {"smoothing": 0.06, "random_state": 0, "C": 1.0}
+    model = notsorandom.dask.FourierClassifier(8, warm_start=True, **settings).fit(*arrays)
+    model = pickle.loads(pickle.dumps(model)).set_params(n_components=16)
+    wait_until(lambda: not stored_columns(client))
+    expected = notsorandom.dask.FourierClassifier(16, **settings).fit(*arrays)
+    assert_same_model(model.fit(*arrays), expected)
+    with pytest.raises(ValueError, match="X has changed"):
+        model.set_params(n_components=20).fit(arrays[0] + 1, arrays[1])
+
+
+def test_sparse_blocks_stay_sparse(client, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((N, 300), density=0.02, rng=rng, format="csr")
+    y = np.asarray(X[:, :9].sum(axis=1)) > 0.05
+    local = notsorandom.FourierClassifier(8, smoothing=0.06, random_state=0).fit(X, y)
+    blocks = [da.from_delayed(dask.delayed(X[i : i + 4000]), (4000, 300), X.dtype, meta=X[:0])
+              for i in range(0, N, 4000)]  # fmt: skip
+    model = notsorandom.dask.FourierClassifier(8, smoothing=0.06, random_state=0)
+    model.fit(on_cluster := da.concatenate(blocks), to_dask(y))
+    assert_same_model(local, model)
+    assert (model.predict(on_cluster).compute() == model.to_local().predict(X)).all()
+    kinds = set()
+    monkeypatch.setattr(DaskRows, "mean", lambda rows: kinds.update(
+        rows.map_blocks(lambda X: type(X).__name__)) or X.mean(axis=0))  # fmt: skip
+    clone(model).fit(on_cluster, to_dask(y))
+    assert kinds == {"csr_array"}
+
+
+def stored_columns(client):
+    return [key for key, workers in client.who_has().items() if workers and "fourier" in str(key)]
+
+
+def wait_until(condition):
+    end = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_columns_are_released(client):
+    X, angle = make_waves()
+    on_cluster, labels = client.persist([to_dask(X), to_dask(np.cos(angle) > 0)])
+    sizes, play_round = [], GameLoop.play_round
+
+    def count(self):
+        sizes.append(len(stored_columns(client)))
+        return play_round(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GameLoop, "play_round", count)
+        fit_features(on_cluster, labels, n_components=40)
+    # Of each of three chunks: samples, targets and their view, at most three points, and a result.
+    assert len(sizes) > 10
+    assert max(sizes) <= 24, sizes
+    wait_until(lambda: not stored_columns(client))
+
+
+def test_two_fits_from_two_threads(client):
+    X, angle = make_waves()
+    waves = [np.cos(angle) > 0, np.sin(angle) > 0.2]
+    alone = [fit_features(to_dask(X), to_dask(y), client=client) for y in waves]
+    with ThreadPoolExecutor(2) as pool:
+        calls = [pool.submit(fit_features, to_dask(X), to_dask(y), client=client) for y in waves]
+        for call, expected in zip(calls, alone, strict=True):
+            assert_same_model(call.result(), expected)
+
+
+def test_adaptive_cluster():
+    X, angle = make_waves(40_000)
+    y = np.cos(angle) > 0
+    expected = notsorandom.FourierFeatures(20, smoothing=0.06, random_state=0).fit(X, y)
+    with local_cluster(1) as cluster, Client(cluster, set_as_default=False) as client:
+        cluster.adapt(minimum=1, maximum=2, interval="200ms", wait_count=1)
+        model = notsorandom.dask.FourierFeatures(20, smoothing=0.06, random_state=0, client=client)
+        assert_same_model(expected, model.fit(to_dask(X), to_dask(y)))
+
+
+def test_closed_scheduler_is_an_error_within_seconds(monkeypatch):
+    X, angle = make_waves()
+    cluster = local_cluster()
+    with Client(cluster, set_as_default=False) as client:
+        model = notsorandom.dask.FourierFeatures(20, smoothing=0.06, client=client)
+        closed = []
+
+        def close():
+            threading.Thread(target=cluster.close).start()
+            closed.append(time.monotonic())
+
+        before_round(monkeypatch, 2, close)
+        with pytest.raises(ClusterError, match="connection to the Dask cluster is closed"):
+            model.fit(to_dask(X), to_dask(np.cos(angle) > 0))
+        assert time.monotonic() - closed[0] < 10
+    assert not hasattr(model, "kernel_")
+
+
+def test_cluster_runs_tasks_with_one_blas_thread(client):
+    def threads(X):
+        return max(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas")
+
+    cluster = Cluster(client)
+    column = DaskColumn((9, 2), np.dtype(float), client.map(np.ones, [(4, 2), (5, 2)]))
+    rows = DaskRows(column, chunks=Chunks(cluster, [4, 5]))
+    assert list(rows.map_blocks(threads)) == [1, 1]
+
+
+def test_large_sums_are_added_by_a_tree(client, monkeypatch):
+    X = np.random.default_rng(0).standard_normal((40_000, 4))
+    chunks = Chunks(Cluster(client), [8192] * 4 + [7232])
+    parts = np.split(X, chunks.starts[1:])
+    column = DaskColumn(X.shape, X.dtype, client.map(np.asarray, parts, pure=False))
+    (expected,) = Rows(X).sum_blocks(lambda X: (X.T @ X,))
+    rows = DaskRows(column, chunks=chunks)
+    np.testing.assert_allclose(rows.sum_blocks(lambda X: (X.T @ X,))[0], expected, rtol=1e-12)
+    monkeypatch.setattr("notsorandom.dask.chunks.DIRECT_BYTES", 0)
+    monkeypatch.setattr("notsorandom.dask.chunks.TREE_WIDTH", 2)
+    (total,) = rows.sum_blocks(lambda X: (X.T @ X,), width=4)
+    np.testing.assert_allclose(total, expected, rtol=1e-12)
 
 
 def test_model_is_the_same_if_a_worker_is_killed(client, monkeypatch):

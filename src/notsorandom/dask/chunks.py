@@ -107,6 +107,18 @@ class DaskColumn:
         return without_samples and all(one.is_cheap for one in self.inputs)
 
 
+def resolve(step: Step, inputs: Sequence[DaskColumn], stored: list[DaskColumn]) -> Step:
+    """Return a step with its inputs; columns that it needs are appended to `stored`."""
+    stored += [one for one in inputs if one.futures and one not in stored]
+    values = (
+        resolve(one.step, one.inputs, stored)
+        if one.step is not None
+        else (stored.index(one) if one.futures else None)
+        for one in inputs
+    )
+    return replace(step, inputs=tuple(values))
+
+
 @dataclass(frozen=True)
 class Chunks:
     """How the rows on a cluster are cut into chunks."""
@@ -172,18 +184,7 @@ class Chunks:
         """Return futures of a step of every chunk, with one more argument for each if given."""
         self._store_inputs(inputs, store_expensive)
         stored: list[DaskColumn] = []
-
-        def resolve(step: Step, inputs: Sequence[DaskColumn]) -> Step:
-            stored.extend(one for one in inputs if one.futures and one not in stored)
-            values = (
-                resolve(one.step, one.inputs)
-                if one.step is not None
-                else (stored.index(one) if one.futures else None)
-                for one in inputs
-            )
-            return replace(step, inputs=tuple(values))
-
-        task = partial(run_step, cloudpickle.dumps(resolve(step, inputs)), np.geterr())
+        task = partial(run_step, cloudpickle.dumps(resolve(step, inputs, stored)), np.geterr())
         name = getattr(step.function, "__qualname__", type(step.function).__name__)
         extras = [None] * len(self.sizes) if given is None else given
         columns = [column.futures for column in stored]
