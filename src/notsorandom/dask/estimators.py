@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
-import dask.array as da
 import numpy as np
 from dask.base import is_dask_collection
 from sklearn.base import BaseEstimator
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 import notsorandom as local
-from notsorandom._utils.threads import ThreadPool
 from notsorandom.dask.cluster import Cluster
-from notsorandom.dask.validation import (
-    check_samples,
-    float_array,
-    known_array,
-    read_collections,
-)
+from notsorandom.dask.validation import check_samples, float_array, read_collections
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.classifier import ProbabilityMethod
-from notsorandom.estimators.config import FitConfig, GradientSolver
+from notsorandom.estimators.config import FitConfig
 from notsorandom.estimators.predictor import FourierPredictor
-from notsorandom.estimators.training import FitData, Preparation
 from notsorandom.estimators.validation import TrainingData
-from notsorandom.game.result import GameResult, GameState
-from notsorandom.spaces.base import Space
 
 DOCSTRING = """{summary}
 
 It is fitted to Dask arrays or data frames, whose blocks stay on the cluster, and finds the same
-frequencies as :class:`{name}` does in memory, which has the same parameters and attributes.
-
-Other than in memory: `client`, a distributed.Client, is that of the cluster, by default the current
-one. `n_jobs` is the number of threads of this process, not of the workers. The solvers "reweight"
-and "equilibrium" are not supported. `dual_` and `average_dual_`, as long as the data, are not kept.
-Predictions of Dask collections are lazy Dask arrays.
+frequencies as :class:`notsorandom.{name}`, which has the same parameters and attributes, but:
+`client` is the distributed.Client of the cluster, by default the current one. `n_jobs` is the
+number of threads of this process, not of the workers. The solvers "reweight" and "equilibrium" are
+not supported. `dual_` and `average_dual_`, as long as the data, are not kept.
 """
 
 
@@ -53,12 +41,10 @@ class DaskEstimator(FourierEstimator):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "_local" in vars(cls):
-            name = f"notsorandom.{cls.__name__}"
-            cls.__doc__ = DOCSTRING.format(summary=cls.__doc__, name=name)
-            signature = inspect.signature(cls._local)
+            cls.__doc__ = DOCSTRING.format(summary=cls.__doc__, name=cls.__name__)
             client = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
-            parameters = [*signature.parameters.values(), client]
-            cls.__signature__ = signature.replace(parameters=parameters)
+            parameters = [*inspect.signature(cls._local).parameters.values(), client]
+            cls.__signature__ = inspect.Signature(parameters)
 
     def __init__(self, n_components: Any = 100, *, client: Any = None, **parameters: Any) -> None:
         super().__init__(n_components, **parameters)
@@ -71,7 +57,7 @@ class DaskEstimator(FourierEstimator):
     # A client can't be copied or pickled, so a clone shares it and a pickled estimator has none.
 
     def __sklearn_clone__(self) -> Any:
-        without_client = copy.copy(self)
+        without_client = self.__copy__()
         without_client.client = None
         cloned = BaseEstimator.__sklearn_clone__(without_client)
         cloned.client = self.client
@@ -96,28 +82,22 @@ class DaskEstimator(FourierEstimator):
     # Steps of a fit that differ.
 
     def _fit(self, config: FitConfig, *args: Any) -> None:
-        solver: Any = config.solver
-        if not isinstance(solver, GradientSolver) or solver.reweight:
-            name = "reweight" if isinstance(solver, GradientSolver) else "equilibrium"
+        if getattr(config.solver, "reweight", True):
             raise ValueError(
-                f"solver={name!r} is not supported by notsorandom.dask: leave it out, or fit the "
-                "estimator of notsorandom itself to a part of the data in memory."
+                f"solver={self.solver!r} is not supported by notsorandom.dask: use 'gradient', or "
+                "fit the estimator of notsorandom itself to a part of the data in memory."
             )
         super()._fit(config, *args)
 
-    def _read(
-        self, space: Space, X: Any, y: Any, sample_weight: Any, pool: ThreadPool | None
-    ) -> TrainingData:
-        return read_collections(self, space, X, y, sample_weight, pool)
+    def _read(self, *args: Any) -> TrainingData:
+        return read_collections(self, *args)
 
-    def _keep_warm_start(
-        self, description: dict[str, str], preparation: Preparation, state: GameState
-    ) -> None:
+    def _keep_warm_start(self, description: Any, preparation: Any, state: Any) -> None:
         if state.dual_total is None:  # a later fit computes the dual variables again
             state = replace(state, dual=None)
         super()._keep_warm_start(description, preparation, state)
 
-    def _store_duals(self, result: GameResult, fit: FitData) -> None:
+    def _store_duals(self, *args: Any) -> None:
         """Store nothing: the dual variables stay on the cluster."""
 
 
@@ -160,28 +140,14 @@ class DaskPredictor(DaskEstimator, FourierPredictor):
         return features
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy or R^2 of samples in Dask collections or array-likes."""
+        """Return the accuracy or R^2; of Dask collections, labels and predictions are gathered."""
         if not is_dask_collection(X):
             return float(super().score(X, y, sample_weight))
-        cluster = Cluster.of(self.client)
-        with cluster.client.as_current():
-            predicted, weights = self.predict(X), None
-            predicted._chunks = (known_array("X", X).chunks[0], *predicted.chunks[1:])
-            truth = known_array("y", y, len(predicted)).reshape(predicted.shape)
-            if sample_weight is not None:
-                weights = known_array("sample_weight", sample_weight, len(predicted))
-                weights = weights.astype(np.float64)
-            if hasattr(self, "classes_"):
-                value = da.average(predicted == truth, weights=weights)
-            else:
-                truth = truth.astype(np.float64)
-                mean = da.average(truth, axis=0, weights=weights)
-                residual = da.average((truth - predicted) ** 2, axis=0, weights=weights)
-                variation = da.average((truth - mean) ** 2, axis=0, weights=weights)
-                # As r2_score: a constant output scores 1 if it is predicted exactly, else 0.
-                ratio = residual / da.where(variation > 0, variation, 1)
-                value = 1 - da.where(variation > 0, ratio, residual > 0).mean()
-            return float(cluster.gather([cluster.client.compute(value)])[0])
+        with Cluster.of(self.client).client.as_current():
+            values = (y, self.predict(X), sample_weight)
+            y, predicted, weights = (None if one is None else np.asarray(one) for one in values)
+            metric = accuracy_score if hasattr(self, "classes_") else r2_score
+            return float(metric(y, predicted, sample_weight=weights))
 
 
 # Without `set_output`: a data frame would be computed at once.

@@ -23,11 +23,7 @@ MAP_BYTES, MIN_MAP_ROWS = 2**16, 2**10
 
 @dataclass(frozen=True)
 class DaskRows(Rows):
-    """Samples on a Dask cluster; see :class:`notsorandom.data.rows.Rows`.
-
-    `array` and `weights` are columns of the cluster. The threads of `pool` share samples that are
-    taken into memory.
-    """
+    """Samples on a Dask cluster; `array` and `weights` are columns there."""
 
     chunks: Chunks = None  # type: ignore[assignment]
     is_local = False
@@ -62,11 +58,7 @@ class DaskRows(Rows):
         ]
 
     def map_blocks(
-        self,
-        function: Callable[..., Any],
-        *columns: Any,
-        width: int = 0,
-        given: Sequence[Any] | None = None,
+        self, function: Callable[..., Any], *columns: Any, width: int = 0, given: Any = None
     ) -> Iterator[Any]:
         """Yield ``function(block, *column_blocks)`` for each block, in order."""
         step = self._step("map_blocks", function, width)
@@ -95,16 +87,9 @@ class DaskRows(Rows):
         )
 
     def sum_blocks(
-        self,
-        function: Callable[..., tuple[Any, ...]],
-        *columns: Any,
-        width: int = 0,
-        dtype: Any = None,
+        self, function: Callable[..., Any], *columns: Any, width: int = 0, dtype: Any = None
     ) -> tuple[Array, ...]:
-        """Sum ``function(block, *column_blocks)`` over the blocks.
-
-        Small sums are added in the same order as in memory, so they are the same to the last digit.
-        """
+        """Sum ``function(block, *column_blocks)``; small sums in the same order as in memory."""
         futures = self.chunks.run(self._step("sums", function, width), (self.array, *columns))
         sums = self.chunks.gather_sums(futures, n_bytes=8 * width**2)
         (total,) = add_sums([add_sums([run]) for run in cut_runs(sums)])

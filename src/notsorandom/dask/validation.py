@@ -14,33 +14,20 @@ from dask.base import is_dask_collection
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-from notsorandom._utils.threads import ThreadPool
 from notsorandom.dask.chunks import Chunks, DaskColumn
 from notsorandom.dask.cluster import Cluster
 from notsorandom.dask.rows import DaskRows
 from notsorandom.data.rows import Array
+from notsorandom.estimators import targets as target_checks
+from notsorandom.estimators import validation as local
 from notsorandom.estimators.config import loss_of
 from notsorandom.estimators.device_validation import check_finite
-from notsorandom.estimators.targets import (
-    check_classes,
-    check_is_numeric,
-    check_labels,
-    real_targets,
-)
-from notsorandom.estimators.validation import (
-    DEDUPLICATED_ROWS,
-    TrainingData,
-    check_magnitudes,
-    check_sample_weight,
-    class_factors,
-    read_training_data,
-)
 from notsorandom.game.dual import DualProblem, signs_from_codes
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.base import Space
 
 
-class ClusterData(TrainingData):
+class ClusterData(local.TrainingData):
     """Training data on a cluster."""
 
     def take(self, mask: Array) -> ClusterData:
@@ -58,8 +45,8 @@ class ClusterData(TrainingData):
 
 
 def read_collections(
-    estimator: Any, space: Space, X: Any, y: Any, sample_weight: Any, pool: ThreadPool | None
-) -> TrainingData:
+    estimator: Any, space: Space, X: Any, y: Any, sample_weight: Any, pool: Any
+) -> local.TrainingData:
     """Validate samples, targets and weights on the cluster, and return the training problem."""
     loss, name = loss_of(estimator), type(estimator).__name__
     dtype = check_samples(estimator, X, reset=True)
@@ -74,9 +61,9 @@ def read_collections(
         arrays.append(known_array("y", y, n_samples))
         if sample_weight is not None:
             arrays.append(known_array("sample_weight", sample_weight, n_samples))
-        if n_samples <= DEDUPLICATED_ROWS:  # they are sorted and merged, in memory
+        if n_samples <= local.DEDUPLICATED_ROWS:  # they are sorted and merged, in memory
             X, y, *weights = cluster.gather(cluster.client.compute(arrays))
-            return read_training_data(estimator, space, X, y, *weights[:1], pool=pool)  # type: ignore[misc]
+            return local.read_training_data(estimator, space, X, y, *weights[:1], pool=pool)  # type: ignore[misc]
         arrays = [array.rechunk({0: sizes}) for array in arrays]
         futures = [cluster.client.compute(list(one.to_delayed().ravel())) for one in arrays]
     numbers = np.flatnonzero(sizes).tolist()
@@ -93,7 +80,7 @@ def read_collections(
             raise ValueError(summary)
     masks, weighted, n_stored, found, totals = map(list, zip(*summaries, strict=True))
     if all(mask is not None and not mask.any() for mask in masks):
-        check_sample_weight(np.zeros(n_samples), n_samples, dtype)  # raises
+        local.check_sample_weight(np.zeros(n_samples), n_samples, dtype)  # raises
     estimator.n_samples_fit_, estimator._weights = n_samples, None
     estimator._weighted = sample_weight is not None
     classes, factors = np.empty(0), None
@@ -104,7 +91,7 @@ def read_collections(
 
     def targets_of(_: Any, y: Array) -> Array:
         if not loss.one_sided:
-            return real_targets(y, dtype)
+            return target_checks.real_targets(y, dtype)
         return signs_from_codes(np.searchsorted(classes, y), len(classes), dtype)
 
     def weights_of(_: Any, y: Array, w: Any = 1) -> Array:
@@ -123,7 +110,7 @@ def read_collections(
     for each in (samples, targets, *rows.weight_columns):
         chunks.store(each)
     problem = DualProblem(loss, targets, rows)
-    check_magnitudes(problem)
+    local.check_magnitudes(problem)
     return ClusterData(problem)
 
 
@@ -152,16 +139,16 @@ def check_block(
             kept = None if np.all(parts[0] != 0) else np.asarray(parts[0] != 0)
             weights = parts[0] if kept is None else parts[0][kept]
             X, y = (X, y) if kept is None else (X[kept], y[kept])
-            weights = check_sample_weight(weights, len(y), dtype) if len(y) else weights
+            weights = local.check_sample_weight(weights, len(y), dtype) if len(y) else weights
         if len(y):
             space.prepare(X)
         if is_classification:
-            check_labels(y, name)
+            target_checks.check_labels(y, name)
             classes, codes = np.unique(y, return_inverse=True)
             totals = np.bincount(codes.ravel(), weights=weights).astype(np.float64)
         else:
-            check_is_numeric(y, loss)
-            real_targets(y, dtype)
+            target_checks.check_is_numeric(y, loss)
+            target_checks.real_targets(y, dtype)
         is_weighted = weights is not None and not np.all(weights == 1)
         return kept, is_weighted, X.nnz if sparse.issparse(X) else 0, classes, totals
     except (TypeError, ValueError) as error:
@@ -174,14 +161,14 @@ def merge_classes(
     """Store the classes of all blocks; return them, and the factor of each from `class_weight`."""
     classes = np.unique(np.concatenate([one for one in found if len(one)]))
     estimator.classes_ = classes
-    check_classes(type(estimator).__name__, classes, classes)
+    target_checks.check_classes(type(estimator).__name__, classes, classes)
     if estimator.class_weight is None:
         return classes, None
     totals = np.zeros(len(classes))
     for one, weight in zip(found, weights, strict=True):
         totals[np.searchsorted(classes, one)] += weight
     codes = np.arange(len(classes))
-    return classes, class_factors(estimator.class_weight, classes, codes, totals, np.float64)
+    return classes, local.class_factors(estimator.class_weight, classes, codes, totals, np.float64)
 
 
 def is_frame(X: Any) -> bool:
