@@ -62,8 +62,10 @@ def read_collections(
         if sample_weight is not None:
             arrays.append(known_array("sample_weight", sample_weight, n_samples))
         if n_samples <= local.DEDUPLICATED_ROWS:  # they are sorted and merged, in memory
-            X, y, *weights = cluster.gather(cluster.client.compute(arrays))
-            return local.read_training_data(estimator, space, X, y, *weights[:1], pool=pool)  # type: ignore[misc]
+            values = (*cluster.gather(cluster.client.compute(arrays)), None)[:3]
+            data = local.read_training_data(estimator, space, *values, pool=pool)
+            check_samples(estimator, X, reset=True)  # stores the names of columns again
+            return data
         arrays = [array.rechunk({0: sizes}) for array in arrays]
         futures = [cluster.client.compute(list(one.to_delayed().ravel())) for one in arrays]
     numbers = np.flatnonzero(sizes).tolist()
@@ -73,7 +75,7 @@ def read_collections(
     ]
     chunks = Chunks(cluster, [sizes[number] for number in numbers])
     rows = DaskRows(columns[0], None, pool, block_rows=n_samples, chunks=chunks)
-    check = partial(check_block, name, estimator.loss, loss.one_sided, dtype, space)
+    check = partial(check_block, (name, estimator.loss, loss.one_sided, dtype, space))
     summaries = list(rows.map_blocks(check, *columns[1:], given=numbers))
     for summary in summaries:
         if isinstance(summary, str):
@@ -114,21 +116,13 @@ def read_collections(
     return ClusterData(problem)
 
 
-def check_block(
-    name: str,
-    loss: str,
-    is_classification: bool,
-    dtype: Any,
-    space: Space,
-    X: Any,
-    y: Any,
-    *parts: Any,
-) -> tuple[Any, ...] | str:
+def check_block(settings: tuple[Any, ...], X: Any, y: Any, *parts: Any) -> tuple[Any, ...] | str:
     """Validate a block, whose number comes last; return an error as text.
 
     Returns which samples have a positive weight (None if all have), whether a weight differs from
     1, how many numbers sparse samples have, the classes, and the weight of each.
     """
+    name, loss, is_classification, dtype, space = settings
     try:
         missing = np.argwhere(pd.isna(y))
         if len(missing):
