@@ -565,6 +565,8 @@ def test_fit_continues_from_a_checkpoint_after_all_workers_are_lost(tmp_path, mo
             with pytest.raises(ClusterError, match=r"no workers for 1 seconds.*checkpoint"):
                 model.fit(to_dask(X), to_dask(y))
         assert not hasattr(model, "kernel_")
+        (file,) = tmp_path.iterdir()
+        assert file.stat().st_size < 4 * len(X)  # no columns, not even in single precision
     before_round(monkeypatch, 4, lambda: rounds.append(4))
     before_round(monkeypatch, 0, lambda: rounds.append(0))
     with local_cluster(1) as cluster, Client(cluster, set_as_default=False) as client:

@@ -62,8 +62,9 @@ def read_collections(
         if sample_weight is not None:
             arrays.append(known_array("sample_weight", sample_weight, n_samples))
         if n_samples <= local.DEDUPLICATED_ROWS:  # they are sorted and merged, in memory
-            values = (*cluster.gather(cluster.client.compute(arrays)), None)[:3]
-            data = local.read_training_data(estimator, space, *values, pool=pool)
+            X_local, y_local, *w = cluster.gather(cluster.client.compute(arrays))
+            weights = w[0] if w else None
+            data = local.read_training_data(estimator, space, X_local, y_local, weights, pool=pool)
             check_samples(estimator, X, reset=True)  # stores the names of columns again
             return data
         arrays = [array.rechunk({0: sizes}) for array in arrays]
