@@ -175,14 +175,15 @@ def draw_task_stream(options: Any) -> None:
 
     fits = ClusterFit(options, 2)
     fits.fit()
+    first = time.time()
     with get_task_stream(fits.client) as stream:
         fits.fit()
     fits.close()
     tasks = [
-        (str(task["key"]).split("-")[0].removeprefix("fourier_"), task["worker"], part)
+        (str(task["key"]).lstrip("('").split("-")[0].removeprefix("fourier_"), task["worker"], part)
         for task in stream.data
         for part in task["startstops"]
-        if part["action"] == "compute"
+        if part["action"] == "compute" and part["start"] > first
     ]
     begin = min(part["start"] for *_, part in tasks)
     end = max(part["stop"] for *_, part in tasks)

@@ -18,6 +18,7 @@ import notsorandom
 
 pytest.importorskip("distributed", reason="needs dask: pip install 'notsorandom[all]'")
 
+import cloudpickle
 import dask
 import dask.array as da
 import dask.dataframe as dd
@@ -25,11 +26,11 @@ import distributed
 import pandas as pd
 from distributed import Client, LocalCluster
 from scipy import sparse
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import notsorandom.dask
 from notsorandom.dask import ClusterError
-from notsorandom.dask.chunks import Chunks, DaskColumn
+from notsorandom.dask.chunks import Chunks, DaskColumn, Step, run_step
 from notsorandom.dask.cluster import Cluster
 from notsorandom.dask.rows import DaskRows
 from notsorandom.data.rows import Rows
@@ -502,14 +503,15 @@ def test_closed_scheduler_is_an_error_within_seconds(monkeypatch):
     assert not hasattr(model, "kernel_")
 
 
-def test_cluster_runs_tasks_with_one_blas_thread(client):
+def test_tasks_use_one_blas_thread():
     def threads(X):
         return max(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas")
 
-    cluster = Cluster(client)
-    column = DaskColumn((9, 2), np.dtype(float), client.map(np.ones, [(4, 2), (5, 2)]))
-    rows = DaskRows(column, chunks=Chunks(cluster, [4, 5]))
-    assert list(rows.map_blocks(threads)) == [1, 1]
+    step = Step("map_blocks", threads, 0, 9, np.dtype(float), (0,))
+    with threadpool_limits(2, user_api="blas"):
+        assert threads(None) == 2
+        arguments = (cloudpickle.dumps(step), np.geterr(), 4, None)
+        assert run_step(*arguments, np.ones((4, 2))) == [1]
 
 
 def test_large_sums_are_added_by_a_tree(client, monkeypatch):

@@ -185,7 +185,8 @@ class Chunks:
         self._store_inputs(inputs, store_expensive)
         stored: list[DaskColumn] = []
         task = partial(run_step, cloudpickle.dumps(resolve(step, inputs, stored)), np.geterr())
-        name = getattr(step.function, "__qualname__", type(step.function).__name__)
+        function = getattr(step.function, "func", step.function)  # of a partial
+        name = getattr(function, "__qualname__", type(function).__name__)
         extras = [None] * len(self.sizes) if given is None else given
         columns = [column.futures for column in stored]
         return self.cluster.map(
