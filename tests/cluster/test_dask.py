@@ -35,6 +35,7 @@ from notsorandom.dask.cluster import Cluster
 from notsorandom.dask.rows import DaskRows
 from notsorandom.data.rows import Rows
 from notsorandom.game import GameLoop
+from notsorandom.linear import streaming
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_trials")]
 
@@ -551,7 +552,18 @@ def test_model_is_the_same_if_a_worker_is_killed(client, monkeypatch):
             model = notsorandom.dask.FourierClassifier(**settings).fit(on_cluster, labels)
         assert_same_model(expected, model, 1e-12)
         client.wait_for_workers(2)  # the nanny restarts it
-    assert len(killed) == 2
+    run_passes = streaming.run_passes  # of the final model
+
+    def kill_and_run(*args):
+        kill(0.1)
+        yield from run_passes(*args)
+
+    monkeypatch.setattr(streaming, "run_passes", kill_and_run)
+    model = notsorandom.dask.FourierClassifier(**settings).fit(on_cluster, labels)
+    assert_same_model(expected, model)
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-9, atol=1e-12)
+    assert len(killed) >= 3  # once for each precision
+    client.wait_for_workers(2)
 
 
 def test_fit_continues_from_a_checkpoint_after_all_workers_are_lost(tmp_path, monkeypatch):
