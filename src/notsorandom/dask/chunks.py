@@ -131,10 +131,11 @@ class Chunks:
         """First rows of the chunks."""
         return np.cumsum([0, *self.sizes[:-1]])
 
-    def plan(self, row_bytes: float) -> Chunks:
+    def plan(self, samples: DaskColumn) -> Chunks:
         """Return chunks whose blocks of rows are those in memory, so that sums over them are."""
         sizes, total = [size for size in self.sizes if size], sum(self.sizes)
         n_chunks = CHUNKS_PER_THREAD * max(1, self.cluster.n_threads())
+        row_bytes = (samples.n_stored or samples.shape[1]) * samples.dtype.itemsize
         rows = max(1, min(CHUNK_BYTES / max(1, row_bytes), total / n_chunks))
         is_aligned = all(size % MAX_BLOCK_ROWS == 0 for size in sizes[:-1])
         if is_aligned and len(sizes) <= 2 * math.ceil(total / rows):
@@ -143,13 +144,13 @@ class Chunks:
         return Chunks(self.cluster, np.diff([*range(0, total, step), total]).tolist())
 
     def select(
-        self, columns: Sequence[DaskColumn], masks: Sequence[Any], row_bytes: float
+        self, columns: Sequence[DaskColumn], masks: Sequence[Any]
     ) -> tuple[Chunks, list[DaskColumn]]:
-        """Return rows of columns in chunks of their own; `masks` has one per chunk, or None."""
+        """Return rows of samples and columns in chunks of their own; a mask of None is all."""
         pairs = zip(self.sizes, masks, strict=True)
         kept = [np.arange(size) if mask is None else np.flatnonzero(mask) for size, mask in pairs]
         sizes = [len(rows) for rows in kept]
-        chunks, firsts = Chunks(self.cluster, sizes).plan(row_bytes), np.cumsum([0, *sizes])
+        chunks, firsts = Chunks(self.cluster, sizes).plan(columns[0]), np.cumsum([0, *sizes])
         if chunks.sizes == self.sizes:
             return chunks, list(columns)
         pieces = [

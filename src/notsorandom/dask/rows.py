@@ -38,24 +38,16 @@ class DaskRows(Rows):
     def _n_stored(self) -> int:
         return self.array.n_stored or self.n_features
 
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of a row of samples."""
-        return self._n_stored * self.dtype.itemsize
-
     def _step(self, kind: str, function: Callable[..., Any], width: int) -> Step:
         block_rows = self.block_rows or self._rows_per_block(width)
         return Step(kind, function, width, block_rows, self.dtype)
 
     def blocks(self, width: int = 0) -> Sequence[slice]:
         """Return slices that cut each chunk into blocks, as rows in memory are cut."""
-        step = self.block_rows or self._rows_per_block(width)
-        chunks = zip(self.chunks.starts.tolist(), self.chunks.sizes, strict=True)
-        return [
-            slice(start + block.start, start + block.stop)
-            for start, size in chunks
-            for block in cut_slices(size, step)
-        ]
+        step, sizes = self.block_rows or self._rows_per_block(width), self.chunks.sizes
+        blocks = [(i, block) for i, n in enumerate(sizes) for block in cut_slices(n, step)]
+        starts = self.chunks.starts.tolist()
+        return [slice(starts[i] + block.start, starts[i] + block.stop) for i, block in blocks]
 
     def map_blocks(
         self, function: Callable[..., Any], *columns: Any, width: int = 0, given: Any = None

@@ -35,7 +35,7 @@ class ClusterData(local.TrainingData):
         rows: Any = self.problem.rows
         columns = (rows.array, self.problem.targets, *rows.weight_columns)
         masks = np.split(mask, rows.chunks.starts[1:])
-        chunks, (samples, targets, *weights) = rows.chunks.select(columns, masks, rows.row_bytes)
+        chunks, (samples, targets, *weights) = rows.chunks.select(columns, masks)
         rows = replace(rows, array=samples, weights=(*weights, None)[0], chunks=chunks)
         return ClusterData(replace(self.problem, targets=targets, rows=rows))
 
@@ -90,7 +90,7 @@ def read_collections(
     if loss.one_sided:
         classes, factors = merge_classes(estimator, found, totals)
     columns[0].n_stored = math.ceil(sum(n_stored) / n_samples)
-    chunks, (samples, labels, *weights) = chunks.select(columns, masks, rows.row_bytes)
+    chunks, (samples, labels, *weights) = chunks.select(columns, masks)
 
     def targets_of(_: Any, y: Array) -> Array:
         if not loss.one_sided:
