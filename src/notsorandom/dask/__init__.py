@@ -1,10 +1,7 @@
 """The estimators on Dask collections, whose blocks stay on the cluster.
 
-from distributed import Client
-from notsorandom.dask import FourierClassifier
-
-client = Client("tcp://scheduler:8786")
-model = FourierClassifier(random_state=0).fit(X, y)  # Dask arrays or data frames
+client = distributed.Client("tcp://scheduler:8786")
+model = notsorandom.dask.FourierClassifier(random_state=0).fit(X, y)  # Dask arrays or data frames
 labels = model.predict(X)  # lazy
 local_model = model.to_local()  # of notsorandom itself, without a cluster
 """
@@ -14,8 +11,7 @@ try:
     import distributed  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        "notsorandom.dask needs dask and distributed: install them with pip install "
-        "'notsorandom[dask]'."
+        "notsorandom.dask needs dask and distributed: pip install 'notsorandom[dask]'."
     ) from error
 
 from notsorandom.dask.cluster import ClusterError

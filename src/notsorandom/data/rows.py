@@ -203,9 +203,7 @@ class Rows:
         collect: Callable[[Any], Any] = lambda _: None,
     ) -> None:
         """Collect ``function(run)`` of runs of items in order, in threads where that pays."""
-        # Neither the runs nor the sums over them depend on the threads.
-        n, n_runs = len(items), min(len(items), MAX_RUNS)
-        runs = [items[n * run // n_runs : n * (run + 1) // n_runs] for run in range(n_runs)]
+        runs = cut_runs(items)
         work = len(self) * (self._n_stored + OTHER_WORK) * max(width, MIN_WIDTH)
         pays = work >= SHARED_WORK and not self.on_device  # a device's library has own threads
         ((pays and self.pool) or ONE_THREAD).map_ordered(function, runs, collect)
@@ -290,10 +288,6 @@ class Rows:
         """Return a column, or its values at `indices`, as an array in memory."""
         return column if indices is None else column[indices]
 
-    def from_host(self, array: Array) -> Column:
-        """Return an array with one value per sample as a column."""
-        return array
-
     def sum_blocks(
         self,
         function: Callable[..., tuple[Any, ...]],
@@ -372,6 +366,15 @@ class Rows:
         if n_rows >= len(self):
             return np.arange(len(self))
         return np.sort(rng.choice(len(self), size=n_rows, replace=False, shuffle=False))
+
+
+def cut_runs(items: Sequence[Any]) -> list[Any]:
+    """Cut items into at most `MAX_RUNS` runs.
+
+    Neither the runs nor the sums over them depend on the threads, or on where the items are.
+    """
+    n, n_runs = len(items), min(len(items), MAX_RUNS)
+    return [items[n * run // n_runs : n * (run + 1) // n_runs] for run in range(n_runs)]
 
 
 def stack_blocks(parts: list[Any]) -> Any:

@@ -129,13 +129,14 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             warm_start = last_fit._warm_start.check(self, given.problem)
             preparation = warm_start.preparation
         else:
-            known = given if held_out is None else given.take(~held_out)
-            if config.C is not None:  # the view must be precise enough for each of them
-                known = known.with_loss(config.loss(max(config.C)))
-            preparation = Preparation.of(config.space, known.problem, view_rng)
+            preparation = self._prepare(config, given, held_out, view_rng)
         # From here on, everything is computed in the coordinates of the view.
         config = replace(config, space=preparation.view.space)
         data = training = replace(given, problem=preparation.apply(given.problem))
+        dtype, description = given.problem.dtype, {}
+        if self.warm_start:
+            description = self._describe(given.problem)
+        del given  # the game needs only the view
         if held_out is not None:
             training = data.take(~held_out)
         if file is not None and saved is not None:
@@ -158,13 +159,14 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             state = file.restore(saved, config, preparation.view.space, problem, stopping)
         elif warm_start is not None:
             state = warm_start.state
-        fit = FitData(given.problem.dtype, preparation, data, training)
+        fit = FitData(dtype, preparation, data, training)
         after_round = self._after_round(config, fit, tasks, stopping, file, (seed, choice))
         result = play_game(config, problem, self.smoothing_, rng, after_round, state, self.verbose)
         if stopping is not None:
             result = self._choose_size(stopping, result)
         self._store_model(result, learn_kernel(config, problem, result), fit)
-        self._keep_warm_start(given.problem, preparation, result.state)
+        if self.warm_start and result.state is not None:
+            self._keep_warm_start(description, preparation, result.state)
         if tasks is not None:
             tasks.end(lambda: dict(vars(self)))
         if file is not None:
@@ -213,6 +215,20 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         mask = validation_mask(data.problem, share, rng)
         self._held_out_bits = np.packbits(data.to_given(mask))
         return mask
+
+    def _prepare(
+        self,
+        config: FitConfig,
+        data: TrainingData,
+        held_out: Array | None,
+        rng: np.random.Generator,
+    ) -> Preparation:
+        """Return the preparation of the samples that are not held out."""
+        if held_out is not None:
+            data = data.take(~held_out)
+        if config.C is not None:  # the view must be precise enough for each of them
+            data = data.with_loss(config.loss(max(config.C)))
+        return Preparation.of(config.space, data.problem, rng)
 
     def _tune(
         self,
@@ -285,22 +301,28 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _store_duals(self, result: GameResult, fit: FitData) -> None:
         """Store the dual variables of the samples as they were given."""
+        duals: tuple[Any, Any] = (result.dual, result.average_dual)
         self.dual_, self.average_dual_ = (
             fit.training.to_given(dual).astype(np.promote_types(fit.dtype, dual.dtype), copy=False)
-            for dual in (result.dual, result.average_dual)
+            for dual in duals
         )
 
     def _fit_linear_models(self, kernel: LearnedKernel, fit: FitData) -> None:
         """Fit the final models of a predictor; a transformer has none."""
 
     def _keep_warm_start(
-        self, problem: DualProblem, preparation: Preparation, state: GameState | None
+        self, description: dict[str, str], preparation: Preparation, state: GameState
     ) -> None:
-        """Keep the state of the game if a later fit may continue it."""
-        if self.warm_start and state is not None:
-            from notsorandom.estimators.resume import WarmStart
+        """Keep the state of the game, which a later fit may continue."""
+        from notsorandom.estimators.resume import WarmStart
 
-            self._warm_start = WarmStart.after(self, problem, preparation, state)
+        self._warm_start = WarmStart.after(self, description, preparation, state)
+
+    def _describe(self, problem: DualProblem) -> dict[str, str]:
+        """Return the parameters and data that must be the same in a warm start."""
+        from notsorandom.estimators.resume import FREE_IN_WARM_START, describe_fit
+
+        return describe_fit(self, problem, FREE_IN_WARM_START)
 
     def _attributes_at(
         self, config: FitConfig, loop: GameLoop, n_components: int, fit: FitData

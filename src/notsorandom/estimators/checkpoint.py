@@ -17,7 +17,14 @@ from notsorandom._utils.parameters import MAX_NUMBER
 from notsorandom.data.rows import Array, row_norms
 from notsorandom.estimators.config import Choice, EquilibriumSolver, FitConfig
 from notsorandom.game.dual import DualProblem
-from notsorandom.game.result import ACTIVE_SET_ARRAYS, ActiveSet, GameResult, GameState, Round
+from notsorandom.game.result import (
+    ACTIVE_SET_ARRAYS,
+    ActiveSet,
+    GameResult,
+    GameState,
+    Move,
+    Round,
+)
 from notsorandom.spaces.base import FiniteSpace, ResolvedSpace
 
 # Most bytes of the header, which has parameters and a few numbers.
@@ -27,6 +34,8 @@ LIMITS = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e150}
 # Rounding of the sum of the weights, and of the lengths of zonal frequencies.
 TOLERANCE = 1e-3
 SIZE_NAMES = {"validation_sizes_", "validation_losses_", "validation_scores_"}
+# Arrays of the moves, in the order of Move.
+MOVE_ARRAYS = ("frequencies", "phases", "coefficients")
 STATUSES = ("complete", "stopped", "flat")
 
 
@@ -149,14 +158,47 @@ def restore_state(
     require(type(n_plays) is int and n_plays == history["plays"].sum() > 0, "n_plays")
     require(abs(arrays["weights"].sum() / n_plays - 1) < TOLERANCE, "weights")
     require(type(parts["flat"]) is bool, "flat")
-    for name, factor in (("dual", 1), ("dual_total", n_plays)):
-        check_dual(parts[name], problem, factor)
+    moves: tuple[Move, ...] = ()
+    if problem.rows.is_local:
+        for name, factor in (("dual", 1), ("dual_total", n_plays)):
+            check_dual(parts[name], problem, factor)
+    else:
+        require(parts["dual"] is None and parts["dual_total"] is None, "dual")
+        moves = restore_moves(parts["moves"], space, problem, n_rounds)
     generator = np.random.default_rng(0).bit_generator
     generator.state = parts["random_state"]
     require(generator.state == parts["random_state"], "random_state")
     rounds = zip(*(history[name].tolist() for name in history), strict=True)
     restored = [dict(zip(history, values, strict=True)) for values in rounds]
-    return GameState(**(parts | {"space": space, "active_set": active_set, "history": restored}))
+    arrays = {"space": space, "active_set": active_set, "history": restored, "moves": moves}
+    return GameState(**(parts | arrays))
+
+
+def moves_to_arrays(moves: tuple[Move, ...]) -> dict[str, Array]:
+    """Return the moves of all rounds as arrays, by name."""
+    return {
+        "sizes": np.array([len(move.phases) for move in moves]),
+        "steps": np.array([move.step for move in moves], dtype=np.float64),
+    } | {name: np.concatenate([getattr(move, name) for move in moves]) for name in MOVE_ARRAYS}
+
+
+def restore_moves(
+    parts: Any, space: ResolvedSpace, problem: DualProblem, n_rounds: int
+) -> tuple[Move, ...]:
+    """Return the moves that :func:`moves_to_arrays` gave; raise an error unless they are some."""
+    require(set(parts) == {"sizes", "steps", *MOVE_ARRAYS}, "moves")
+    sizes, steps, limit = parts["sizes"], parts["steps"], LIMITS[problem.dtype]
+    require(sizes.shape == steps.shape == (n_rounds,) and sizes.dtype.kind == "i", "moves")
+    require((sizes > 0).all() and sizes.sum() == len(parts["phases"]), "moves")
+    require(parts["coefficients"].ndim == 3, "moves")
+    require(parts["coefficients"].shape[2] == problem.n_tasks, "moves")
+    require(space.n_features(parts["frequencies"]) == problem.rows.n_features, "moves")
+    for name in ("steps", *MOVE_ARRAYS):
+        require(np.isfinite(parts[name]).all() and (np.abs(parts[name]) <= limit).all(), "moves")
+        require(name == "steps" or len(parts[name]) == sizes.sum(), "moves")
+    ends = np.cumsum(sizes)[:-1]
+    cut = (np.split(parts[name], ends) for name in MOVE_ARRAYS)
+    return tuple(Move(*each) for each in zip(*cut, steps.tolist(), strict=True))
 
 
 def check_frequencies(arrays: Any, space: ResolvedSpace, problem: DualProblem) -> None:
@@ -231,8 +273,11 @@ def check_stopping(
     require(np.array_equal(best["frequencies"], found[:n_frequencies]), "best")
     require(abs(best["weights"].sum() - 1) < TOLERANCE, "weights")
     check_history(best["history"], best["frequencies"])
-    check_dual(best["dual"], problem)
-    check_dual(best["average_dual"], problem)
+    if problem.rows.is_local:
+        check_dual(best["dual"], problem)
+        check_dual(best["average_dual"], problem)
+    else:
+        require(best["dual"] is None and best["average_dual"] is None, "dual")
     values = saved["best_losses"]
     require(
         values.shape == (n_rows,) and values.dtype.kind == "f" and np.isfinite(values).all(), "best"

@@ -87,7 +87,11 @@ class EarlyStopping:
 
     def get_state(self) -> dict[str, Any]:
         """Return the evaluations so far in plain values and arrays, for a checkpoint."""
-        best = None if self._best is None else vars(self._best) | {"space": None, "state": None}
+        best = None
+        if self._best is not None:
+            best = vars(self._best) | {"space": None, "state": None}
+            if best["average_dual"] is None:  # on a cluster, dual variables stay there
+                best["dual"] = None
         return {
             "evaluations": [self.sizes, self.losses, self.scores],
             "best": best,

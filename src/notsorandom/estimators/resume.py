@@ -24,6 +24,7 @@ from notsorandom.estimators.checkpoint import (
     MAX_HEADER_BYTES,
     check_chosen,
     check_stopping,
+    moves_to_arrays,
     open_archive,
     read_contents,
     read_fit,
@@ -57,7 +58,7 @@ FREE_IN_WARM_START = (
 # random_state is compared; for a generator, the checkpoint has the seed that was drawn from it. A
 # Dask client may be of another cluster.
 FREE_IN_CHECKPOINT = ("warm_start", "checkpoint", "n_jobs", "random_state", "verbose", "client")
-CHECKPOINT_FORMAT = 6
+CHECKPOINT_FORMAT = 7
 
 
 def fingerprint(problem: DualProblem) -> dict[str, str]:
@@ -134,13 +135,13 @@ class WarmStart:
 
     @classmethod
     def after(
-        cls, estimator: Any, problem: DualProblem, preparation: Preparation, state: GameState
+        cls, estimator: Any, fit: dict[str, str], preparation: Preparation, state: GameState
     ) -> WarmStart:
-        """Return the warm start after a fit to a problem as it was given."""
+        """Return the warm start after a fit; see :func:`describe_fit`."""
         return cls(
             state,
             preparation,
-            describe_fit(estimator, problem, FREE_IN_WARM_START),
+            fit,
             n_components=estimator.average_kernel_.n_components,
             n_rounds=len(estimator.history_["seconds"]),
         )
@@ -233,7 +234,7 @@ class CheckpointFile:
                 n_rows = stopping.n_validation_rows
                 check_stopping(saved["stopping"], config, space, problem, found, n_rows)
                 stopping.set_state(saved["stopping"], space)
-        return state.map_columns(problem.rows.from_host)
+        return state
 
     def restore_choice(self, saved: dict[str, Any], config: FitConfig) -> Choice:
         """Return what trials had chosen."""
@@ -248,9 +249,12 @@ class CheckpointFile:
         """Write the file if the last write was long enough ago; a failure only warns."""
         if time.monotonic() - self._last_write < self.every:
             return
-        state = loop.current_state().map_columns(loop.problem.rows.to_host)
+        state = loop.current_state()
         history = {name: np.array([r[name] for r in state.history]) for name in state.history[0]}
         arrays = {"active_set": state.active_set.to_arrays(), "history": history, "space": None}
+        arrays["moves"] = None
+        if not loop.problem.rows.is_local:  # columns as long as the data stay where they are
+            arrays |= {"dual": None, "dual_total": None, "moves": moves_to_arrays(state.moves)}
         contents = {
             "fit": self.fit,
             "seed": seed,
@@ -289,7 +293,8 @@ def largest_checkpoint(estimator: Any, problem: DualProblem) -> int:
     n_rounds: Any = getattr(estimator.solver, "n_rounds", "auto")
     n_rounds = n_components if n_rounds == "auto" else max(n_components, n_rounds)
     numbers = 5 * math.prod(problem.targets.shape)  # two duals and their sums; validation losses
-    numbers += 2 * n_components * (problem.rows.n_features + len(ACTIVE_SET_ARRAYS))
+    numbers += 3 * n_components * (problem.rows.n_features + len(ACTIVE_SET_ARRAYS))
+    numbers += n_components * (problem.n_tasks + 2)  # moves
     numbers += 2 * n_rounds * len(fields(Round))
     return 2 * MAX_HEADER_BYTES + 8 * numbers
 

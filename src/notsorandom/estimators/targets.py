@@ -112,7 +112,7 @@ def check_is_numeric(y: Any, loss: str) -> None:
 def real_targets(y: Array, dtype: Any) -> Array:
     """Return targets in columns; raise ValueError if one is not finite in the type."""
     with np.errstate(over="ignore"):
-        targets = y.astype(dtype).reshape(len(y), -1)
+        targets = y.astype(dtype).reshape(len(y), y.shape[1] if y.ndim == 2 else 1)
     invalid = np.argwhere(~np.isfinite(targets))
     if len(invalid):
         raise ValueError(

@@ -343,9 +343,11 @@ class DualProblem:
 
     def strata(self) -> Array:
         """Class code of each sample; zero for regression."""
-        if self.loss.one_sided:
-            return codes_from_scores(self.targets)
-        return np.zeros(len(self.targets), dtype=int)
+        dtype = np.min_scalar_type(self.n_strata)
+        if not self.loss.one_sided:
+            return np.zeros(len(self.rows), dtype)
+        codes = self._columns.map(lambda _, t: codes_from_scores(t).astype(dtype), self.targets)
+        return self.rows.to_host(codes)
 
     def errors(self, scores: Array) -> Array:
         """Error of each sample: whether the class is wrong, or the squared residual."""

@@ -13,7 +13,7 @@ from notsorandom.data.array_api import cast_like
 from notsorandom.data.rows import Array, Rows
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.projection import PROJECTIONS
-from notsorandom.game.result import ActiveSet, GameResult, GameState, Round
+from notsorandom.game.result import ActiveSet, GameResult, GameState, Move, Round
 from notsorandom.spaces.base import ResolvedSpace, Space
 from notsorandom.spaces.landscape import Landscape, PeakFinder, average_groups, feature_potentials
 
@@ -98,7 +98,9 @@ class GameLoop:
         self.projection = PROJECTIONS[projection]
         if state is None:
             dual = problem.first_dual(self.projection)
-            zero = problem.rows.columns_only.map(lambda _, a: np.zeros_like(a), dual)
+            zero = None
+            if problem.rows.is_local:
+                zero = problem.rows.columns_only.map(lambda _, a: np.zeros_like(a), dual)
             active_set = ActiveSet(merging=space.kind == "finite")
             random_state = rng.bit_generator.state
             state = GameState(space, random_state, active_set, [], dual, zero, 0, flat=True)
@@ -107,6 +109,11 @@ class GameLoop:
         self.rng.bit_generator.state = state.random_state
         self.active_set, self.history = state.active_set.copy(), list(state.history)
         self.dual, self.dual_total = state.dual, state.dual_total
+        self.moves = state.moves
+        if self.dual is None:
+            self.dual = problem.first_dual(self.projection)
+            for move in self.moves:
+                self.dual = self._step(self.dual, move)
         self.n_plays, self.flat = state.n_plays, state.flat
         self.resume_state, self.truncated = state, False
         self.kernel_bound = space.kernel_bound(problem.rows.n_features, phase)
@@ -138,6 +145,7 @@ class GameLoop:
             dual_total=self.dual_total,
             n_plays=self.n_plays,
             flat=self.flat,
+            moves=self.moves,
         )
 
     def play_round(self) -> Round | None:
@@ -197,14 +205,21 @@ class GameLoop:
         )
         self.history.append(dict(vars(record)))
         self.n_plays += plays
-        self.dual_total = rows.columns_only.map(
-            lambda _, total, a: total + a.dtype.type(plays) * a, self.dual_total, dual
-        )
-        # The dual player: a projected gradient step against the peaks' mean kernel.
+        if self.dual_total is not None:
+            self.dual_total = rows.columns_only.map(
+                lambda _, total, a: total + a.dtype.type(plays) * a, self.dual_total, dual
+            )
         coefficients = alignment * scales[:, None, None] / n_peaks
-        response = kernel_response(rows, space, phase, peaks.frequencies, phases, coefficients)
-        self.dual = problem.step(dual, response, step, self.projection)
+        move = Move(peaks.frequencies, phases, coefficients, step)
+        self.moves = (*self.moves, move)
+        self.dual = self._step(dual, move)
         return record
+
+    def _step(self, dual: Any, move: Move) -> Any:
+        """The dual player: a projected gradient step against the peaks' mean kernel."""
+        parts = (move.frequencies, move.phases, move.coefficients)
+        response = kernel_response(self.problem.rows, self.space, self.phase, *parts)
+        return self.problem.step(dual, response, move.step, self.projection)
 
     def _rate_and_plays(self, n_peaks: int) -> tuple[float, int]:
         """Learning rate of a round, and the plays that it counts for."""
@@ -219,9 +234,11 @@ class GameLoop:
         """Return the outcome of the rounds so far."""
         arrays = self.active_set.to_arrays()
         n_plays = self.problem.dtype.type(self.n_plays)
-        average = self.problem.rows.columns_only.map(
-            lambda _, total: total / n_plays, self.dual_total
-        )
+        average = None
+        if self.dual_total is not None:
+            average = self.problem.rows.columns_only.map(
+                lambda _, total: total / n_plays, self.dual_total
+            )
         return GameResult(
             space=self.space,
             phase=self.phase,
@@ -239,7 +256,7 @@ def play(
     *,
     space: Space,
     rng: np.random.Generator,
-    callback: Callable[[Round, Array], Any] | None = None,
+    callback: Callable[[Round, Any], Any] | None = None,
     **settings: Any,
 ) -> GameResult:
     """Resolve the space and play a :class:`GameLoop` to its end.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -137,21 +136,36 @@ def _key(frequency: Array) -> str:
 
 
 @dataclass(frozen=True)
+class Move:
+    """What the dual player's step of one round depends on, beside the dual variables.
+
+    The response of the kernel player is the features of the frequencies times the coefficients, of
+    shape (n_peaks * n_columns, n_tasks).
+    """
+
+    frequencies: Array
+    phases: Array
+    coefficients: Array
+    step: float
+
+
+@dataclass(frozen=True)
 class GameState:
-    """State of a game at the start of a round: with samples and settings, enough to continue."""
+    """State of a game at the start of a round: with samples and settings, enough to continue.
+
+    Without dual variables, as in the checkpoint of a fit on a cluster, they are computed again from
+    the moves.
+    """
 
     space: ResolvedSpace
     random_state: Any
     active_set: ActiveSet
     history: list[dict[str, Any]]
-    dual: Array
-    dual_total: Array
+    dual: Array | None
+    dual_total: Array | None
     n_plays: int
     flat: bool
-
-    def map_columns(self, function: Callable[[Any], Any]) -> GameState:
-        """Return the state with a function applied to its columns."""
-        return replace(self, dual=function(self.dual), dual_total=function(self.dual_total))
+    moves: tuple[Move, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -173,7 +187,8 @@ class GameResult:
         The kernel player's average play: uniform over the frequencies or, with
         ``learning_rate="theory"``, over the rounds.
     dual, average_dual : ndarrays of shape (n_samples, n_tasks)
-        The last dual point, and the average over the plays; signed.
+        The last dual point, and the average over the plays; signed. On a cluster there is no
+        average.
     history : dict of str to ndarray
         The rounds' records by field; see :class:`Round`.
     status : {"complete", "stopped", "flat"}
@@ -190,8 +205,8 @@ class GameResult:
     scales: Array
     strengths: Array
     weights: Array
-    dual: Array
-    average_dual: Array
+    dual: Array | None
+    average_dual: Array | None
     history: dict[str, Array]
     status: str
     state: GameState | None = None

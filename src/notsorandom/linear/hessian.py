@@ -75,7 +75,10 @@ def active_rows(features: Array, weights: Array, sqrt_weights: Array | None) -> 
         roots *= sqrt_weights[active].astype(rows.dtype)
     elif weights.dtype == bool:
         return rows, roots
-    return rows * roots[:, None], roots
+    if rows is features:
+        return rows * roots[:, None], roots
+    rows *= roots[:, None]
+    return rows, roots
 
 
 def active_sums(rows: Array, roots: Array) -> tuple[Array, Array, float]:

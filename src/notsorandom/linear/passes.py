@@ -92,10 +92,11 @@ class BlockPass:
         grams, totals, active_weights = zip(*hessians, strict=True)
         slopes = np.zeros((len(self.iterates), len(STEP_FRACTIONS)))
         if changes.any():
-            # (n_fractions, n_rows, n_iterates)
-            before = residuals + (1 - STEP_FRACTIONS)[:, None, None] * changes
-            duals = self.loss.best_dual(before, low, high, curvatures)
-            slopes = (duals * (mass * changes)).sum(axis=1).T
+            weighted = mass * changes
+            for number, fraction in enumerate(STEP_FRACTIONS):
+                before = residuals + (1 - fraction) * changes
+                duals = self.loss.best_dual(before, low, high, curvatures)
+                slopes[:, number] = (duals * weighted).sum(axis=0)
         return (
             losses,
             np.moveaxis(sides, 2, 0),

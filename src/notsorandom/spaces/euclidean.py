@@ -256,7 +256,8 @@ class Euclidean(ContinuousSpace):
         angles, xp = self._angles(X, frequencies), namespace(X)
         if phase == "aligned":
             angles -= cast_like(phases, X)
-            waves = xp.cos(angles)
+            # In place: new memory can cost more than the cosine.
+            waves = np.cos(angles, out=angles) if isinstance(angles, np.ndarray) else xp.cos(angles)
             waves *= math.sqrt(2)
             return waves
         pairs = xp.stack([xp.cos(angles), xp.sin(angles)], axis=2)

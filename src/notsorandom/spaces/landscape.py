@@ -319,7 +319,9 @@ def pick_by_mass(
         (part - before, start)
         for part, before, start in zip(parts, ends - block_masses, starts, strict=True)
     ]
-    searched = rows.columns_only if rows.is_local else rows
+    searched = rows.columns_only
+    if not rows.is_local:  # the same blocks, with their samples
+        searched = replace(rows, block_rows=searched.block_rows)
     picks = [one for one in searched.map_blocks(pick, column, given=given) if one is not None]
     X, values = (stack_blocks(list(each)) for each in zip(*picks, strict=True))
     return replace(rows.take(X), weights=None) if rows.is_local else rows.with_samples(X), values
