@@ -7,8 +7,8 @@ import reference
 from notsorandom import Euclidean
 from notsorandom.data.rows import Rows
 from notsorandom.spaces import Landscape, euclidean
-from notsorandom.spaces.euclidean import median_distance
 from notsorandom.spaces.landscape import potential_of
+from notsorandom.spaces.scale import median_distance
 
 
 def make_problem(rng, n_tasks, n_features=4, n_samples=30, n_frequencies=5, dtype=np.float64):

@@ -11,54 +11,148 @@ import numpy as np
 from notsorandom.data.rows import Array
 from notsorandom.spaces.base import Supremum
 
-# Cells whose middles are evaluated together.
-BATCH = 4096
+# Numbers of the waves that are computed together.
+BATCH_NUMBERS = 2**20
+# In a cell, the waves of samples whose angles change by less than this are expanded to second
+# order. The remainder of the others would exceed the wave itself.
+NEAR = 1.0
+# In a longer ball, in units of the samples' scale, angles lose their digits and cells are too many.
+MAX_RADIUS = 1e9
+# Bandwidths that the samples choose are rounded up to powers of this for the bound on the error.
+BANDWIDTH_RATIO = 1.1
 
 
 def largest_in_ball(
-    amplitude: Callable[[Array], Array],
-    drift: Array,
+    X: Array,
+    measure: Array,
+    norm: Callable[[Array], Array],
+    factor: float,
     radius: float,
     reached: float,
     tol: float,
     max_evaluations: int,
 ) -> Supremum:
-    r"""Bound the square of an even function over a ball by branch and bound.
+    r"""Bound the potential over a ball by branch and bound of second order.
 
-    The ball is cut into cells. In a cell around `c` with half-widths `h` the function is at most
-    its value at `c` plus :math:`\langle h, drift\rangle`. Cells that cannot exceed the largest
-    value seen are dropped, and the others are halved along every axis, until none is left or
+    The potential is the square of a norm of the transform :math:`f(\omega) = \sum_i a_i
+    e^{i\langle\omega, x_i\rangle}`. The ball is cut into cells. In a cell around `c` with
+    half-widths `h`, the angle of sample `i` changes by at most :math:`t_i = \langle h, |x_i|
+    \rangle`, and for :math:`|\delta| \le h`
+
+    .. math:: |f(c + \delta) - f(c) - \langle \nabla f(c), \delta\rangle|
+       \le \tfrac12 \sum_i |a_i| t_i^2.
+
+    The norm of the linear part is convex, so it is largest at a corner of the cell. Samples with
+    :math:`t_i > 1` are left out of it and count with their mass. Bounds of first order, and the
+    mass of all samples, are used where they are smaller. Cells that can't exceed the largest value
+    seen are dropped. The others are halved along every axis, until none is left or
     `max_evaluations` are used up.
 
-    `amplitude` computes the function, non-negative and even, at points of shape (n_points,
-    n_features). `drift` has its Lipschitz constant along each coordinate. `reached` is the largest
-    square known so far, which the bound may exceed by a share of `tol`.
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        In float64, in units of their scale.
+    measure : ndarray of shape (n_samples, n_tasks)
+    norm : callable
+        From transforms of shape (2, n_tasks, n_points), real and imaginary parts, to their norms.
+    factor : float
+        Norms are at most this times the Euclidean norm.
+    radius : float
+    reached : float
+        The largest potential known so far.
+    tol : float
+        Share by which the bound may exceed the largest potential.
+    max_evaluations : int
     """
-    n_features = len(drift)
-    best = float(np.sqrt(reached))
-    middles = np.zeros((1, n_features))
-    half = np.full(n_features, float(radius))
-    middles[:, 0] = half[0] = radius / 2  # the function is even: half of the ball is enough
-    corners = np.array(list(product((-0.5, 0.5), repeat=n_features)))
+    mass = np.abs(measure)  # (n_samples, n_tasks)
+
+    def total(shares: Array) -> float:
+        return factor * float(np.linalg.norm(shares @ mass))
+
+    n_features, best, cap = X.shape[1], math.sqrt(reached), total(np.ones(len(X)))
+    if not radius <= MAX_RADIUS:
+        return Supremum(reached, cap**2)
+    # The potential doesn't depend on the origin; here the angles change least.
+    X = X - np.average(X, axis=0, weights=mass.sum(axis=1) + np.finfo(float).tiny)
+    at = np.zeros(n_features)
+    middles, half = np.zeros((1, n_features)), np.full(n_features, float(radius))
+    middles[:, 0] = half[0] = radius / 2  # the potential is even: half of the ball is enough
+    corners = np.array(list(product((-1.0, 1.0), repeat=n_features)))
     dropped, n_evaluations = 0.0, 0
     while len(middles):
-        values = np.concatenate(
-            [amplitude(middles[start : start + BATCH]) for start in range(0, len(middles), BATCH)]
-        )
+        turns = np.abs(X) @ half  # (n_samples,)
+        near = turns <= NEAR
+        first = total(np.minimum(turns, 2))
+        second = total(np.where(near, 0.5 * turns**2, 1.0))
+        size = max(1, BATCH_NUMBERS // len(X))
+        parts = [
+            cell_values(X, measure, near, middles[start : start + size], corners * half, norm)
+            for start in range(0, len(middles), size)
+        ]
+        values, linear = (np.concatenate(part) for part in zip(*parts, strict=True))
         n_evaluations += len(middles)
-        inside = np.einsum("ij,ij->i", middles, middles) <= radius**2
-        best = max(best, float(values[inside].max(initial=0.0)))
-        bounds = values + half @ drift
-        open_cells = bounds > best * (1 + tol) ** 0.5
+        inside = np.flatnonzero(np.einsum("ij,ij->i", middles, middles) <= radius**2)
+        if len(inside) and values[inside].max() > best:
+            at = middles[inside[values[inside].argmax()]]
+            best = float(values[inside].max())
+        bounds = np.minimum(np.minimum(values + first, linear + second), max(cap, best))
+        open_cells = bounds > best * math.sqrt(1 + tol)
         dropped = max(dropped, float(bounds[~open_cells].max(initial=0.0)))
         middles, bounds = middles[open_cells], bounds[open_cells]
         if n_evaluations + len(middles) * len(corners) > max_evaluations:
-            return Supremum(best**2, max(best, dropped, float(bounds.max(initial=0.0))) ** 2)
+            dropped = max(dropped, float(bounds.max(initial=0.0)))
+            break
         half = half / 2
-        middles = (middles[:, None, :] + 2 * corners * half).reshape(-1, n_features)
+        middles = (middles[:, None, :] + corners * half).reshape(-1, n_features)
         nearest = np.maximum(np.abs(middles) - half, 0)
         middles = middles[np.einsum("ij,ij->i", nearest, nearest) <= radius**2]
-    return Supremum(best**2, max(best, dropped) ** 2)
+    return Supremum(best**2, max(best, dropped) ** 2, at if at.any() else None)
+
+
+def cell_values(
+    X: Array,
+    measure: Array,
+    near: Array,
+    middles: Array,
+    shifts: Array,
+    norm: Callable[[Array], Array],
+) -> tuple[Array, Array]:
+    """Return norms of the transform at the middles, and the largest of its linear part.
+
+    The linear part is that of the `near` samples, at the middles displaced by each of the shifts.
+    """
+    n_points, n_tasks = len(middles), measure.shape[1]
+    angles = middles @ X.T  # (n_points, n_samples)
+    waves = np.stack([np.cos(angles), np.sin(angles)])  # (2, n_points, n_samples)
+    transform = np.swapaxes(waves @ measure, 1, 2)  # (2, n_tasks, n_points)
+    part = measure * near[:, None]
+    columns = np.concatenate([part[:, None], X[:, :, None] * part[:, None]], axis=1)
+    sums = waves @ columns.reshape(len(X), -1)
+    sums = sums.reshape(2, n_points, -1, n_tasks).transpose(2, 0, 3, 1)
+    value, moments = sums[0], sums[1:]  # (2, n_tasks, n_points), (n_features, ...)
+    # The derivative of cos + i sin is -sin + i cos.
+    slopes = np.stack([-moments[:, 1], moments[:, 0]], axis=1)
+    linear = np.max([norm(value + np.tensordot(shift, slopes, 1)) for shift in shifts], axis=0)
+    return norm(transform), linear
+
+
+def wave_complexity(
+    bandwidth: float, reach: float, kernel_bound: float, n_samples: float
+) -> tuple[float, float]:
+    r"""Return :math:`(3 R_\omega R_x + 1) \sqrt{k / n}`, and a share of the failures.
+
+    As in Appendix D of the paper, but the contraction is that of :math:`\cos - 1`, which is zero at
+    zero as the lemma requires; the constant 1 adds :math:`1 / \sqrt n`. The bandwidth, which the
+    samples choose, is rounded up to :math:`1.1^j`, and the bound of bandwidth `j` may fail with a
+    share of :math:`1 / (2 (|j| + 1) (|j| + 2))` of the probability. `reach` is
+    :math:`R_\omega R_x`.
+    """
+    logarithm, step = math.log(bandwidth), math.log(BANDWIDTH_RATIO)
+    exponent = math.ceil(logarithm / step)
+    # The transform of n signs is at most n.
+    factor = min(3 * reach * math.exp(exponent * step - logarithm) + 1, math.sqrt(n_samples))
+    share = 1 / (2 * (abs(exponent) + 1) * (abs(exponent) + 2))
+    return factor * math.sqrt(kernel_bound / n_samples), share
 
 
 def concentration_sample_size(
