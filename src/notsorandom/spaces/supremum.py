@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from notsorandom.data.rows import Array
+from notsorandom.data.rows import Array, row_norms
 from notsorandom.spaces.base import Supremum
 
 # Numbers of the waves that are computed together.
@@ -16,6 +16,8 @@ BATCH_NUMBERS = 2**20
 # In a cell, the waves of samples whose angles change by less than this are expanded to second
 # order. The remainder of the others would exceed the wave itself.
 NEAR = 1.0
+# Samples this many times as far away as half of them don't count for the shape of the cells.
+FAR = 10
 # In a longer ball, in units of the samples' scale, angles lose their digits and cells are too many.
 MAX_RADIUS = 1e9
 # Bandwidths that the samples choose are rounded up to powers of this for the bound on the error.
@@ -45,7 +47,7 @@ def largest_in_ball(
     The norm of the linear part is convex, so it is largest at a corner of the cell. Samples with
     :math:`t_i > 1` are left out of it and count with their mass. Bounds of first order, and the
     mass of all samples, are used where they are smaller. Cells that can't exceed the largest value
-    seen are dropped. The others are halved along every axis, until none is left or
+    seen are dropped. The others are halved along their widest sides, until none is left or
     `max_evaluations` are used up.
 
     Parameters
@@ -72,12 +74,17 @@ def largest_in_ball(
     n_features, best, cap = X.shape[1], math.sqrt(reached), total(np.ones(len(X)))
     if not radius <= MAX_RADIUS:
         return Supremum(reached, cap**2)
-    # The potential doesn't depend on the origin; here the angles change least.
-    X = X - np.average(X, axis=0, weights=mass.sum(axis=1) + np.finfo(float).tiny)
+    # The potential depends neither on the origin nor on a rotation: angles change least around
+    # the median, and along principal axes cells can be of different widths.
+    X = X - weighted_median(X, mass.sum(axis=1))
+    typical = row_norms(X) <= FAR * np.median(row_norms(X))
+    axes = np.linalg.svd(X[typical], full_matrices=True)[2].T
+    X = X @ axes
+    spread = np.sqrt(np.square(X[typical]).mean(axis=0)) + np.finfo(float).tiny
     at = np.zeros(n_features)
     middles, half = np.zeros((1, n_features)), np.full(n_features, float(radius))
     middles[:, 0] = half[0] = radius / 2  # the potential is even: half of the ball is enough
-    corners = np.array(list(product((-1.0, 1.0), repeat=n_features)))
+    vertices = np.array(list(product((-1.0, 1.0), repeat=n_features)))
     dropped, n_evaluations = 0.0, 0
     while len(middles):
         turns = np.abs(X) @ half  # (n_samples,)
@@ -86,7 +93,7 @@ def largest_in_ball(
         second = total(np.where(near, 0.5 * turns**2, 1.0))
         size = max(1, BATCH_NUMBERS // len(X))
         parts = [
-            cell_values(X, measure, near, middles[start : start + size], corners * half, norm)
+            cell_values(X, measure, near, middles[start : start + size], vertices * half, norm)
             for start in range(0, len(middles), size)
         ]
         values, linear = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -99,14 +106,25 @@ def largest_in_ball(
         open_cells = bounds > best * math.sqrt(1 + tol)
         dropped = max(dropped, float(bounds[~open_cells].max(initial=0.0)))
         middles, bounds = middles[open_cells], bounds[open_cells]
+        widths = half * spread
+        split = widths > widths.max() / 2  # halve the widest sides
+        corners = np.array(list(product(*[(-1.0, 1.0) if each else (0.0,) for each in split])))
         if n_evaluations + len(middles) * len(corners) > max_evaluations:
             dropped = max(dropped, float(bounds.max(initial=0.0)))
             break
-        half = half / 2
+        half = np.where(split, half / 2, half)
         middles = (middles[:, None, :] + corners * half).reshape(-1, n_features)
         nearest = np.maximum(np.abs(middles) - half, 0)
         middles = middles[np.einsum("ij,ij->i", nearest, nearest) <= radius**2]
-    return Supremum(best**2, max(best, dropped) ** 2, at if at.any() else None)
+    return Supremum(best**2, max(best, dropped) ** 2, axes @ at if at.any() else None)
+
+
+def weighted_median(X: Array, weights: Array) -> Array:
+    """Return the median of each column, of samples with weights."""
+    order = np.argsort(X, axis=0)
+    sums = np.cumsum(weights[order], axis=0)  # (n_samples, n_features)
+    middle = (sums < sums[-1] / 2).sum(axis=0)
+    return np.take_along_axis(X, order, axis=0)[middle, np.arange(X.shape[1])]
 
 
 def cell_values(
