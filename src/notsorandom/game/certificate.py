@@ -57,9 +57,9 @@ class Certificate:
         Whether the loss is zero beyond a margin: there is no such margin for regression, nor for
         logistic regression.
     n_ascents, n_agreeing : int
-        Ascents per search for the highest peak, and how many of them ended within 1 % of it, for
-        the dual point with the fewest; 0 where all frequencies are evaluated. If few agree, there
-        may be higher peaks, and an estimated `lower` may be too high.
+        Independent ascents per search for the highest peak, and how many of them ended within 1 %
+        of it, for the dual point with the fewest; 0 where all frequencies are evaluated. If few
+        agree, there may be higher peaks, and an estimated `lower` may be too high.
     """
 
     upper: float
@@ -142,7 +142,7 @@ class Certificate:
             f"  regret per play   {self.regret:.4g}  (bound: {allowed})",
             f"  error bound       {error}",
             f"  sample size       {samples}",
-            f"  highest peak      found by {self.n_agreeing} of {self.n_ascents} ascents",
+            f"  highest peak      found by {self.n_agreeing} of {self.n_ascents} independent ascents",
             self.sentence,
         ]
         if self.certified or not self.n_ascents:
