@@ -142,7 +142,7 @@ class Certificate:
             f"  regret per play   {self.regret:.4g}  (bound: {allowed})",
             f"  error bound       {error}",
             f"  sample size       {samples}",
-            f"  highest peak      found by {self.n_agreeing} of {self.n_ascents} independent ascents",
+            f"  highest peak      by {self.n_agreeing} of {self.n_ascents} independent ascents",
             self.sentence,
         ]
         if self.certified or not self.n_ascents:
