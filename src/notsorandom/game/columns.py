@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from notsorandom.data.rows import Array
 from notsorandom.game.dual import DualProblem
-from notsorandom.game.equilibrium import Equilibrium, find_equilibrium
+from notsorandom.game.equilibrium import Equilibrium, State, find_equilibrium
 from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces.base import ContinuousSpace
 from notsorandom.spaces.landscape import Landscape, Points, feature_potentials
@@ -98,70 +98,81 @@ def generate_columns(
         points = find_peaks(landscape, known, rng)
         highest = float(game.potentials(points).max())
         if best is not None:
-            best, points = bound_below(game, best, dual, highest, points)
+            best, points, solved = bound_below(game, best, dual, highest, points)
             if callback is not None:
                 callback(best.relative_gap)
-            if best.relative_gap <= GAP:
+            if solved:
                 break
         kernel = joined(kernel, game.kernel_of(points.take(slice(N_ADDED))))
-        solution = solve_restricted(kernel, problem)
+        solution = solve_restricted(kernel, problem, None if best is None else best.state)
         kernel, dual = replace(kernel, weights=solution.weights), solution.dual
-        lower = -np.inf if best is None else best.lower
-        lower_dual = dual if best is None else best.dual
-        best = Equilibrium(solution.weights, lower_dual, solution.upper, lower, solution.n_steps)
-    assert kernel is not None
-    assert best is not None
-    if best.relative_gap > GAP:
+        if best is None:  # of other frequencies nothing is known yet
+            best = replace(solution, lower=0.0)
+        else:
+            best = replace(solution, lower=best.lower, dual=best.dual)
+    else:
+        assert best is not None
         warnings.warn(
             f"The equilibrium was found to a relative gap of {best.relative_gap:.1e}, not to "
             f"{GAP:.0e}: try a smaller C, more smoothing or a smaller max_norm.",
             ConvergenceWarning,
             stacklevel=2,
         )
+    assert kernel is not None
     return kernel, best
 
 
 def bound_below(
     game: ColumnGame, best: Equilibrium, dual: Array, highest: float, points: Points
-) -> tuple[Equilibrium, Points]:
-    """Return the solution with the lower bound of a new dual point, if it is better.
+) -> tuple[Equilibrium, Points, bool]:
+    """Return the solution with the lower bound of a new dual point, the peaks, and if it is solved.
 
-    The peaks found estimate it. If that closes the gap, a proven bound takes its place where there
-    is one, and a higher peak that comes up is added to the points.
+    The peaks found estimate the bound. If that closes the gap, a proven bound takes its place where
+    there is one. If that needs a higher peak than was found, the peak is added to the points.
     """
     problem, rows = game.problem, game.problem.rows
     stats = problem.stats(dual)
     estimate = stats.best_scaled_objective(highest)
-    solution = replace(best, lower=estimate, dual=dual) if estimate > best.lower else best
-    if solution.relative_gap > GAP or game.smoothing:
-        return solution, points
+    if estimate <= best.lower:
+        return best, points, best.relative_gap <= GAP
+    solution = replace(best, lower=estimate, dual=dual)
+    if solution.relative_gap > GAP:
+        return solution, points, False
+    if game.smoothing:
+        return solution, points, True
     measure = problem.measure(dual).astype(rows.dtype)
     bandwidth = game.space.bandwidth(points.frequencies)
     supremum = game.space.supremum(
         rows, measure, game.phase, bandwidth, highest, GAP / 5, MAX_EVALUATIONS
     )
     if not supremum.certified:
-        return solution, points
-    proven = stats.best_scaled_objective(supremum.bound)
-    solution = replace(best, lower=proven, dual=dual) if proven > best.lower else best
-    if supremum.frequency is not None:
+        return solution, points, True
+    missed = stats.best_scaled_objective(supremum.reached)
+    if supremum.frequency is not None and replace(best, lower=missed).relative_gap > GAP:
         frequencies = np.vstack([supremum.frequency.astype(rows.dtype), points.frequencies])
-        points = game.landscape(dual).evaluate(frequencies)
-    return solution, points
+        return best, game.landscape(dual).evaluate(frequencies), False
+    proven = stats.best_scaled_objective(supremum.bound)
+    return replace(best, lower=proven, dual=dual), points, True
 
 
-def solve_restricted(kernel: LearnedKernel, problem: DualProblem) -> Equilibrium:
-    """Solve the game over the frequencies of a kernel."""
+def solve_restricted(
+    kernel: LearnedKernel, problem: DualProblem, state: State | None
+) -> Equilibrium:
+    """Solve the game over the frequencies of a kernel, from the solution over the first of them."""
     features = replace(kernel, weights=np.ones(len(kernel.weights))).features_of(problem.rows)
     groups = np.repeat(np.arange(len(kernel.weights)), kernel.space.n_columns(kernel.phase))
-    return find_equilibrium(features, groups, problem, GAP / 5)
+    if state is not None:
+        coef, *others = state
+        added = np.zeros((features.shape[1] - len(coef), coef.shape[1]))
+        state = np.concatenate([coef, added]), *others
+    return find_equilibrium(features, groups, problem, GAP / 5, start=state)
 
 
 def joined(first: LearnedKernel | None, second: LearnedKernel) -> LearnedKernel:
     """Return the kernel of the frequencies of both."""
     if first is None:
         return second
-    parts = {
+    parts: dict[str, Any] = {
         name: np.concatenate([getattr(first, name), getattr(second, name)])
         for name in ("frequencies", "phases", "scales", "weights")
     }

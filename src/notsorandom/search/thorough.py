@@ -96,6 +96,7 @@ def displaced(landscape: Landscape, found: list[Points], rng: np.random.Generato
     highest = peaks[np.argsort(-heights, kind="stable")[:N_REFINED]]
     centers = highest[rng.integers(len(highest), size=BATCH // 2)]
     space = landscape.continuous_space
-    lengths = space.first_step() ** 0.5 * np.exp(rng.uniform(*np.log(DISPLACEMENTS), BATCH // 2))
+    low, high = np.log(DISPLACEMENTS)
+    lengths = space.first_step() ** 0.5 * np.exp(rng.uniform(low, high, BATCH // 2))
     shifts = lengths[:, None] * rng.standard_normal(centers.shape)
     return space.move(centers, shifts.astype(centers.dtype))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -18,6 +19,9 @@ BATCH_NUMBERS = 2**20
 NEAR = 1.0
 # Samples this many times as far away as half of them don't count for the shape of the cells.
 FAR = 10
+# Relative precisions of the bound that are reached in turn, within the evaluations allowed.
+PRECISIONS = (0.1, 0.03, 0.01, 0.003)
+ROUNDING = 1e-12
 # In a longer ball, in units of the samples' scale, angles lose their digits and cells are too many.
 MAX_RADIUS = 1e9
 # Bandwidths that the samples choose are rounded up to powers of this for the bound on the error.
@@ -42,13 +46,13 @@ def largest_in_ball(
     \rangle`, and for :math:`|\delta| \le h`
 
     .. math:: |f(c + \delta) - f(c) - \langle \nabla f(c), \delta\rangle|
-       \le \tfrac12 \sum_i |a_i| t_i^2.
+       \le \tfrac12 \sum_i |a_i| \langle\delta, x_i\rangle^2.
 
-    The norm of the linear part is convex, so it is largest at a corner of the cell. Samples with
-    :math:`t_i > 1` are left out of it and count with their mass. Bounds of first order, and the
-    mass of all samples, are used where they are smaller. Cells that can't exceed the largest value
-    seen are dropped. The others are halved along their widest sides, until none is left or
-    `max_evaluations` are used up.
+    The norm of the linear part plus this remainder is convex in :math:`\delta`, so it is largest at
+    a corner of the cell. Samples with :math:`t_i > 1` are left out of it and count with their mass.
+    Bounds of first order, and the mass of all samples, are used where they are smaller. Cells that
+    can't exceed the largest value seen are dropped. The others are halved along their widest sides,
+    until none is left or `max_evaluations` are used up.
 
     Parameters
     ----------
@@ -67,11 +71,8 @@ def largest_in_ball(
     max_evaluations : int
     """
     mass = np.abs(measure)  # (n_samples, n_tasks)
-
-    def total(shares: Array) -> float:
-        return factor * float(np.linalg.norm(shares @ mass))
-
-    n_features, best, cap = X.shape[1], math.sqrt(reached), total(np.ones(len(X)))
+    n_features, best = X.shape[1], math.sqrt(reached)
+    cap = max(best, factor * float(np.linalg.norm(mass.sum(axis=0))))
     if not radius <= MAX_RADIUS:
         return Supremum(reached, cap**2)
     # The potential depends neither on the origin nor on a rotation: angles change least around
@@ -81,42 +82,81 @@ def largest_in_ball(
     axes = np.linalg.svd(X[typical], full_matrices=True)[2].T
     X = X @ axes
     spread = np.sqrt(np.square(X[typical]).mean(axis=0)) + np.finfo(float).tiny
-    at = np.zeros(n_features)
-    middles, half = np.zeros((1, n_features)), np.full(n_features, float(radius))
-    middles[:, 0] = half[0] = radius / 2  # the potential is even: half of the ball is enough
-    vertices = np.array(list(product((-1.0, 1.0), repeat=n_features)))
-    dropped, n_evaluations = 0.0, 0
-    while len(middles):
+    cells = Cells(X, measure, norm, factor, spread, float(radius), cap)
+    bound, at, n_left = cap, np.zeros(n_features), max_evaluations
+    # A precise bound from the start would keep too many cells.
+    for precision in [*(step for step in PRECISIONS if step > tol), tol]:
+        best, found, where, n_used = cells.bound(best, precision, n_left)
+        at, bound, n_left = (at if where is None else where), min(bound, found), n_left - n_used
+        if bound > best * math.sqrt(1 + precision) * (1 + ROUNDING) or n_left <= 0:
+            break
+    bound = max(best, bound)
+    return Supremum(best**2, bound**2, axes @ at if at.any() else None)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The potential on a ball, for :func:`largest_in_ball`."""
+
+    X: Array
+    measure: Array
+    norm: Callable[[Array], Array]
+    factor: float
+    spread: Array  # of the samples along each axis
+    radius: float
+    cap: float
+
+    def bound(
+        self, best: float, tol: float, max_evaluations: int
+    ) -> tuple[float, float, Array | None, int]:
+        """Return the largest value seen, a bound, where it was seen, and the evaluations used."""
+        n_features, radius, at = self.X.shape[1], self.radius, None
+        middles, half = np.zeros((1, n_features)), np.full(n_features, radius)
+        middles[:, 0] = half[0] = radius / 2  # the potential is even: half of the ball is enough
+        vertices = np.array(list(product((-1.0, 1.0), repeat=n_features)))
+        dropped, n_evaluations = 0.0, 0
+        while len(middles):
+            values, bounds = self.values_and_bounds(middles, half, vertices * half)
+            n_evaluations += len(middles)
+            inside = np.flatnonzero(np.einsum("ij,ij->i", middles, middles) <= radius**2)
+            if len(inside) and values[inside].max() > best:
+                at = middles[inside[values[inside].argmax()]]
+                best = float(values[inside].max())
+            open_cells = bounds > best * math.sqrt(1 + tol)
+            dropped = max(dropped, float(bounds[~open_cells].max(initial=0.0)))
+            middles, bounds = middles[open_cells], bounds[open_cells]
+            widths = half * self.spread
+            split = widths > widths.max() / 2  # halve the widest sides
+            corners = np.array(list(product(*[(-1.0, 1.0) if each else (0.0,) for each in split])))
+            if n_evaluations + len(middles) * len(corners) > max_evaluations:
+                dropped = max(dropped, float(bounds.max(initial=0.0)))
+                break
+            half = np.where(split, half / 2, half)
+            middles = (middles[:, None, :] + corners * half).reshape(-1, n_features)
+            nearest = np.maximum(np.abs(middles) - half, 0)
+            middles = middles[np.einsum("ij,ij->i", nearest, nearest) <= radius**2]
+        return best, max(best, dropped), at, n_evaluations
+
+    def total(self, shares: Array) -> float:
+        """Bound the norm of a transform whose waves are at most these shares of their mass."""
+        return self.factor * float(np.linalg.norm(shares @ np.abs(self.measure)))
+
+    def values_and_bounds(self, middles: Array, half: Array, shifts: Array) -> tuple[Array, Array]:
+        """Return norms of the transform at the middles of cells, and bounds in the cells."""
+        X, measure = self.X, self.measure
         turns = np.abs(X) @ half  # (n_samples,)
         near = turns <= NEAR
-        first = total(np.minimum(turns, 2))
-        second = total(np.where(near, 0.5 * turns**2, 1.0))
+        first, far = self.total(np.minimum(turns, 2)), self.total(~near)
+        second = [self.total(np.where(near, 0.5 * (X @ shift) ** 2, 0.0)) for shift in shifts]
         size = max(1, BATCH_NUMBERS // len(X))
         parts = [
-            cell_values(X, measure, near, middles[start : start + size], vertices * half, norm)
+            cell_values(X, measure, near, middles[start : start + size], shifts, self.norm)
             for start in range(0, len(middles), size)
         ]
-        values, linear = (np.concatenate(part) for part in zip(*parts, strict=True))
-        n_evaluations += len(middles)
-        inside = np.flatnonzero(np.einsum("ij,ij->i", middles, middles) <= radius**2)
-        if len(inside) and values[inside].max() > best:
-            at = middles[inside[values[inside].argmax()]]
-            best = float(values[inside].max())
-        bounds = np.minimum(np.minimum(values + first, linear + second), max(cap, best))
-        open_cells = bounds > best * math.sqrt(1 + tol)
-        dropped = max(dropped, float(bounds[~open_cells].max(initial=0.0)))
-        middles, bounds = middles[open_cells], bounds[open_cells]
-        widths = half * spread
-        split = widths > widths.max() / 2  # halve the widest sides
-        corners = np.array(list(product(*[(-1.0, 1.0) if each else (0.0,) for each in split])))
-        if n_evaluations + len(middles) * len(corners) > max_evaluations:
-            dropped = max(dropped, float(bounds.max(initial=0.0)))
-            break
-        half = np.where(split, half / 2, half)
-        middles = (middles[:, None, :] + corners * half).reshape(-1, n_features)
-        nearest = np.maximum(np.abs(middles) - half, 0)
-        middles = middles[np.einsum("ij,ij->i", nearest, nearest) <= radius**2]
-    return Supremum(best**2, max(best, dropped) ** 2, axes @ at if at.any() else None)
+        values = np.concatenate([each for each, _ in parts])
+        linear = np.concatenate([each for _, each in parts], axis=1)  # (n_shifts, n_cells)
+        by_slope = (linear + np.array(second)[:, None]).max(axis=0) + far
+        return values, np.minimum(np.minimum(values + first, by_slope), self.cap)
 
 
 def weighted_median(X: Array, weights: Array) -> Array:
@@ -135,9 +175,9 @@ def cell_values(
     shifts: Array,
     norm: Callable[[Array], Array],
 ) -> tuple[Array, Array]:
-    """Return norms of the transform at the middles, and the largest of its linear part.
+    """Return norms of the transform at the middles, and those of its linear part at the shifts.
 
-    The linear part is that of the `near` samples, at the middles displaced by each of the shifts.
+    The linear part is that of the `near` samples; its norms have shape (n_shifts, n_points).
     """
     n_points, n_tasks = len(middles), measure.shape[1]
     angles = middles @ X.T  # (n_points, n_samples)
@@ -150,7 +190,7 @@ def cell_values(
     value, moments = sums[0], sums[1:]  # (2, n_tasks, n_points), (n_features, ...)
     # The derivative of cos + i sin is -sin + i cos.
     slopes = np.stack([-moments[:, 1], moments[:, 0]], axis=1)
-    linear = np.max([norm(value + np.tensordot(shift, slopes, 1)) for shift in shifts], axis=0)
+    linear = np.stack([norm(value + np.tensordot(shift, slopes, 1)) for shift in shifts])
     return norm(transform), linear
 
 
