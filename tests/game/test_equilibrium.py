@@ -1,5 +1,6 @@
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from notsorandom import Euclidean, FourierClassifier, FourierFeatures, GradientS
 from notsorandom.datasets import make_checkerboard, make_windmill
 from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, DualProblem, find_equilibrium
 from notsorandom.game.equilibrium import FiniteGame, operator_norm, shrink
+from notsorandom.game.excessive_gap import excessive_gap
 from notsorandom.linear.newton import solve_task
 from notsorandom.spaces.harmonics import harmonic_indices, harmonics
 
@@ -288,3 +290,26 @@ def test_equilibrium_without_a_limit_of_the_frequencies(rng):
     model = FourierFeatures(10, C=1.0, smoothing=0, solver="equilibrium")
     with pytest.raises(ValueError, match="needs a limit of the frequencies"):
         model.fit(X, y)
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("by_degree", [False, True])
+def test_excessive_gap_technique(C, by_degree):
+    """Its points enclose the value of a conic program, within the theorem's bound, O(1 / T)."""
+    features, indices, labels = instance(0, n_samples=30, degree=4)
+    groups = indices[:, -1] if by_degree else np.arange(len(indices))
+    columns = features / np.sqrt(np.bincount(groups)[groups])
+    problem = DualProblem.from_arrays(LOSSES["hinge"](C), labels)
+    factors = [columns[:, groups == group] for group in range(groups.max() + 1)]
+    value = reference.conic_game_value(factors, labels[:, 0], C)
+    records = list(excessive_gap(columns, groups, problem, {1, 10, 100, 1000}))
+    assert [each.n_steps for each in records] == [1, 10, 100, 1000]
+    for each in records:
+        assert each.lower <= value * (1 + 1e-6)
+        assert each.upper >= value * (1 - 1e-6)
+        assert each.upper - each.lower <= each.theory
+    theory = np.array([each.theory for each in records])
+    ratios = theory[2:] / theory[1:-1]
+    np.testing.assert_allclose(ratios, 0.1, rtol=0.2)
+    with pytest.raises(ValueError, match="for the hinge loss"):
+        next(excessive_gap(columns, groups, replace(problem, loss=LOSSES["logistic"](C)), {1}))
