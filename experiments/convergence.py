@@ -79,7 +79,7 @@ def play(problem: DualProblem, method: str, steps: set[int]) -> list[tuple[int, 
         problem,
         space=space,
         search=Enumerate(n_peaks=1),
-        n_frequencies=len(space.all_frequencies(3)) + 1,
+        n_frequencies=(MAX_DEGREE + 1) ** 2 + 1,  # never reached
         n_rounds=max(steps),
         rng=rng,
         smoothing=0.0,
