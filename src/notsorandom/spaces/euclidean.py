@@ -32,7 +32,7 @@ class Euclidean(ContinuousSpace):
 
     By Bochner's theorem every translation-invariant kernel is an average of products of these waves
     (Section 2.1 of the paper). Potential, gradient and kernel don't depend on the origin. The
-    centre only keeps the angles small, so that float32 is precise enough.
+    centre keeps the angles small: float32 samples are then used with all of their own digits.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ class Euclidean(ContinuousSpace):
     def _angles(self, X: Array, frequencies: Array) -> Array:
         """Return the angles of a block, of shape (n_rows, n_frequencies)."""
         shift = self._is_shifted
-        if shift and not sparse.issparse(X):  # precise in float32, too
+        if shift and not sparse.issparse(X):  # as precise as the samples, in float32 too
             centred, shift = X - cast_like(self.center, X), False
             # The centre of a model of float64 samples is in float64.
             X = centred.astype(X.dtype, copy=False) if isinstance(X, np.ndarray) else centred
