@@ -738,7 +738,6 @@ def test_errors_have_one_line(arguments, message, run, tmp_path, monkeypatch):
         ),
         (["fit", "iris.csv", "-o", "m.skops", "--smoothing", "-1"], "smoothing=-1"),
         (["fit", "iris.csv", "-o", "m.skops", "--C", "0"], "C=0"),
-        (["fit", "iris.csv", "-o", "m.skops", "--solver", "equilibrium"], "--space sphere"),
         (["fit", "iris.csv", "-o", "m.skops", "--checkpoint", "no/f"], "checkpoint='no"),
         (["fit", "a.csv", "-o", "m.skops", "--drop", "a", "--columns", "b"], "only one of them"),
         (

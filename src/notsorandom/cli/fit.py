@@ -162,8 +162,6 @@ def check_arguments(options: argparse.Namespace, parser: argparse.ArgumentParser
         parser.error("--columns and --drop: give only one of them")
     if options.space == "sphere" and options.scale == "standard":
         parser.error("--scale standard is not possible with --space sphere: leave one out")
-    if options.space == "euclidean" and options.solver == "equilibrium":
-        parser.error("--solver equilibrium needs --space sphere: give that, or another solver")
     try:
         is_regression = options.task == "regression" or options.loss in REGRESSION_LOSSES
         configure(make_estimator(options, options.task == "classification" or not is_regression))

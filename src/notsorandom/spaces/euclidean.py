@@ -17,6 +17,11 @@ from notsorandom.data.rows import Array, Column, Rows, dense, row_norms
 from notsorandom.spaces.base import ContinuousSpace, Supremum
 from notsorandom.spaces.landscape import feature_potentials
 from notsorandom.spaces.scale import cauchy_frequencies, resolve_scale
+from notsorandom.spaces.supremum import (
+    concentration_sample_size,
+    largest_in_ball,
+    wave_complexity,
+)
 from notsorandom.spaces.view import ProjectedView, View, check_scale, far_rows, principal_directions
 
 # Maximum number of bytes of the waves of all samples, which are kept between two sweeps.
@@ -305,9 +310,8 @@ class Euclidean(ContinuousSpace):
 
     def bandwidth(self, frequencies: Array) -> float:
         """Return the largest length allowed or, without a limit, that of the longest frequency."""
-        if math.isfinite(self.max_norm):
-            return float(self.max_norm)
-        return float(self.norms(frequencies).max())
+        is_limited = math.isfinite(self.max_norm)
+        return float(self.max_norm if is_limited else self.norms(frequencies).max())
 
     def within(self, bandwidth: float, n_features: int) -> Euclidean:
         """Return the space with another largest length."""
@@ -330,10 +334,7 @@ class Euclidean(ContinuousSpace):
         """Return the largest potential within the bandwidth, bounded in up to three dimensions."""
         if rows.n_features > MAX_BOUNDED_FEATURES:
             return Supremum(reached, math.inf)
-        from notsorandom.spaces.supremum import largest_in_ball
-
         supremum = largest_in_ball(
-            # In units of the scale, so that squares don't overflow; there are a few columns.
             self._centred(dense(rows.array)) / self.scale,
             measure.astype(np.float64),
             lambda transform: np.sqrt(feature_potentials(self, transform, phase)),
@@ -343,9 +344,8 @@ class Euclidean(ContinuousSpace):
             tol,
             max_evaluations,
         )
-        if supremum.frequency is None:
-            return supremum
-        return replace(supremum, frequency=supremum.frequency / self.scale)
+        at = supremum.frequency
+        return supremum if at is None else replace(supremum, frequency=at / self.scale)
 
     def _centred(self, X: Array) -> Array:
         """Return dense samples minus the centre, in float64."""
@@ -355,19 +355,14 @@ class Euclidean(ContinuousSpace):
         self, rows: Rows, bandwidth: float, phase: str
     ) -> tuple[float, float]:
         """Return the complexity of all kernels within the bandwidth, rounded up."""
-        from notsorandom.spaces.supremum import wave_complexity
-
         reach = bandwidth * self.scale * self.radius(rows)
         bound = self.kernel_bound(rows.n_features, phase)
         return wave_complexity(bandwidth, reach, bound, rows.total_weight)
 
     def required_sample_size(self, rows: Rows, bandwidth: float) -> float:
         """Return the sample size at which the potential concentrates."""
-        from notsorandom.spaces.supremum import concentration_sample_size
-
-        return concentration_sample_size(
-            rows.n_features, bandwidth * self.scale * self.radius(rows)
-        )
+        reach = bandwidth * self.scale * self.radius(rows)
+        return concentration_sample_size(rows.n_features, reach)
 
     def radius(self, rows: Rows) -> float:
         """Return the largest distance of a sample from the centre, in units of the scale."""
