@@ -70,9 +70,10 @@ def test_bounds_by_round_hold_under_smoothing(space):
         y = np.sin(4 * X[:, 0]) + 0.3 * rng.standard_normal(60) > 0
         settings = {"phase": "paired"}
     else:
-        X = reference.sphere_points(rng, 60, 3)
-        y = np.sin(3 * X[:, 0]) * X[:, 1] > 0
-        settings = {"space": Sphere("harmonic", max_degree=6)}
+        X = reference.sphere_points(rng, 150, 3)
+        # Harmonics of high degree, which the smoothed search avoids.
+        y = np.sin(4 * np.arctan2(X[:, 1], X[:, 0])) * np.sin(4 * np.arccos(X[:, 2])) > 0
+        settings = {"space": Sphere("harmonic", max_degree=10)}
     model = FourierFeatures(12, loss="hinge", C=1.0, smoothing=0.6, random_state=0, **settings)
     _, upper, lower, certified = bounds_by_round(model.fit(X, y), X, y)
     if space == "line":
@@ -80,7 +81,7 @@ def test_bounds_by_round_hold_under_smoothing(space):
         angles = X @ np.linspace(0, radius, 60)[None]
         factors = [np.column_stack([np.cos(a), np.sin(a)]) for a in angles.T]
     else:
-        factors = harmonic_factors(X, 6)
+        factors = harmonic_factors(X, 10)
     value = reference.conic_game_value(factors, np.where(y, 1.0, -1.0), 1.0)
     assert certified
     assert (lower <= value * (1 + 1e-6)).all()
