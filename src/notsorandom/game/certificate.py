@@ -102,15 +102,17 @@ class Certificate:
     def sentence(self) -> str:
         """What the certificate says, in one plain sentence."""
         share = math.floor(100 * (self.competitive_ratio if self.has_margin else self._share))
-        least = "at least" if self.certified else "about (estimated, not proven)"
         if not self.lower > 0:
             text = "Nothing is known about how far the model is from the best kernel of this kind"
         elif self.has_margin:
             whose = "of the margin that any kernel of this kind can have"
-            text = f"The model has {least} {share} % {whose}"
+            text = f"The model has at least {share} % {whose}"
         else:
-            whose = "of this model's training objective, which should be small"
-            text = f"Any kernel of this kind has {least} {share} % {whose}"
+            text = (
+                f"No kernel of this kind has a training objective below {share} % of this model's"
+            )
+        if self.lower > 0 and not self.certified:
+            text += " (estimated, not proven)"
         if math.isnan(self.generalization):
             return f"{text}."
         if self.generalization < 1:
