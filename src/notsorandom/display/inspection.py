@@ -25,8 +25,8 @@ from notsorandom.kernel import LearnedKernel, linear_scores
 
 # Sizes or rounds that are evaluated by default.
 N_POINTS = 8
-# Evaluations of the potential for the lower bound of a dual point, a few seconds at most.
-MAX_EVALUATIONS = 20_000
+# Rounds whose bounds are computed, and evaluations of the potential for each lower bound.
+N_BOUNDS, MAX_EVALUATIONS = 6, 4000
 # Columns that the summary of a spectrum names.
 N_NAMED_COLUMNS = 5
 
@@ -135,7 +135,7 @@ def bounds_by_round(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, Array
     kernel, history = played_kernel(estimator), estimator.history_
     sizes = history["n_frequencies"] * kernel.space.n_columns(kernel.phase)
     possible = np.flatnonzero(np.isin(sizes, kernel.possible_sizes()))
-    rounds = geometric_subset(possible + 1, N_POINTS)
+    rounds = geometric_subset(possible + 1, N_BOUNDS)
     averages: Mapping[int, Array] = {}
     if is_replayable(estimator):
         averages = replay_averages(problem, kernel, history, rounds)

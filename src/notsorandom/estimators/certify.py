@@ -21,7 +21,8 @@ from notsorandom.spaces import Euclidean
 from notsorandom.spaces.base import ContinuousSpace, Supremum
 from notsorandom.spaces.landscape import Landscape, feature_potentials
 from notsorandom.spaces.supremum import MAX_RADIUS
-from notsorandom.spaces.view import ProjectedView
+from notsorandom.spaces.view import CastView, ProjectedView
+from notsorandom.spaces.zonal_sphere import MAX_DEGREE
 
 # Relative precision of the bounds on peaks.
 PEAK_PRECISION = 1e-3
@@ -91,6 +92,9 @@ class PeakBounds:
         self.max_evaluations = max_evaluations
         searched = min(self.bandwidth, MAX_RADIUS)
         self.space = self.kernel.space.within(searched, rows.n_features)
+        # Searches are in float32, whose cosines take a fraction of the time; bounds are not.
+        is_precise = isinstance(self.space, Euclidean) or searched <= MAX_DEGREE[np.dtype("f4")]
+        self._searched_rows = CastView(self.space, "float32").apply(rows) if is_precise else rows
         self.n_ascents = self.n_agreeing = 0
         self._known = self.kernel.frequencies.astype(rows.dtype)
         self._rng = np.random.default_rng(0)
@@ -124,7 +128,7 @@ class PeakBounds:
         if not self.n_ascents or share < self.n_agreeing / self.n_ascents:
             self.n_ascents, self.n_agreeing = found.n_ascents, found.n_agreeing
         # Peaks of one dual point are starts for those of the next.
-        self._known = np.concatenate([self._known, found.points.frequencies])
+        self._known = np.concatenate([self._known, found.points.frequencies], dtype=rows.dtype)
         amplitudes = self.space.amplitudes(rows, measure, self._known)
         scales = self.space.scales(rows, self._known).astype(np.float64)
         return float((feature_potentials(self.space, amplitudes, phase) * scales**2).max())
