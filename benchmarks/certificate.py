@@ -1,6 +1,10 @@
-"""Certificates: the equilibrium on the sphere, and the cost of certificates and of reweighting.
+"""Certificates: equilibria, and the cost of certificates and of reweighting.
 
-    python -m benchmarks.certificate [sphere] [truck]
+    python -m benchmarks.certificate [line] [plane] [space] [sphere] [truck]
+
+line, plane, space
+        200 random instances on R^1, R^2 and R^3: the certified gap of solver="equilibrium" over the
+        kernels of a ball, without smoothing
 
 sphere  checkerboard, 2000 samples, 961 harmonics: the certified gap of solver="equilibrium" without
         smoothing, and of the default solver
@@ -14,12 +18,57 @@ certificate is about their margin.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from benchmarks.common import run_parts, timed
 from experiments.tasks import load_task
-from notsorandom import Ascent, FourierClassifier
+from notsorandom import Ascent, Euclidean, FourierClassifier, FourierFeatures
+from notsorandom.data.rows import Array
 from notsorandom.datasets import make_checkerboard
+
+# Random instances on R^d, and the relative gaps to reach.
+N_INSTANCES, GOALS = 200, {1: 1e-2, 2: 1e-2, 3: 5e-2}
+
+
+def random_instance(seed: int, n_features: int) -> tuple[FourierFeatures, Array, Array]:
+    """Return an unfitted model, samples and labels: 10 to 59 samples with random labels."""
+    rng = np.random.default_rng(seed)
+    n_samples, C = int(rng.integers(10, 60)), float(10 ** rng.uniform(-1, 1))
+    space = Euclidean(max_norm=float(rng.uniform(1, 5)))
+    model = FourierFeatures(
+        400,
+        space=space,
+        phase=["aligned", "paired"][seed // 2 % 2],
+        loss=["hinge", "squared_hinge"][seed % 2],
+        C=C,
+        smoothing=0,
+        solver="equilibrium",
+        random_state=0,
+    )
+    X = rng.standard_normal((n_samples, n_features))
+    return model, X, rng.permutation(np.arange(n_samples) % 2)
+
+
+def run_instances(data_home: str | None, n_features: int) -> None:
+    """Print the certified gaps of the equilibria of random instances."""
+    gaps, seconds, n_certified = [], [], 0
+    for seed in range(N_INSTANCES):
+        model, X, y = random_instance(seed, n_features)
+        _, fit_seconds = timed(model.fit, X, y)
+        certificate = model.certificate(X, y)
+        n_certified += certificate.certified
+        gaps.append(certificate.relative_gap)
+        seconds.append(fit_seconds)
+    reached = np.sum(np.array(gaps) <= GOALS[n_features])
+    print(
+        f"R^{n_features}: {n_certified} of {N_INSTANCES} certified, relative gap at most "
+        f"{max(gaps):.2e}, median {np.median(gaps):.2e}, at most {GOALS[n_features]:g} in "
+        f"{reached}; fit {np.median(seconds):.1f} s in the median, {max(seconds):.0f} s at most",
+        flush=True,
+    )
 
 
 def run_sphere(data_home: str | None) -> None:
@@ -73,7 +122,14 @@ def run_truck(data_home: str | None) -> None:
         )
 
 
-PARTS = {"sphere": run_sphere, "truck": run_truck}
+PARTS: dict[str, Callable[..., None]] = {
+    **{
+        name: partial(run_instances, n_features=n_features)
+        for n_features, name in enumerate(("line", "plane", "space"), start=1)
+    },
+    "sphere": run_sphere,
+    "truck": run_truck,
+}
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from experiments import figure1, figure2, pairs, paper, peers, synthetic, table1
+from experiments import convergence, figure1, figure2, pairs, paper, peers, synthetic, table1
 from experiments.records import Config, Record, Records, matching
 from experiments.runner import run_missing
 from experiments.tables import Table
@@ -116,6 +116,14 @@ EXPERIMENTS: dict[str, Experiment] = {
         lambda options: synthetic.synthetic_configs("checkerboard", options.seeds or 5),
         synthetic.run_synthetic,
         synthetic.checkerboard_tables,
+    ),
+    "convergence": Experiment(
+        "gap against iterations of four solvers of a finite game, beside their theory",
+        frozenset(),
+        lambda options: convergence.convergence_configs(),
+        convergence.run_convergence,
+        convergence.convergence_tables,
+        convergence.draw_convergence,
     ),
     "peers": Experiment(
         "other classifiers: accuracy, seconds, bytes",

@@ -62,6 +62,7 @@ Maker = Callable[[Any, int], Any]
 
 WINDMILL: dict[str, Maker] = {
     "RBF SVM, median bandwidth, C = 1": lambda X, seed: SVC(gamma=median_gamma(X)),
+    "RBF SVM, scikit-learn's defaults": lambda X, seed: SVC(),
     "RBF SVM, bandwidth and C tuned": lambda X, seed: tuned(SVC(), WIDE_GRID | bandwidths(X)),
     "ours, m = 100, C = 1": lambda X, seed: our_svm(100, seed),
     "ours, m = 100, C tuned": lambda X, seed: tuned(our_svm(100, seed), OUR_GRID),

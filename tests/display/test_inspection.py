@@ -97,10 +97,10 @@ class TestBoundsByRound:
         X, y = make_checkerboard(150, random_state=0)
         settings = {"loss": loss, "C": 1.0, "smoothing": 0, "random_state": 0}
         model = FourierFeatures(60, space=space, **settings).fit(X, y)
-        rounds, upper, lower = bounds_by_round(model, X, y)
+        rounds, upper, lower, _ = bounds_by_round(model, X, y)
         assert rounds[0] >= 1
         assert (np.diff(rounds) > 0).all()
-        assert rounds[-1] == len(model.history_["lower"])
+        assert rounds[-1] == len(model.history_["plays"])
         assert (np.diff(upper) <= 0).all()
         assert (np.diff(lower) >= 0).all()
         assert (lower <= upper).all()
@@ -121,7 +121,9 @@ class TestBoundsByRound:
         value = best.certificate(X, y).upper
         solver = GradientSolver(n_rounds=60)
         model = FourierFeatures(n_components, solver=solver, random_state=0, **settings)
-        assert model.fit(X, y).history_["lower"].max() <= value
+        _, _, lower, certified = bounds_by_round(model.fit(X, y), X, y)
+        assert certified
+        assert lower.max() <= value
 
     @pytest.mark.parametrize(
         "settings", [{"smoothing": 0.06}, {"smoothing": 0.3}, {"smoothing": 0, "n_components": 10}]
@@ -131,7 +133,7 @@ class TestBoundsByRound:
         same = {"space": Sphere("harmonic", max_degree=6), "C": 1.0, "solver": "equilibrium"}
         best = FourierFeatures(60, smoothing=0, **same).fit(X, y)
         model = FourierFeatures(**{"n_components": 40} | same | settings).fit(X, y)
-        _, upper, lower = bounds_by_round(model, X, y)
+        _, upper, lower, _ = bounds_by_round(model, X, y)
         assert lower[-1] <= min(upper[-1], best.certificate(X, y).upper)
 
 

@@ -78,7 +78,7 @@ def test_history_display(model):
 def test_history_display_with_bounds(model):
     X, y = make_checkerboard(100, random_state=0)
     display = HistoryDisplay.from_estimator(model, X, y)
-    rounds, upper, lower = bounds_by_round(model, X, y)
+    rounds, upper, lower, _ = bounds_by_round(model, X, y)
     np.testing.assert_array_equal(display.axes_[1].lines[0].get_data(), (rounds, upper))
     np.testing.assert_array_equal(display.axes_[1].lines[1].get_data(), (rounds, lower))
     with pytest.raises(ValueError, match="ax has 1 axes, but 2 are needed"):

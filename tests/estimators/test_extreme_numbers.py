@@ -166,14 +166,12 @@ def test_units_do_not_matter_to_certificates():
     X, y = make_data("hinge")
     X = X[:, :2]
     expected = make_estimator("hinge").fit(X, y).certificate(X, y)
-    for factor in (2.0**-200, 2.0**200):
+    for factor in (2.0**-200, 2.0**200, *FACTORS["float64"]):
         found = make_estimator("hinge").fit(factor * X, y).certificate(factor * X, y)
-        for name in ("lower", "upper", "generalization", "sample_size"):
+        for name in ("lower", "upper", "sample_size"):
             assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-3)
-    for factor in FACTORS["float64"]:
-        model = make_estimator("hinge").fit(factor * X, y)
-        with pytest.raises(ValueError, match=r"distances of samples between .* multiply X"):
-            model.certificate(factor * X, y)
+        # The share of failures that is reserved for the bandwidth depends on the unit.
+        assert found.generalization == pytest.approx(expected.generalization, rel=0.2)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -1,8 +1,11 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from experiments import figure2, paper, registry, table1, tasks
-from experiments.pairs import pair_config
+from experiments.pairs import METHODS, pair_config
+from notsorandom import FourierFeatures, GradientSolver, Langevin
 from notsorandom.display import import_pyplot
 
 
@@ -99,3 +102,28 @@ def test_figure2_draws_means_over_trials(pair_records):
     first, _ = figure.axes[0].containers
     np.testing.assert_allclose(first.lines[0].get_ydata(), [70, 90])
     import_pyplot().close("all")
+
+
+def test_the_paper_setting_has_one_definition():
+    """The documents show what the experiment runs."""
+    root = Path(__file__).parents[2]
+    wanted = " ".join(
+        'loss="hinge", C=1.0, smoothing=0, search=Langevin(n_particles=100, n_peaks=10), '
+        'phase="paired", solver=GradientSolver("theory", weighting="uniform", '
+        'projection="alternating"),'.split()
+    )
+    method = (root / "docs/method.md").read_text()
+    readme = (root / "README.md").read_text().replace("  # the paper has 500 particles", "")
+    assert wanted in " ".join(method.split())
+    assert wanted in " ".join(readme.split())
+    shown = FourierFeatures(
+        100,
+        loss="hinge",
+        C=1.0,
+        smoothing=0,
+        search=Langevin(n_particles=100, n_peaks=10),
+        phase="paired",
+        solver=GradientSolver("theory", weighting="uniform", projection="alternating"),
+        random_state=3,
+    )
+    assert repr(METHODS["paper"].make(100, 3).get_params()) == repr(shown.get_params())

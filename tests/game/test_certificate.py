@@ -253,16 +253,18 @@ class TestEstimators:
 
 def test_margin_bound_is_the_minimum_over_thresholds(rng):
     margins, complexity = rng.uniform(-0.2, 1, size=400), 0.01
+    with_intercept = complexity + (math.sqrt(2) + 1) / 20
     best = min(
         np.mean(margins < theta)
-        + 2 * complexity / theta
+        + 4 * with_intercept / theta
         + math.sqrt(math.log(max(math.log2(2 / theta), 1)) / 400)
         for theta in np.linspace(1e-3, 1, 20_000)
     )
-    tail = 3 * math.sqrt(math.log(2 / 0.05) / 400)
-    np.testing.assert_allclose(margin_bound(margins, complexity), best + tail, rtol=1e-2)
-    assert margin_bound(np.ones(100_000), 1e-3) < 0.05
-    assert margin_bound(-np.ones(10), 1e-3) == math.inf
+    tail = 3 * math.sqrt(math.log(4 / (0.1 * 0.05)) / 800)
+    bound = margin_bound(margins, complexity, kernel_bound=2.0, share=0.1)
+    np.testing.assert_allclose(bound, best + tail, rtol=1e-2)
+    assert margin_bound(np.ones(10**6), 1e-4, 1.0) < 0.05
+    assert margin_bound(-np.ones(10), 1e-3, 1.0) == math.inf
 
 
 def test_potential_concentrates_at_the_required_sample_size(rng):

@@ -1,15 +1,17 @@
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import reference
 from scipy import optimize
 
-from notsorandom import FourierClassifier, FourierFeatures, GradientSolver, Sphere
+from notsorandom import Euclidean, FourierClassifier, FourierFeatures, GradientSolver, Sphere
 from notsorandom.datasets import make_checkerboard, make_windmill
 from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, DualProblem, find_equilibrium
 from notsorandom.game.equilibrium import FiniteGame, operator_norm, shrink
+from notsorandom.game.excessive_gap import excessive_gap
 from notsorandom.linear.newton import solve_task
 from notsorandom.spaces.harmonics import harmonic_indices, harmonics
 
@@ -203,10 +205,8 @@ class TestEstimators:
         assert model.score(*make_checkerboard(5000, random_state=1)) > 0.95
         assert model.coef_.shape[1] <= 50
 
-    def test_a_continuous_space_is_rejected(self):
+    def test_bad_solvers_are_rejected(self):
         X, y = make_windmill(50, random_state=0)
-        with pytest.raises(ValueError, match=r"solver='equilibrium' needs a finite space"):
-            FourierFeatures(5, solver="equilibrium", smoothing=0.1).fit(X, y)
         with pytest.raises(ValueError, match="solver='newton' is not allowed"):
             FourierFeatures(5, solver="newton").fit(X, y)
         with pytest.raises(ValueError, match="reweight=1 is not allowed"):
@@ -231,3 +231,85 @@ class TestEstimators:
         assert better.transform(X).shape == (300, better.kernel_.n_components)
         weights = better.kernel_.weights
         assert math.isclose(weights.sum(), 1)
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 3])
+@pytest.mark.parametrize("phase", ["aligned", "paired"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_equilibrium_on_vectors(n_features, phase, loss):
+    """Certified to the stated gap; kernels on a grid have a higher value, by a conic program."""
+    rng = np.random.default_rng(n_features)
+    X, C = rng.standard_normal((20, n_features)), 1.0
+    y = rng.permutation(np.arange(20) % 2)
+    model = FourierFeatures(
+        200,
+        space=Euclidean(max_norm=1.5),
+        phase=phase,
+        loss=loss,
+        C=C,
+        smoothing=0,
+        solver="equilibrium",
+        random_state=0,
+    ).fit(X, y)
+    certificate = model.certificate(X, y)
+    assert certificate.certified
+    assert certificate.bandwidth == 1.5
+    assert certificate.relative_gap <= (5e-2 if n_features == 3 else 1e-2)
+    assert np.linalg.norm(model.frequencies_, axis=1).max() <= 1.5 * (1 + 1e-6)
+    side = np.linspace(-1.5, 1.5, [0, 41, 13, 7][n_features])
+    grid = np.stack(np.meshgrid(*[side] * n_features), axis=-1).reshape(-1, n_features)
+    grid = grid[np.linalg.norm(grid, axis=1) <= 1.5]
+    angles, labels, parts = X @ grid.T, np.where(y == 1, 1.0, -1.0), LOSSES[loss](C)
+    if phase == "paired":
+        factors = [np.column_stack([np.cos(angle), np.sin(angle)]) for angle in angles.T]
+    else:
+        phases = np.linspace(0, np.pi, 8, endpoint=False)
+        factors = [math.sqrt(2) * np.cos(angle - b)[:, None] for angle in angles.T for b in phases]
+    value = reference.conic_game_value(factors, labels, parts.upper, parts.curvature)
+    assert certificate.lower <= value * (1 + 1e-6)
+    assert certificate.upper <= value * (1 + 1e-2)
+    assert certificate.upper >= 0.8 * value  # otherwise the grid would be too coarse
+
+
+@pytest.mark.parametrize("space", [Euclidean(max_norm=3.0), Sphere("zonal", max_degree=3)])
+def test_estimated_equilibrium_in_high_dimension(space):
+    rng = np.random.default_rng(0)
+    X = reference.sphere_points(rng, 40, 5)
+    y = X[:, 0] * X[:, 1] > 0
+    settings = {"space": space, "loss": "hinge", "C": 1.0, "smoothing": 0, "random_state": 0}
+    model = FourierFeatures(100, solver="equilibrium", **settings)
+    certificate = model.fit(X, y).certificate(X, y)
+    assert not certificate.certified
+    assert certificate.relative_gap <= 2e-2
+    played = FourierFeatures(100, **settings).fit(X, y)
+    assert certificate.upper <= played.certificate(X, y).upper * 1.01
+
+
+def test_equilibrium_without_a_limit_of_the_frequencies(rng):
+    X, y = rng.standard_normal((20, 2)), np.arange(20) % 2
+    model = FourierFeatures(10, C=1.0, smoothing=0, solver="equilibrium")
+    with pytest.raises(ValueError, match="needs a limit of the frequencies"):
+        model.fit(X, y)
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("by_degree", [False, True])
+def test_excessive_gap_technique(C, by_degree):
+    """Its points enclose the value of a conic program, within the theorem's bound, O(1 / T)."""
+    features, indices, labels = instance(0, n_samples=30, degree=4)
+    groups = indices[:, -1] if by_degree else np.arange(len(indices))
+    columns = features / np.sqrt(np.bincount(groups)[groups])
+    problem = DualProblem.from_arrays(LOSSES["hinge"](C), labels)
+    factors = [columns[:, groups == group] for group in range(groups.max() + 1)]
+    value = reference.conic_game_value(factors, labels[:, 0], C)
+    records = list(excessive_gap(columns, groups, problem, {1, 10, 100, 1000}))
+    assert [each.n_steps for each in records] == [1, 10, 100, 1000]
+    for each in records:
+        assert each.lower <= value * (1 + 1e-6)
+        assert each.upper >= value * (1 - 1e-6)
+        assert each.upper - each.lower <= each.theory
+    theory = np.array([each.theory for each in records])
+    ratios = theory[2:] / theory[1:-1]
+    np.testing.assert_allclose(ratios, 0.1, rtol=0.2)
+    with pytest.raises(ValueError, match="for the hinge loss"):
+        next(excessive_gap(columns, groups, replace(problem, loss=LOSSES["logistic"](C)), {1}))

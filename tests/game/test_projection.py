@@ -99,3 +99,17 @@ def test_both_projections_keep_a_feasible_point(rng):
     feasible = project(point, *box(labels, 1.0))
     again = project_alternating(feasible, *box(labels, 1.0))
     np.testing.assert_allclose(again, feasible, atol=1e-12)
+
+
+def test_alternating_projection_is_not_the_projection():
+    """Both end in the feasible set, but on random points not at the same point."""
+    rng, farthest = np.random.default_rng(0), 0.0
+    for _ in range(200):
+        labels = np.where(rng.random((12, 1)) < 0.3, 1.0, -1.0)
+        if abs(labels.sum()) < 12:
+            point = labels * rng.normal(0.5, 1.5, size=(12, 1))
+            exact = project(point, *box(labels, 1.0))
+            rough = project_alternating(point, *box(labels, 1.0))
+            assert abs(rough.sum()) < 0.1
+            farthest = max(farthest, float(np.abs(exact - rough).max()))
+    assert farthest > 0.41

@@ -6,9 +6,9 @@ import reference
 
 from notsorandom import Euclidean
 from notsorandom.data.rows import Rows
-from notsorandom.spaces import Landscape, euclidean
-from notsorandom.spaces.euclidean import median_distance
+from notsorandom.spaces import Landscape, scale
 from notsorandom.spaces.landscape import potential_of
+from notsorandom.spaces.scale import median_distance
 
 
 def make_problem(rng, n_tasks, n_features=4, n_samples=30, n_frequencies=5, dtype=np.float64):
@@ -184,7 +184,7 @@ def test_bad_parameters(name, value):
 @pytest.mark.parametrize("scales", [(1.0, 1.0), (0.1, 10.0)])
 def test_cauchy_draws_have_the_spectrum_of_laplacian_kernels(rng, monkeypatch, scales):
     """The mean wave of the draws is the kernel, averaged over the logarithm of its scale."""
-    monkeypatch.setattr(euclidean, "CAUCHY_SCALES", scales)
+    monkeypatch.setattr(scale, "CAUCHY_SCALES", scales)
     X = rng.standard_normal((12, 3))
     rows, space, n_draws = Rows(X), Euclidean(scale=2.0, center=np.zeros(3)), 100_000
     draws = space.draw_cauchy(n_draws, rows, rng)
@@ -201,4 +201,40 @@ def test_cauchy_draws_keep_the_type_and_are_bounded(rng, dtype):
     rows = Rows(rng.standard_normal((10, 5)).astype(dtype))
     draws = Euclidean(scale=0.5, center=np.zeros(5)).draw_cauchy(100_000, rows, rng)
     assert draws.dtype == dtype
-    assert np.abs(draws).max() == euclidean.MAX_ENTRY / 0.5
+    assert np.abs(draws).max() == scale.MAX_ENTRY / 0.5
+
+
+def test_searches_stay_in_the_ball(rng):
+    """Starts, moves and slopes; on its surface, a slope that leads out has no such part."""
+    rows = Rows(rng.standard_normal((50, 3)))
+    space = Euclidean(1.0, np.zeros(3), max_norm=2.0)
+    for draw in (space.draw, space.draw_cauchy, space.spread):
+        assert np.linalg.norm(draw(500, rows, rng), axis=1).max() <= 2 * (1 + 1e-12)
+    frequencies, shift = space.spread(500, rows, rng), rng.standard_normal((500, 3))
+    moved = space.move(frequencies, shift)
+    assert np.linalg.norm(moved, axis=1).max() <= 2 * (1 + 1e-12)
+    slopes = rng.standard_normal((500, 3))
+    feasible = space.feasible_slope(moved, slopes)
+    on_surface = np.linalg.norm(moved, axis=1) > 2 - 1e-9
+    outward = np.einsum("ij,ij->i", moved, slopes) > 0
+    assert 50 < (on_surface & outward).sum() < 400
+    np.testing.assert_allclose(
+        np.einsum("ij,ij->i", moved, feasible)[on_surface & outward], 0, atol=1e-12
+    )
+    same = ~(on_surface & outward)
+    np.testing.assert_array_equal(feasible[same], slopes[same])
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e5])
+def test_amplitudes_far_from_the_origin_in_float32(rng, offset):
+    """As precise as the samples are: the same as in float64 of the same samples."""
+    X = (rng.standard_normal((200, 2)) + offset).astype(np.float32)
+    frequencies, measure = rng.standard_normal((30, 2)), rng.standard_normal((200, 1))
+    center = X.mean(axis=0, dtype=np.float64).astype(np.float32)
+    single = Euclidean(1.0, center).amplitudes(
+        Rows(X), measure.astype(np.float32), frequencies.astype(np.float32)
+    )
+    transform = measure.T @ np.exp(
+        1j * (X - center.astype(np.float32).astype(float)) @ frequencies.T
+    )
+    np.testing.assert_allclose(single[0] + 1j * single[1], transform, atol=1e-4)

@@ -19,7 +19,7 @@ from notsorandom.data.rows import FLOATS, Array, Rows, row_norms
 from notsorandom.estimators.features import KernelTransformer
 from notsorandom.kernel import LearnedKernel, normalized
 from notsorandom.spaces import Euclidean
-from notsorandom.spaces.euclidean import median_distance
+from notsorandom.spaces.scale import median_distance
 
 
 class RandomFeatures(KernelTransformer, BaseEstimator):

@@ -19,7 +19,7 @@ class HistoryDisplay:
     ----------
     history : dict of str to ndarray
         As in ``model.history_``.
-    bounds : (rounds, upper, lower), optional
+    bounds : (rounds, upper, lower, certified), optional
         See :func:`notsorandom.display.inspection.bounds_by_round`.
 
     Attributes
@@ -32,7 +32,7 @@ class HistoryDisplay:
     """
 
     def __init__(
-        self, history: dict[str, Array], bounds: tuple[Array, Array, Array] | None = None
+        self, history: dict[str, Array], bounds: tuple[Array, Array, Array, bool] | None = None
     ) -> None:
         self.history = history
         self.bounds = bounds
@@ -87,10 +87,13 @@ class HistoryDisplay:
         add_legend(axis, shares)
 
 
-def draw_bounds(axis: Any, rounds: Array, upper: Array, lower: Array) -> None:
+def draw_bounds(
+    axis: Any, rounds: Array, upper: Array, lower: Array, certified: bool = False
+) -> None:
     """Draw both bounds on the value of the game, and the relative gap between them."""
+    kind = "certified" if certified else "estimated"
     axis.plot(rounds, upper, "o-", color=RED, markersize=3, label="upper bound")
-    axis.plot(rounds, lower, "o-", color=BLUE, markersize=3, label="lower bound (estimated)")
+    axis.plot(rounds, lower, "o-", color=BLUE, markersize=3, label=f"lower bound ({kind})")
     axis.fill_between(rounds, lower, upper, color=GREY, alpha=0.15, linewidth=0)
     axis.set(xlabel="round", ylabel="value of the game", xscale="log", ylim=(0, None))
     gaps = axis.twinx()

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from notsorandom.baselines import RandomFourierFeatures
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array, Rows
+from notsorandom.estimators.certify import PeakBounds, solve_svms
 from notsorandom.estimators.config import GradientSolver, configure
 from notsorandom.estimators.targets import shortened
 from notsorandom.estimators.training import fit_linear_models
@@ -24,6 +25,8 @@ from notsorandom.kernel import LearnedKernel, linear_scores
 
 # Sizes or rounds that are evaluated by default.
 N_POINTS = 8
+# Rounds whose bounds are computed, and evaluations of the potential for each lower bound.
+N_BOUNDS, MAX_EVALUATIONS = 6, 4000
 
 
 @dataclass(frozen=True)
@@ -117,26 +120,49 @@ def planar_problem(estimator: Any, X: Any, y: Any) -> DualProblem:
     return problem
 
 
-def bounds_by_round(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, Array]:
+def bounds_by_round(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, Array, bool]:
     """Return numbers of rounds, and upper and lower bounds on the value of the game after them.
 
     The upper bound is the smallest objective so far of the linear models on the features found. The
-    lower bound is the largest so far from the dual variables. It is an estimate, because it takes
-    the highest peaks found for the highest that exist.
+    lower bound is the largest so far from the dual points of these models and, if the game can be
+    replayed, from the average of the dual player's points. Both are about kernels up to the
+    bandwidth of the whole kernel, as in the certificate. Returns also whether the lower bounds are
+    certified.
     """
     problem = estimator._game_problem(X, y)
     kernel, history = played_kernel(estimator), estimator.history_
     sizes = history["n_frequencies"] * kernel.space.n_columns(kernel.phase)
     possible = np.flatnonzero(np.isin(sizes, kernel.possible_sizes()))
-    rounds = geometric_subset(possible + 1, N_POINTS)
-    upper = []
-    for size in sizes[rounds - 1]:
-        part = kernel.head(int(size))
-        coef, intercept, _ = fit_linear_models(part, problem)
-        loss = problem.total_loss(part.scores(problem.rows, coef, intercept))
-        upper.append(0.5 * float(np.square(coef).sum()) + loss)
-    lower = np.maximum.accumulate(history["lower"])[rounds - 1]
-    return rounds, np.minimum.accumulate(upper), lower
+    rounds = geometric_subset(possible + 1, N_BOUNDS)
+    averages: Mapping[int, Array] = {}
+    if is_replayable(estimator):
+        averages = replay_averages(problem, kernel, history, rounds)
+    peaks = PeakBounds(kernel, problem, kernel.space.bandwidth(kernel.frequencies), MAX_EVALUATIONS)
+    upper, lower, certified = [], [], True
+    for number in rounds.tolist():
+        models = solve_svms(kernel.head(int(sizes[number - 1])).features_of(problem.rows), problem)
+        duals = [("model", np.column_stack([model.dual for model in models]))]
+        if number in averages:
+            duals.append(("average", averages[number]))
+        bound, _, is_certified = peaks.lower_bound(duals)
+        upper.append(sum(model.primal_value for model in models))
+        lower.append(bound)
+        certified = certified and is_certified
+    return rounds, np.minimum.accumulate(upper), np.maximum.accumulate(lower), certified
+
+
+def replay_averages(
+    problem: DualProblem, kernel: LearnedKernel, history: dict[str, Array], rounds: Array
+) -> dict[int, Array]:
+    """Return the average of the dual player's points up to each of some rounds."""
+    averages, total, n_plays = {}, np.zeros(problem.targets.shape), 0
+    duals = replay(problem, kernel, history)
+    for number, (dual, plays) in enumerate(zip(duals, history["plays"], strict=False), start=1):
+        total += plays * dual.astype(np.float64)
+        n_plays += int(plays)
+        if number in rounds:
+            averages[number] = total / n_plays
+    return averages
 
 
 def scores_by_size(

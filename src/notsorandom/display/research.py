@@ -87,15 +87,15 @@ def spectrum_section(model: Any, image_shape: Sequence[int] | None) -> str:
 def history_section(model: Any, X: Any, y: Any) -> str:
     """Return the section about the course of the game."""
     axes = [new_axis(), new_axis()]
-    _, upper, lower = bounds = bounds_by_round(model, X, y)
+    bounds, certificate = bounds_by_round(model, X, y), model.certificate(X, y)
     HistoryDisplay(model.history_, bounds).plot(axes)
-    gap = 1 - lower[-1] / upper[-1]
     captions = (
         "Highest potential, and the shares of the dual variables at 0 and at their bound.",
-        f"Bounds on the value of the game. Relative gap at the end: {gap:.1%}.",
+        f"Bounds on the value of the game. Relative gap of the certificate: "
+        f"{100 * certificate.relative_gap:.1f} %.",
     )
     figures = [(caption, axis.figure) for caption, axis in zip(captions, axes, strict=True)]
-    return figures_section("Course of the game", figures)
+    return figures_section("Course of the game", figures, certificate.sentence)
 
 
 def tuning_section(model: Any) -> str:

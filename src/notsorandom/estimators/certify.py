@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from notsorandom._utils.parameters import check_number
-from notsorandom.data.rows import Array
-from notsorandom.estimators.config import configure
-from notsorandom.estimators.training import choose_search
+from notsorandom.data.rows import Array, Rows
 from notsorandom.game.certificate import Certificate, lower_bound, margin_bound, regret_bound
 from notsorandom.game.dual import DualProblem
 from notsorandom.kernel import LearnedKernel
 from notsorandom.linear.newton import LinearModel, solve_task
-from notsorandom.search.base import Search
-from notsorandom.spaces.base import ContinuousSpace
+from notsorandom.search.thorough import find_highest
+from notsorandom.spaces import Euclidean
+from notsorandom.spaces.base import ContinuousSpace, Supremum
 from notsorandom.spaces.landscape import Landscape, feature_potentials
+from notsorandom.spaces.supremum import MAX_RADIUS
+from notsorandom.spaces.view import CastView, ProjectedView
+from notsorandom.spaces.zonal_sphere import MAX_DEGREE
 
-# Independent searches for the highest peak of each dual point.
-N_SEARCHES = 8
 # Relative precision of the bounds on peaks.
 PEAK_PRECISION = 1e-3
 # Relative duality gap of the SVMs: the certificate's gap should be the kernel's, not theirs.
 SVM_GAP = 1e-4
-# Searches compute squares of distances between frequencies in the units of the samples.
-MAX_SCALE = {"float32": 1e9, "float64": 1e70}
 
 
 def certify(
@@ -35,17 +35,11 @@ def certify(
 ) -> Certificate:
     """Compute the certificate of a fitted estimator, as its method `certificate` documents."""
     data, kernel = estimator._training_data(X, y), estimator.kernel_
-    problem, rows = data.problem, data.problem.rows
-    limit, scale = MAX_SCALE[rows.dtype.name], float(kernel.space.scale)
-    if not 1 / limit <= scale <= limit:
-        raise ValueError(
-            f"A certificate in {rows.dtype} needs distances of samples between {1 / limit:g} and "
-            f"{limit:g}, but these are about {scale:.3g} apart: multiply X by a number before fit."
-        )
+    problem = data.problem
     bandwidth = check_bandwidth(kernel, bandwidth)
     check_number("max_evaluations", max_evaluations, least=1, integer=True)
-    search, rng = choose_search(configure(estimator), kernel.space), np.random.default_rng(0)
-    features = kernel.features_of(rows)
+    peaks = PeakBounds(kernel, problem, bandwidth, max_evaluations)
+    features = peaks.kernel.features_of(peaks.problem.rows)
     models = solve_svms(features, problem)
     duals = [("the model's dual", np.column_stack([model.dual for model in models]))]
     regret = allowed_regret = math.nan
@@ -56,16 +50,7 @@ def certify(
         if was_played and hasattr(estimator, "average_kernel_"):
             average = estimator.average_kernel_
             regret, allowed_regret = average_regret(average, estimator.history_, problem)
-    candidates = []
-    for name, given in duals:
-        dual = problem.project(given.astype(np.float64))
-        measure = problem.measure(dual).astype(rows.dtype)
-        reached = highest_potential(kernel, problem, measure, search, rng, bandwidth)
-        supremum = kernel.space.supremum(
-            rows, measure, kernel.phase, bandwidth, reached, PEAK_PRECISION, max_evaluations
-        )
-        candidates.append((name, dual, supremum))
-    lower, source, certified = lower_bound(problem, candidates)
+    lower, source, certified = peaks.lower_bound(duals)
     # The bound on the error is for samples drawn from one distribution, without weights.
     class_weight = getattr(estimator, "class_weight", None)
     generalization = math.nan
@@ -81,8 +66,92 @@ def certify(
         regret=regret,
         regret_bound=allowed_regret,
         generalization=generalization,
-        sample_size=kernel.space.required_sample_size(rows, bandwidth),
+        sample_size=kernel.space.required_sample_size(problem.rows, bandwidth),
         has_margin=problem.loss.has_margin,
+        n_ascents=peaks.n_ascents,
+        n_agreeing=peaks.n_agreeing,
+    )
+
+
+class PeakBounds:
+    """Bounds on the highest peaks of dual points, over all frequencies within a bandwidth.
+
+    Attributes
+    ----------
+    kernel, problem : LearnedKernel, DualProblem
+        With the samples of R^d in units of their scale, so that no square overflows.
+    n_ascents, n_agreeing : int
+        Those of the search with the least agreement; see :class:`HighestPeak`.
+    """
+
+    def __init__(
+        self, kernel: LearnedKernel, problem: DualProblem, bandwidth: float, max_evaluations: int
+    ) -> None:
+        self.kernel, rows, self.bandwidth = in_units_of_scale(kernel, problem.rows, bandwidth)
+        self.problem = replace(problem, rows=rows)
+        self.max_evaluations = max_evaluations
+        searched = min(self.bandwidth, MAX_RADIUS)
+        self.space = self.kernel.space.within(searched, rows.n_features)
+        # Searches are in float32, whose cosines take a fraction of the time; bounds are not.
+        is_precise = isinstance(self.space, Euclidean) or searched <= MAX_DEGREE[np.dtype("f4")]
+        self._searched_rows = CastView(self.space, "float32").apply(rows) if is_precise else rows
+        self.n_ascents = self.n_agreeing = 0
+        self._known = self.kernel.frequencies.astype(rows.dtype)
+        self._rng = np.random.default_rng(0)
+
+    def lower_bound(self, duals: Sequence[tuple[str, Array]]) -> tuple[float, str, bool]:
+        """Return the best lower bound of named dual points, its name, and if it is certified."""
+        candidates = []
+        for name, given in duals:
+            dual = self.problem.project(given.astype(np.float64))
+            candidates.append((name, dual, self.supremum(dual)))
+        return lower_bound(self.problem, candidates)
+
+    def supremum(self, dual: Array) -> Supremum:
+        """Return the largest potential of a dual point, bounded if possible."""
+        rows, phase = self.problem.rows, self.kernel.phase
+        measure = self.problem.measure(dual).astype(rows.dtype)
+        reached = 0.0
+        if isinstance(self.space, ContinuousSpace):
+            reached = self._search(measure)
+        return self.kernel.space.supremum(
+            rows, measure, phase, self.bandwidth, reached, PEAK_PRECISION, self.max_evaluations
+        )
+
+    def _search(self, measure: Array) -> float:
+        """Return the highest potential that a thorough search finds."""
+        rows, phase = self.problem.rows, self.kernel.phase
+        found = find_highest(
+            Landscape(self.space, rows, measure, 0.0, phase), self._known, self._rng
+        )
+        share = found.n_agreeing / found.n_ascents
+        if not self.n_ascents or share < self.n_agreeing / self.n_ascents:
+            self.n_ascents, self.n_agreeing = found.n_ascents, found.n_agreeing
+        # Peaks of one dual point are starts for those of the next.
+        self._known = np.concatenate([self._known, found.points.frequencies], dtype=rows.dtype)
+        amplitudes = self.space.amplitudes(rows, measure, self._known)
+        scales = self.space.scales(rows, self._known).astype(np.float64)
+        return float((feature_potentials(self.space, amplitudes, phase) * scales**2).max())
+
+
+def in_units_of_scale(
+    kernel: LearnedKernel, rows: Rows, bandwidth: float
+) -> tuple[LearnedKernel, Rows, float]:
+    """Return kernel, samples and bandwidth in units of the samples' scale, on R^d."""
+    space = kernel.space
+    if not isinstance(space, Euclidean):
+        return kernel, rows, bandwidth
+    scale, center = float(space.scale), np.asarray(space.center)
+    if sparse.issparse(rows.array):  # not centred, which would make it dense
+        rows = replace(rows, array=rows.map(lambda X: X / scale))
+        space = Euclidean(1.0, center / scale)
+    else:
+        space = Euclidean(1.0, np.zeros_like(center))
+        rows = ProjectedView(space, rows.dtype.name, center, scale, None).apply(rows)
+    return (
+        replace(kernel, space=space, frequencies=kernel.frequencies * scale),
+        rows,
+        bandwidth * scale,
     )
 
 
@@ -99,28 +168,6 @@ def check_bandwidth(kernel: LearnedKernel, bandwidth: float | None) -> float:
             "least that."
         )
     return bandwidth
-
-
-def highest_potential(
-    kernel: LearnedKernel,
-    problem: DualProblem,
-    measure: Array,
-    search: Search,
-    rng: np.random.Generator,
-    bandwidth: float,
-) -> float:
-    """Return the highest potential at the learned frequencies and at those that searches find."""
-    space, phase, rows = kernel.space, kernel.phase, problem.rows
-    if not isinstance(space, ContinuousSpace):
-        return 0.0  # the supremum evaluates all frequencies
-    landscape = Landscape(space, rows, measure, 0.0, phase)
-    found = [kernel.frequencies.astype(rows.dtype)]
-    for _ in range(N_SEARCHES):
-        found.append(search.find(landscape, 1, rng).frequencies)
-    frequencies = space.clip_to_bandwidth(np.concatenate(found), bandwidth)
-    amplitudes = space.amplitudes(rows, measure, frequencies)
-    scales = space.scales(rows, frequencies).astype(np.float64)
-    return float((feature_potentials(space, amplitudes, phase) * scales**2).max())
 
 
 def average_regret(
@@ -146,13 +193,14 @@ def generalization_bound(
     bandwidth: float,
 ) -> float:
     """Return the margin bound on the error of a binary SVM; NaN where it doesn't apply."""
-    complexity = kernel.space.rademacher_complexity(problem.rows, bandwidth, kernel.phase)
+    complexity, share = kernel.space.rademacher_complexity(problem.rows, bandwidth, kernel.phase)
     norm = float(np.sqrt(models[0].coef @ models[0].coef))
     if len(models) > 1 or not problem.loss.one_sided or math.isnan(complexity) or norm == 0:
         return math.nan
     scores = features @ models[0].coef + models[0].intercept
     margins = problem.targets[:, 0] * scores / norm
-    return margin_bound(margins, complexity, counts=problem.counts)
+    kernel_bound = kernel.space.kernel_bound(problem.rows.n_features, kernel.phase)
+    return margin_bound(margins, complexity, kernel_bound, share, counts=problem.counts)
 
 
 def solve_svms(features: Array, problem: DualProblem) -> list[LinearModel]:

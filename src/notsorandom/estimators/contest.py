@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from abc import ABC, abstractmethod
 from dataclasses import replace
@@ -56,7 +57,8 @@ def start_contest(
     rng: np.random.Generator,
 ) -> Contest:
     """Return the contest that suits the space."""
-    if isinstance(config.space, Euclidean):
+    # Games that are played at once have no limit of the frequencies.
+    if isinstance(config.space, Euclidean) and math.isinf(config.space.max_norm):
         return EuclideanContest(problem, masks, candidates, rng)
     return SequentialContest(problem, masks, candidates, config, rng)
 

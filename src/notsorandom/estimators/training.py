@@ -124,14 +124,17 @@ def play_game(
     space = config.space.resolve(problem.rows, rng) if state is None else state.space
     if isinstance(config.solver, EquilibriumSolver):
         from notsorandom.game.reweighting import solve_equilibrium
+        from notsorandom.search.thorough import find_highest
 
         with progress_bar(1, "equilibrium", verbose) as update:
             return solve_equilibrium(
                 problem,
                 space=space,
-                n_frequencies=config.n_components,
+                n_frequencies=config.n_components // space.n_columns(config.phase),
                 phase=config.phase,
                 smoothing=smoothing,
+                find_peaks=lambda *given: find_highest(*given).points,
+                rng=rng,
                 callback=lambda gap: update(0, f"gap {gap:.1e}"),
             )
     solver, n_columns = config.solver, space.n_columns(config.phase)

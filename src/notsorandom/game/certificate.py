@@ -56,6 +56,10 @@ class Certificate:
     has_margin : bool
         Whether the loss is zero beyond a margin: there is no such margin for regression, nor for
         logistic regression.
+    n_ascents, n_agreeing : int
+        Independent ascents per search for the highest peak, and how many of them ended within 1 %
+        of it, for the dual point with the fewest; 0 where all frequencies are evaluated. If few
+        agree, there may be higher peaks, and an estimated `lower` may be too high.
     """
 
     upper: float
@@ -69,6 +73,8 @@ class Certificate:
     generalization: float
     sample_size: float
     has_margin: bool = True
+    n_ascents: int = 0
+    n_agreeing: int = 0
 
     @property
     def gap(self) -> float:
@@ -92,6 +98,34 @@ class Certificate:
         """Lower bound on the margin, as a share of the best kernel's, if `certified`."""
         return math.sqrt(max(self.lower, 0.0) / self.upper) if self.upper > 0 else 1.0
 
+    @property
+    def sentence(self) -> str:
+        """What the certificate says, in one plain sentence."""
+        share = math.floor(100 * (self.competitive_ratio if self.has_margin else self._share))
+        if not self.lower > 0:
+            text = "Nothing is known about how far the model is from the best kernel of this kind"
+        elif self.has_margin:
+            whose = "of the margin that any kernel of this kind can have"
+            text = f"The model has at least {share} % {whose}"
+        else:
+            text = (
+                f"No kernel of this kind has a training objective below {share} % of this model's"
+            )
+        if self.lower > 0 and not self.certified:
+            text += " (estimated, not proven)"
+        if math.isnan(self.generalization):
+            return f"{text}."
+        if self.generalization < 1:
+            return (
+                f"{text}; on new samples at most {self.generalization:.1%} are wrong (95 % sure)."
+            )
+        return f"{text}; the bound on the error says nothing at this sample size."
+
+    @property
+    def _share(self) -> float:
+        """Lower bound, as a share of the upper one."""
+        return max(self.lower, 0.0) / self.upper if self.upper > 0 else 1.0
+
     def __repr__(self) -> str:
         kind = "certified" if self.certified else "estimated"
         error = f"{self.generalization:.3g}"
@@ -110,9 +144,13 @@ class Certificate:
             f"  regret per play   {self.regret:.4g}  (bound: {allowed})",
             f"  error bound       {error}",
             f"  sample size       {samples}",
+            f"  highest peak      by {self.n_agreeing} of {self.n_ascents} independent ascents",
+            self.sentence,
         ]
+        if self.certified or not self.n_ascents:
+            lines = [line for line in lines if "highest peak" not in line]
         if not self.has_margin:
-            lines = [line for line in lines if "margin" not in line]
+            lines = [line for line in lines if not line.startswith("  margin")]
             if math.isnan(self.generalization):
                 lines = [line for line in lines if "error bound" not in line]
         return "\n".join(lines)
@@ -164,23 +202,47 @@ def regret_bound(problem: DualProblem, bound: float, plays: Array, steps: Array)
 
 
 def margin_bound(
-    margins: Array, complexity: float, delta: float = 0.05, counts: Array | None = None
+    margins: Array,
+    complexity: float,
+    kernel_bound: float,
+    share: float = 1.0,
+    delta: float = 0.05,
+    counts: Array | None = None,
 ) -> float:
-    r"""Bound the error by the margins of a unit-norm decision function.
+    r"""Bound the error by the margins of a decision function of norm one with an intercept.
 
-    .. math:: \min_\theta \; \tfrac1n \#\{i : m_i \le \theta\} + \tfrac{2}{\theta} \mathcal R
-       + \sqrt{\tfrac{\log \log_2 (2 / \theta)}{n}} + 3 \sqrt{\tfrac{\log (2 / \delta)}{n}}
+    .. math:: \min_\theta \; \tfrac1n \#\{i : m_i \le \theta\} + \tfrac{4}{\theta} \Big(\mathcal R
+       + \frac{\sqrt k + 1}{\sqrt n}\Big) + \sqrt{\tfrac{\log \log_2 (2 / \theta)}{n}}
+       + 3 \sqrt{\tfrac{\log (4 / (s \delta))}{2 n}}
 
-    with the Rademacher complexity :math:`\mathcal R`. The third term accounts for choosing
-    :math:`\theta` from the samples. The bound fails with probability `delta`; `counts` are the
-    numbers of samples that the margins stand for.
+    for :math:`0 < \theta \le 1`, with the empirical Rademacher complexity :math:`\mathcal R` of the
+    functions without intercept (Koltchinskii and Panchenko, 2002; with these constants, Mohri,
+    Rostamizadeh and Talwalkar, Foundations of Machine Learning, Theorem 5.9). The factor 4 instead
+    of 2, and the third term, account for choosing :math:`\theta` from the samples. Without its
+    intercept the function is at most :math:`\sqrt k`, so intercepts beyond :math:`\sqrt k + 1` are
+    as good as that one, and their complexity is at most :math:`(\sqrt k + 1) / \sqrt n`.
+
+    Parameters
+    ----------
+    margins : ndarray of shape (n_samples,)
+    complexity : float
+    kernel_bound : float
+        `k`, the largest value of a kernel.
+    share : float
+        `s`, the share of the probability of failure that is reserved for this class of kernels.
+    delta : float
+        The probability that the bound fails.
+    counts : ndarray of shape (n_samples,), optional
+        Numbers of samples that the margins stand for.
     """
     counts = np.ones(len(margins)) if counts is None else counts
     n_samples = float(counts.sum())
+    complexity += (math.sqrt(kernel_bound) + 1) / math.sqrt(n_samples)
     best = math.inf
     for theta in np.unique(np.clip(margins, 0, 1)):
         if theta > 0:
+            # All smaller thresholds have this share, and terms as near to these as one likes.
             below = float(np.average(margins < theta, weights=counts))
             choice = math.sqrt(math.log(max(math.log2(2 / theta), 1)) / n_samples)
-            best = min(best, below + 2 * complexity / theta + choice)
-    return best + 3 * math.sqrt(math.log(2 / delta) / n_samples)
+            best = min(best, below + 4 * complexity / theta + choice)
+    return best + 3 * math.sqrt(math.log(4 / (share * delta)) / (2 * n_samples))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,9 @@ SAFETY = 0.99
 # Ratios of step sizes are at most this, and at least its inverse.
 MAX_BALANCE = 1e100
 
+# Coefficients (n_features, n_tasks), intercepts (n_tasks,) and dual variables (n_samples, n_tasks).
+State = tuple[Array, ...]
+
 
 @dataclass(frozen=True)
 class Equilibrium:
@@ -38,6 +41,8 @@ class Equilibrium:
         Bounds on the value of the game.
     n_steps : int
         Number of primal-dual steps taken.
+    state : tuple of ndarrays, optional
+        Coefficients, intercept and dual point to continue from.
     """
 
     weights: Array
@@ -45,6 +50,7 @@ class Equilibrium:
     upper: float
     lower: float
     n_steps: int
+    state: State | None = None
 
     @property
     def relative_gap(self) -> float:
@@ -76,6 +82,7 @@ def find_equilibrium(
     tol: float = 1e-3,
     max_steps: int = 20_000,
     callback: Callable[[float], Any] | None = None,
+    start: State | None = None,
 ) -> Equilibrium:
     r"""Solve the game over the kernels of groups of features.
 
@@ -99,6 +106,8 @@ def find_equilibrium(
     max_steps : int, default=20000
     callback : callable, optional
         Called with the relative gap at each check.
+    start : tuple of ndarrays, optional
+        A primal-dual point to start from; by default zero and the dual point of the game's start.
     """
     problem = problem.astype(np.float64)
     game = FiniteGame(features.astype(np.float64), groups, problem)
@@ -109,9 +118,9 @@ def find_equilibrium(
     n_tasks = dual.shape[1]
     balance = limit_balance(math.sqrt(n_tasks) / max(float(np.linalg.norm(dual)), 1 / MAX_BALANCE))
     coef, intercept = np.zeros((features.shape[1], n_tasks)), np.zeros(n_tasks)
-    state: tuple[Array, ...] = (coef, intercept, dual)
+    state: State = (coef, intercept, dual) if start is None else start
     anchor, count, anchor_gap = state, 0, math.inf
-    total: tuple[Array, ...] | None = None
+    total: State | None = None
     best = Equilibrium(np.full(n_groups, 1 / n_groups), 0 * dual, math.inf, 0.0, 0)
     for n_steps in range(1, max_steps + 1):
         state = step(game, state, norm, balance)
@@ -133,7 +142,7 @@ def find_equilibrium(
             if min(moved) > 0:
                 balance = limit_balance(math.sqrt(balance * moved[0] / moved[1]))
             anchor, total, count, anchor_gap = state, None, 0, min(gaps)
-    return best
+    return replace(best, state=state)
 
 
 def limit_balance(ratio: float) -> float:
@@ -141,9 +150,7 @@ def limit_balance(ratio: float) -> float:
     return min(max(float(ratio), 1 / MAX_BALANCE), MAX_BALANCE)
 
 
-def step(
-    game: FiniteGame, state: tuple[Array, ...], norm: float, balance: float
-) -> tuple[Array, ...]:
+def step(game: FiniteGame, state: State, norm: float, balance: float) -> State:
     """Take one primal-dual hybrid gradient step; the dual uses the extrapolated primal point."""
     coef, intercept, dual = state
     features, problem = game.features, game.problem
@@ -174,7 +181,7 @@ def shrink(game: FiniteGame, coef: Array, amount: float) -> Array:
     return coef * factors[game.groups][:, None]
 
 
-def bounds(game: FiniteGame, state: tuple[Array, ...], n_steps: int) -> Equilibrium:
+def bounds(game: FiniteGame, state: State, n_steps: int) -> Equilibrium:
     """Bound the value of the game by the two players' current points."""
     coef, intercept, dual = state
     features, problem = game.features, game.problem

@@ -15,7 +15,7 @@ from notsorandom.game.dual import DualProblem
 from notsorandom.game.projection import PROJECTIONS
 from notsorandom.game.result import ActiveSet, GameResult, GameState, Move, Round
 from notsorandom.spaces.base import ResolvedSpace, Space
-from notsorandom.spaces.landscape import Landscape, PeakFinder, average_groups, feature_potentials
+from notsorandom.spaces.landscape import Landscape, PeakFinder, average_groups
 
 # Share of a feature's correlation with the measure that one play removes, like the shrinkage of
 # boosting. Larger values bring the dual variables to zero before thousands of features are found;
@@ -53,11 +53,13 @@ class GameLoop:
     phase : {"aligned", "paired"}
     smoothing : float
         In units of the space's scale.
-    learning_rate : "auto", "theory" or float
+    learning_rate : "auto", "theory", float or callable
         :math:`\eta` above: with aligned phases, 1 removes a feature's whole correlation with the
         measure. ``"auto"`` removes a quarter of it, more if there are several tasks, independent
         of the number of rounds, so a longer game starts with the same rounds. ``"theory"`` is the
-        schedule of the regret bound, for which a round is one play however many its peaks.
+        schedule of the regret bound, for which a round is one play however many its peaks. A
+        callable is given the number of the round, from 1, and the rate of ``"theory"`` (NaN where
+        there is none); for it, too, a round is one play.
     projection : {"exact", "alternating"}
         Of the dual player's steps; ``"alternating"`` is Algorithm 3 of the paper.
     state : GameState, optional
@@ -85,7 +87,7 @@ class GameLoop:
         n_rounds: int | None = None,
         phase: str = "aligned",
         smoothing: float = 0.07,
-        learning_rate: str | float = "auto",
+        learning_rate: str | float | Callable[[int, float], float] = "auto",
         projection: str = "exact",
         state: GameState | None = None,
     ) -> None:
@@ -165,9 +167,6 @@ class GameLoop:
         peaks = self.search.find(landscape, room, self.rng)
         groups = space.groups(peaks.frequencies, phase)
         scales = space.scales(rows, peaks.frequencies)
-        heights = feature_potentials(space, peaks.amplitudes, phase)
-        heights *= scales.astype(np.float64) ** 2
-        highest = float(average_groups(heights, groups).max())  # of all peaks, fitting or not
         fitting = self.active_set.select_fitting(peaks.frequencies, groups, room)
         if not fitting:
             return None
@@ -196,7 +195,6 @@ class GameLoop:
             n_frequencies=len(self.active_set),
             potential=float(potentials[0]) / largest if largest else 0.0,
             objective=stats.objective(float(potentials.mean())),
-            lower=stats.best_scaled_objective(highest),
             share_at_zero=stats.share_at_zero,
             share_at_upper=stats.share_at_upper,
             plays=plays,
@@ -223,10 +221,14 @@ class GameLoop:
 
     def _rate_and_plays(self, n_peaks: int) -> tuple[float, int]:
         """Learning rate of a round, and the plays that it counts for."""
-        if self.learning_rate == "theory":
-            return self.problem.theory_rate(len(self.history) + 1, self.kernel_bound), 1
-        if self.learning_rate != "auto":
-            return float(self.learning_rate), n_peaks
+        rate, round_ = self.learning_rate, len(self.history) + 1
+        if rate == "theory" or callable(rate):
+            theory = math.nan
+            if math.isfinite(self.kernel_bound):
+                theory = self.problem.theory_rate(round_, self.kernel_bound)
+            return (float(rate(round_, theory)) if callable(rate) else theory), 1
+        if rate != "auto":
+            return float(rate), n_peaks
         # A column's mean square is one over the number of columns per frequency.
         return shrinkage(self.problem.n_tasks) * self.space.n_columns(self.phase), n_peaks
 

@@ -30,14 +30,11 @@ class Round:
         square one that is proportional to the measure. Chance level is about ``1 / n_samples``.
     objective : float
         Dual objective under this round's kernel, the mean over its frequencies.
-    lower : float
-        Lower bound on the value of the game by this round's dual variables at their best multiple,
-        valid if the highest peak found is the global one.
     share_at_zero, share_at_upper : float
         Shares of the dual variables at zero, and at the nonzero limits of their boxes.
     plays : int
         Number of plays the round counts for: its number of peaks, or one with
-        ``learning_rate="theory"``.
+        ``learning_rate="theory"`` or a callable.
     step : float
         Step size of the dual player, per play.
     seconds : float
@@ -47,7 +44,6 @@ class Round:
     n_frequencies: int
     potential: float
     objective: float
-    lower: float
     share_at_zero: float
     share_at_upper: float
     plays: int

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from notsorandom.data.rows import Array
+from notsorandom.data.rows import Array, Rows
+from notsorandom.game.columns import ColumnGame, FindPeaks, generate_columns
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.equilibrium import Equilibrium, find_equilibrium
 from notsorandom.game.result import GameResult
 from notsorandom.kernel import LearnedKernel, normalized
-from notsorandom.spaces.base import FiniteSpace, ResolvedSpace
+from notsorandom.spaces.base import ContinuousSpace, FiniteSpace, ResolvedSpace
 
 # Weights below this share of the largest are set to zero: they change the value by less than the
 # gap.
@@ -72,49 +73,44 @@ def solve_equilibrium(
     n_frequencies: int,
     phase: str,
     smoothing: float,
+    find_peaks: FindPeaks,
+    rng: np.random.Generator,
     callback: Callable[[float], Any] | None = None,
 ) -> GameResult:
-    """Compute the equilibrium of a finite space directly, without playing.
+    """Compute the equilibrium of a space directly, without playing.
 
-    Smoothing shrinks the kernels of high frequencies. If more than `n_frequencies` have weight,
-    the heaviest are kept and weighted again.
+    That of a finite space over all of its frequencies, that of a continuous one by
+    :func:`generate_columns`. Smoothing shrinks the kernels of high frequencies. If more than
+    `n_frequencies` have weight, the heaviest are kept and weighted again.
     """
     start = time.perf_counter()
     rows = problem.rows
-    if not isinstance(space, FiniteSpace):
-        raise ValueError(
-            "solver='equilibrium' needs a finite space, but "
-            f"{type(space).__name__} is {space.kind}: use solver='gradient', or "
-            "Sphere(basis='harmonic')."
-        )
-    frequencies = space.all_frequencies(rows.n_features)
-    penalty, _ = space.penalty(rows, frequencies, smoothing)
-    kernel = LearnedKernel(
-        space=space,
-        frequencies=frequencies,
-        phases=np.zeros(len(frequencies), dtype=rows.dtype),
-        scales=np.exp(-penalty / 2),
-        weights=np.full(len(frequencies), 1 / len(frequencies)),
-        phase=phase,
-    )
-    kernel, equilibrium = reweight(kernel, problem, callback)
+    if isinstance(space, ContinuousSpace):
+        check_bounded(space, smoothing)
+        game = ColumnGame(problem, space, phase, smoothing)
+        kernel, equilibrium = generate_columns(game, find_peaks, rng, callback)
+        kept = kernel.weights > LEAST_SHARE * kernel.weights.max()
+        kernel = select(kernel, kernel.weights, kept)
+    else:
+        assert isinstance(space, FiniteSpace)
+        kernel = kernel_of_all(space, rows, phase, smoothing)
+        kernel, equilibrium = reweight(kernel, problem, callback)
     if len(kernel.weights) > n_frequencies:
         heaviest = select(kernel, kernel.weights, select_heaviest(kernel, n_frequencies))
-        kernel, equilibrium = reweight(heaviest, problem)
+        kernel, reduced = reweight(heaviest, problem)
+        equilibrium = replace(equilibrium, upper=reduced.upper)
     # The scales that smoothing gave are moved into the weights.
-    weights = kernel.weights * kernel.scales**2
-    kernel = replace(kernel, scales=np.ones_like(kernel.scales))
+    scales = space.scales(rows, kernel.frequencies)
+    weights = kernel.weights * np.square(kernel.scales / scales, dtype=np.float64)
+    kernel = replace(kernel, scales=scales)
     order = np.argsort(-weights, kind="stable")
     kernel = select(kernel, weights, order)
     stats = problem.stats(equilibrium.dual)
     dual = equilibrium.dual.astype(rows.dtype)
-    # The bound is over all kernels, unsmoothed, not only over those that were kept.
-    highest = space.supremum(rows, problem.measure(dual), phase, math.inf, 0.0, 0.0, 0).bound
     record = {
         "n_frequencies": len(order),
         "potential": np.nan,
         "objective": equilibrium.lower,
-        "lower": problem.stats(dual).best_scaled_objective(highest),
         "share_at_zero": stats.share_at_zero,
         "share_at_upper": stats.share_at_upper,
         "seconds": time.perf_counter() - start,
@@ -131,6 +127,29 @@ def solve_equilibrium(
         average_dual=dual,
         history={name: np.array([value]) for name, value in record.items()},
         status="complete",
+    )
+
+
+def check_bounded(space: ContinuousSpace, smoothing: float) -> None:
+    """Raise ValueError if arbitrarily long frequencies count: then every labelling is separable."""
+    if not smoothing and math.isinf(getattr(space, "max_norm", 0.0)):
+        raise ValueError(
+            "solver='equilibrium' on R^d needs a limit of the frequencies, because long ones "
+            "separate any labels: use Euclidean(max_norm=...), or smoothing > 0."
+        )
+
+
+def kernel_of_all(space: FiniteSpace, rows: Rows, phase: str, smoothing: float) -> LearnedKernel:
+    """Return the kernel of all frequencies of a finite space, smoothed."""
+    frequencies = space.all_frequencies(rows.n_features)
+    penalty, _ = space.penalty(rows, frequencies, smoothing)
+    return LearnedKernel(
+        space=space,
+        frequencies=frequencies,
+        phases=np.zeros(len(frequencies), dtype=rows.dtype),
+        scales=np.exp(-penalty / 2),
+        weights=np.full(len(frequencies), 1 / len(frequencies)),
+        phase=phase,
     )
 
 

@@ -13,7 +13,7 @@ them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -44,10 +44,13 @@ class Supremum:
         The largest value known to be attained.
     bound : float
         An upper bound; infinite if there is none.
+    frequency : ndarray of shape (n_features,), optional
+        Where the largest value was found, if it wasn't known before.
     """
 
     reached: float
     bound: float
+    frequency: Array | None = field(default=None, compare=False)
 
     @property
     def certified(self) -> bool:
@@ -187,6 +190,10 @@ class ResolvedSpace(Space, ABC):
         """Return the largest length or degree of the kernels that a certificate compares with."""
 
     @abstractmethod
+    def within(self, bandwidth: float, n_features: int) -> ResolvedSpace:
+        """Return the space of all frequencies up to the bandwidth."""
+
+    @abstractmethod
     def supremum(
         self,
         rows: Rows,
@@ -214,8 +221,14 @@ class ResolvedSpace(Space, ABC):
         """
 
     @abstractmethod
-    def rademacher_complexity(self, rows: Rows, bandwidth: float, phase: str) -> float:
-        """Return the Rademacher complexity of the kernels within the bandwidth, or NaN."""
+    def rademacher_complexity(
+        self, rows: Rows, bandwidth: float, phase: str
+    ) -> tuple[float, float]:
+        """Return a bound on the Rademacher complexity of the kernels within the bandwidth, or NaN.
+
+        And the share of the probability of failure that is reserved for this bandwidth: shares of
+        all bandwidths that could have been chosen add up to at most 1.
+        """
 
     @abstractmethod
     def required_sample_size(self, rows: Rows, bandwidth: float) -> float:
@@ -252,8 +265,12 @@ class ContinuousSpace(ResolvedSpace, ABC):
         """
 
     @abstractmethod
-    def clip_to_bandwidth(self, frequencies: Array, bandwidth: float) -> Array:
-        """Return the frequencies, shortened to the bandwidth where they exceed it."""
+    def spread(self, n_frequencies: int, rows: Rows, rng: np.random.Generator) -> Array:
+        """Draw frequencies from all over the space, for searches that should miss nothing."""
+
+    @abstractmethod
+    def feasible_slope(self, frequencies: Array, slope: Array) -> Array:
+        """Return slopes without the part that leads out of the space."""
 
     def n_features(self, frequencies: Array) -> int:
         """Return the number of columns, which is that of the frequencies."""

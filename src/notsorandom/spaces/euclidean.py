@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -15,15 +15,19 @@ from notsorandom._utils.threads import scratch
 from notsorandom.data.array_api import cast_like, namespace, to_host
 from notsorandom.data.rows import Array, Column, Rows, dense, row_norms
 from notsorandom.spaces.base import ContinuousSpace, Supremum
-from notsorandom.spaces.landscape import draw_by_weight, feature_potentials
+from notsorandom.spaces.landscape import feature_potentials
+from notsorandom.spaces.scale import cauchy_frequencies, resolve_scale
+from notsorandom.spaces.supremum import (
+    concentration_sample_size,
+    largest_in_ball,
+    wave_complexity,
+)
 from notsorandom.spaces.view import ProjectedView, View, check_scale, far_rows, principal_directions
 
-# Random pairs of rows for the median distance: its standard error is then a few percent.
-N_PAIRS = 1024
-# Cauchy draws: the range of their scales, and the largest entry, whose float32 angles are precise.
-CAUCHY_SCALES, MAX_ENTRY = (0.1, 10.0), 1000.0
 # Maximum number of bytes of the waves of all samples, which are kept between two sweeps.
 WAVE_BYTES = 2**26
+# Frequencies within this share of the largest length are on the surface of the ball.
+SURFACE = 1e-5
 # Highest dimension in which a supremum is bounded by covering the frequencies with cells.
 MAX_BOUNDED_FEATURES = 3
 
@@ -33,7 +37,7 @@ class Euclidean(ContinuousSpace):
 
     By Bochner's theorem every translation-invariant kernel is an average of products of these waves
     (Section 2.1 of the paper). Potential, gradient and kernel don't depend on the origin. The
-    centre only keeps the angles small, so that float32 is precise enough.
+    centre keeps the angles small: float32 samples are then used with all of their own digits.
 
     Parameters
     ----------
@@ -41,17 +45,25 @@ class Euclidean(ContinuousSpace):
         The unit of length of the samples. ``"median"`` takes the median distance between samples.
     center : "mean" or array-like of shape (n_features,), default="mean"
         The origin of the angles.
+    max_norm : float, default=inf
+        Length of the longest frequency, in the inverse unit of the samples. Searches stay in this
+        ball: the bandwidth :math:`R_\omega` of the paper's bounds.
     """
 
     is_vector_space = True
 
-    def __init__(self, scale: Any = "median", center: Any = "mean") -> None:
+    def __init__(
+        self, scale: Any = "median", center: Any = "mean", max_norm: float = math.inf
+    ) -> None:
         self.scale = scale
         self.center = center
+        self.max_norm = max_norm
 
     def check(self) -> None:
         """Raise ValueError if a parameter is out of its range."""
         check_number("scale", self.scale, above=0, or_else=["median"])
+        if self.max_norm != math.inf:
+            check_number("max_norm", self.max_norm, above=0)
         if isinstance(self.center, str):
             check_choice("center", self.center, ["mean"])
         elif np.ndim(self.center) != 1 or not np.isfinite(self.center).all():
@@ -77,7 +89,7 @@ class Euclidean(ContinuousSpace):
                 )
         scale = resolve_scale(self.scale, rows, rng)
         check_scale(scale, center)
-        return Euclidean(scale=scale, center=center)
+        return Euclidean(scale, center, self.max_norm)
 
     def far_rows(self, X: Any, frequencies: Array) -> Any:
         """Return which rows of a block are too far from the centre to compute with, or None."""
@@ -92,7 +104,7 @@ class Euclidean(ContinuousSpace):
         """Return the samples centred, in units of the scale, in their principal directions."""
         basis = principal_directions(rows, self.center, rng)
         n_columns = rows.n_features if basis is None else basis.shape[1]
-        space = Euclidean(scale=1.0, center=np.zeros(n_columns, dtype=dtype))
+        space = Euclidean(1.0, np.zeros(n_columns, dtype=dtype), self.max_norm * self.scale)
         return ProjectedView(space, dtype, self.center, self.scale, basis)
 
     def draw(
@@ -100,16 +112,42 @@ class Euclidean(ContinuousSpace):
     ) -> Array:
         """Draw frequencies from the spectrum of the RBF kernel of bandwidth `scale`."""
         normal = rng.standard_normal((n_frequencies, rows.n_features))
-        return (normal / self.scale).astype(rows.dtype) * rows.dtype.type(variance**0.5)
+        drawn = (normal / self.scale).astype(rows.dtype) * rows.dtype.type(variance**0.5)
+        return self._shorten(drawn)
 
     def draw_cauchy(self, n_frequencies: int, rows: Rows, rng: np.random.Generator) -> Array:
         """Draw frequencies from spectra of Laplacian kernels; see :func:`cauchy_frequencies`."""
         draws = cauchy_frequencies(n_frequencies, rows.n_features, rng)
-        return (draws / self.scale).astype(rows.dtype)
+        return self._shorten((draws / self.scale).astype(rows.dtype))
+
+    def spread(self, n_frequencies: int, rows: Rows, rng: np.random.Generator) -> Array:
+        """Draw frequencies of all directions and lengths up to the limit, if there is one."""
+        if math.isinf(self.max_norm):
+            return self.draw(n_frequencies, rows, rng)
+        normal = rng.standard_normal((n_frequencies, rows.n_features))
+        lengths = self.max_norm * rng.random(n_frequencies) / row_norms(normal)
+        return (normal * lengths[:, None]).astype(rows.dtype)
 
     def move(self, frequencies: Array, shift: Array) -> Array:
-        """Return the sum."""
-        return frequencies + shift
+        """Return the sum, shortened to the longest frequency."""
+        return self._shorten(frequencies + shift)
+
+    def _shorten(self, frequencies: Array) -> Array:
+        """Return the frequencies, shortened to the limit where they are longer."""
+        if math.isinf(self.max_norm):
+            return frequencies
+        excess = np.maximum(row_norms(frequencies) / self.max_norm, 1)[:, None]
+        return frequencies / excess.astype(frequencies.dtype)
+
+    def feasible_slope(self, frequencies: Array, slope: Array) -> Array:
+        """Return the slopes, on the surface of the ball without their part that leads outwards."""
+        if math.isinf(self.max_norm):
+            return slope
+        norms = row_norms(frequencies).astype(slope.dtype)
+        outward = frequencies / np.maximum(norms, np.finfo(slope.dtype).tiny)[:, None]
+        rise = np.maximum(np.einsum("ij,ij->i", outward, slope), 0)
+        rise *= norms >= self.max_norm * (1 - SURFACE)
+        return slope - rise[:, None] * outward
 
     def first_step(self) -> float:
         """Return the inverse square of the scale, the unit of the log potential's curvature."""
@@ -136,7 +174,7 @@ class Euclidean(ContinuousSpace):
     def _angles(self, X: Array, frequencies: Array) -> Array:
         """Return the angles of a block, of shape (n_rows, n_frequencies)."""
         shift = self._is_shifted
-        if shift and not sparse.issparse(X):  # precise in float32, too
+        if shift and not sparse.issparse(X):  # as precise as the samples, in float32 too
             centred, shift = X - cast_like(self.center, X), False
             # The centre of a model of float64 samples is in float64.
             X = centred.astype(X.dtype, copy=False) if isinstance(X, np.ndarray) else centred
@@ -154,13 +192,13 @@ class Euclidean(ContinuousSpace):
         if not isinstance(X, np.ndarray):
             angles, xp = self._angles(X, frequencies).T, namespace(X)
             return xp.concat([xp.cos(angles), xp.sin(angles)], axis=0)
+        if self._is_shifted:  # of the angles, large numbers would be subtracted
+            X = (X - self.center).astype(X.dtype, copy=False)
         n_rows, n_frequencies = len(X), len(frequencies)
         waves = scratch((2 * n_frequencies, n_rows), X.dtype)
         cosine, sine = waves[:n_frequencies], waves[n_frequencies:]
         # BLAS is faster with the angles of a row side by side, all else with those of a wave.
         sine[:] = np.matmul(X, frequencies.T, out=cosine.reshape(n_rows, n_frequencies)).T
-        if self._is_shifted:
-            sine -= (frequencies @ self.center)[:, None]
         np.cos(sine, out=cosine)
         np.sin(sine, out=sine)
         return waves
@@ -272,17 +310,17 @@ class Euclidean(ContinuousSpace):
         return 1 if phase == "aligned" else 2
 
     def bandwidth(self, frequencies: Array) -> float:
-        """Return the length of the longest frequency."""
-        return float(self.norms(frequencies).max())
+        """Return the largest length allowed or, without a limit, that of the longest frequency."""
+        is_limited = math.isfinite(self.max_norm)
+        return float(self.max_norm if is_limited else self.norms(frequencies).max())
+
+    def within(self, bandwidth: float, n_features: int) -> Euclidean:
+        """Return the space with another largest length."""
+        return Euclidean(self.scale, self.center, bandwidth)
 
     def norms(self, frequencies: Array) -> Array:
         """Return the lengths of the frequencies."""
         return row_norms(frequencies)
-
-    def clip_to_bandwidth(self, frequencies: Array, bandwidth: float) -> Array:
-        """Return the frequencies, shortened to the bandwidth where they are longer."""
-        excess = np.maximum(row_norms(frequencies) / bandwidth, 1)[:, None]
-        return frequencies / excess.astype(frequencies.dtype)
 
     def supremum(
         self,
@@ -294,53 +332,52 @@ class Euclidean(ContinuousSpace):
         tol: float,
         max_evaluations: int,
     ) -> Supremum:
-        r"""Return the largest potential within the bandwidth, bounded in up to three dimensions.
-
-        The amplitude :math:`|\sum_i a_i e^{i\langle\omega, x_i\rangle}|` changes by at most
-        :math:`\sum_i |a_i| |\langle\delta, x_i\rangle|` when :math:`\omega` changes by
-        :math:`\delta`, whatever the origin of the samples.
-        """
+        """Return the largest potential within the bandwidth, bounded in up to three dimensions."""
         if rows.n_features > MAX_BOUNDED_FEATURES:
             return Supremum(reached, math.inf)
-        from notsorandom.spaces.supremum import largest_in_ball
+        supremum = largest_in_ball(
+            self._centred(dense(rows.array)) / self.scale,
+            measure.astype(np.float64),
+            lambda transform: np.sqrt(feature_potentials(self, transform, phase)),
+            math.sqrt(self.kernel_bound(rows.n_features, phase)),
+            bandwidth * self.scale,
+            reached,
+            tol,
+            max_evaluations,
+        )
+        at = supremum.frequency
+        return supremum if at is None else replace(supremum, frequency=at / self.scale)
 
-        mass = np.abs(measure).astype(np.float64)  # (n_samples, n_tasks)
-        # In units of the scale, so that squares don't overflow; there are a few columns.
-        X = (dense(rows.array).astype(np.float64) - self.center) / self.scale
-        drift = np.sqrt(np.square(mass.T @ np.abs(X)).sum(axis=0))  # (n_features,)
-        exact, measure = Rows(X), measure.astype(np.float64)
-        space, bandwidth = Euclidean(1.0, np.zeros(rows.n_features)), bandwidth * self.scale
+    def _centred(self, X: Array) -> Array:
+        """Return dense samples minus the centre, in float64."""
+        return X.astype(np.float64) - np.asarray(self.center, dtype=np.float64)
 
-        def amplitude(frequencies: Array) -> Array:
-            transform = space.amplitudes(exact, measure, frequencies)
-            return np.sqrt(feature_potentials(space, transform, phase))
-
-        factor = math.sqrt(self.kernel_bound(rows.n_features, phase))
-        return largest_in_ball(amplitude, factor * drift, bandwidth, reached, tol, max_evaluations)
-
-    def rademacher_complexity(self, rows: Rows, bandwidth: float, phase: str) -> float:
-        r"""Return :math:`3 R_\omega R_x \sqrt{R_\lambda / n}` (Appendix D of the paper)."""
+    def rademacher_complexity(
+        self, rows: Rows, bandwidth: float, phase: str
+    ) -> tuple[float, float]:
+        """Return the complexity of all kernels within the bandwidth, rounded up."""
         reach = bandwidth * self.scale * self.radius(rows)
-        return 3 * reach * math.sqrt(self.kernel_bound(rows.n_features, phase) / rows.total_weight)
+        bound = self.kernel_bound(rows.n_features, phase)
+        return wave_complexity(bandwidth, reach, bound, rows.total_weight)
 
     def required_sample_size(self, rows: Rows, bandwidth: float) -> float:
         """Return the sample size at which the potential concentrates."""
-        from notsorandom.spaces.supremum import concentration_sample_size
-
-        return concentration_sample_size(
-            rows.n_features, bandwidth * self.scale * self.radius(rows)
-        )
+        reach = bandwidth * self.scale * self.radius(rows)
+        return concentration_sample_size(rows.n_features, reach)
 
     def radius(self, rows: Rows) -> float:
         """Return the largest distance of a sample from the centre, in units of the scale."""
         center = np.asarray(self.center, dtype=np.float64) / self.scale
 
         def farthest(X: Any) -> float:
-            X = to_host(X) / self.scale
-            squares = np.square(row_norms(X), dtype=np.float64) - 2 * (X @ center)
-            return float((squares + center @ center).max())
+            X = to_host(X)
+            if not sparse.issparse(X):
+                return float(row_norms(self._centred(X) / self.scale).max())
+            X = X.astype(np.float64) / self.scale
+            squares = np.square(row_norms(X)) - 2 * (X @ center)
+            return math.sqrt(max(0.0, float((squares + center @ center).max())))
 
-        return math.sqrt(max(0.0, *rows.map_blocks(farthest)))
+        return max(rows.map_blocks(farthest))
 
     def kernel_bound(self, n_features: int, phase: str) -> float:
         """Return 2 if aligned, 1 if paired."""
@@ -359,43 +396,6 @@ class Euclidean(ContinuousSpace):
         return np.stack([cosine.T, sine.T], axis=1)
 
 
-def cauchy_frequencies(n_frequencies: int, n_features: int, rng: np.random.Generator) -> Array:
-    r"""Draw vectors with independent Cauchy entries, times one random scale per vector.
-
-    They are for samples at distance one. With scale :math:`\gamma` they have the spectrum of
-    :math:`e^{-\gamma |x - z|_1}`. The scale is log-uniform in `CAUCHY_SCALES`, divided by the root
-    of the number of columns, which is about the ratio of :math:`|x - z|_1` to the distance.
-    """
-    low, high = np.log(CAUCHY_SCALES)
-    scales = np.exp(rng.uniform(low, high, size=(n_frequencies, 1))) / math.sqrt(n_features)
-    draws = scales * rng.standard_cauchy((n_frequencies, n_features))
-    return np.clip(draws, -MAX_ENTRY, MAX_ENTRY)
-
-
 def split_sums(sums: Array) -> Array:
     """Return the amplitudes, given sums of cosines and then of sines with one column per task."""
     return np.swapaxes(sums.reshape(2, -1, sums.shape[1]), 1, 2)
-
-
-def resolve_scale(scale: str | float, rows: Rows, rng: np.random.Generator) -> float:
-    """Return a scale given as a number or as "median"."""
-    return median_distance(rows, rng) if isinstance(scale, str) else float(scale)
-
-
-@np.errstate(over="ignore", invalid="ignore")  # check_scale
-def median_distance(
-    rows: Rows, rng: np.random.Generator, norms: Callable[[Any], Array] = row_norms
-) -> float:
-    """Return the median distance between random pairs of samples, in a norm of their differences.
-
-    Equal samples are left out. It is 1 if all samples are equal.
-    """
-    left, right = (to_host(draw_by_weight(rows, N_PAIRS, rng).array) for _ in range(2))
-    distances = norms(left - right.astype(np.float64))
-    if not distances.any():  # almost all samples are equal: search for others
-        origin = to_host(rows.take(np.array([0])).array).astype(np.float64)
-        distances = rows.to_host(
-            rows.map(lambda X: norms(to_host(X) - origin[np.zeros(X.shape[0], dtype=int)]))
-        )
-    apart = distances[distances > 0]
-    return float(np.median(apart)) if len(apart) else 1.0

@@ -9,15 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom._utils.parameters import check_flag
+from notsorandom._utils.parameters import MAX_NUMBER, check_flag
 from notsorandom.data.array_api import cast_like
 from notsorandom.data.rows import Array, Column, Rows, dense
 from notsorandom.spaces.base import FiniteSpace, Supremum
-from notsorandom.spaces.euclidean import resolve_scale
 from notsorandom.spaces.gegenbauer import n_harmonics
 from notsorandom.spaces.harmonics import HarmonicSums, count_harmonics, harmonic_indices, harmonics
 from notsorandom.spaces.landscape import average_groups, feature_potentials
+from notsorandom.spaces.scale import resolve_scale
 from notsorandom.spaces.spherical import Spherical
+
+# Largest degree of the bounds. Higher ones mean nothing, and counting their harmonics overflows.
+MAX_BOUNDED_DEGREE = 1000
 
 
 class HarmonicSphere(Spherical, FiniteSpace):
@@ -170,21 +173,55 @@ class HarmonicSphere(Spherical, FiniteSpace):
         """Return the degrees."""
         return np.abs(frequencies[:, -1])
 
-    def supremum(
-        self, rows: Rows, measure: Array, phase: str, bandwidth: float, reached: float, *_: Any
-    ) -> Supremum:
-        """Return the exact maximum over all harmonics."""
-        amplitudes = self.all_amplitudes(rows, measure)
-        groups = self.groups(self.all_frequencies(rows.n_features), phase)
-        potentials = average_groups(feature_potentials(self, amplitudes, phase), groups)
-        largest = float(potentials.max())
-        return Supremum(largest, largest)
+    def within(self, bandwidth: float, n_features: int) -> HarmonicSphere:
+        """Return the space with another largest degree."""
+        return HarmonicSphere(**(self.get_params() | {"max_degree": int(bandwidth)}))
 
-    def rademacher_complexity(self, rows: Rows, bandwidth: float, phase: str) -> float:
-        """Return the bound of Massart's lemma for a finite set: the harmonics with both signs."""
-        count = count_harmonics(rows.n_features, self.max_degree)
-        bound = self.kernel_bound(rows.n_features, phase)
-        return math.sqrt(2 * bound * math.log(2 * count) / rows.total_weight)
+    def supremum(
+        self,
+        rows: Rows,
+        measure: Array,
+        phase: str,
+        bandwidth: float,
+        reached: float,
+        tol: float,
+        max_evaluations: int,
+    ) -> Supremum:
+        """Return the exact maximum over all harmonics up to the bandwidth.
+
+        If these are more than `max_evaluations`, those of the space are evaluated, and the bound is
+        that of samples which are all where a harmonic is largest.
+        """
+        widest = self.within(min(bandwidth, MAX_BOUNDED_DEGREE + 1), rows.n_features)
+        is_exact = count_harmonics(rows.n_features, widest.max_degree) <= max_evaluations
+        space = widest if is_exact else self
+        amplitudes = space.all_amplitudes(rows, measure)
+        groups = space.groups(space.all_frequencies(rows.n_features), phase)
+        potentials = average_groups(feature_potentials(space, amplitudes, phase), groups)
+        largest = max(reached, float(potentials.max()))
+        if is_exact and widest.max_degree <= MAX_BOUNDED_DEGREE:
+            return Supremum(largest, largest)
+        mass = np.abs(measure).sum(axis=0, dtype=np.float64)
+        bound = widest.kernel_bound(rows.n_features, phase)
+        return Supremum(largest, max(largest, bound * float(mass @ mass)))
+
+    def rademacher_complexity(
+        self, rows: Rows, bandwidth: float, phase: str
+    ) -> tuple[float, float]:
+        r"""Return the complexity of finitely many kernels; none was chosen by the samples.
+
+        For single harmonics Massart's lemma, :math:`\sqrt{2 k \log(2 N) / n}` for `N` harmonics of
+        squares at most `k`. For whole degrees, the bound of Cortes, Mohri and Rostamizadeh (2010,
+        Theorem 2) for convex combinations of `N` kernels, :math:`\sqrt{\tfrac{23}{22} e \lceil
+        \log N\rceil / n}`.
+        """
+        widest = self.within(min(bandwidth, MAX_BOUNDED_DEGREE + 1), rows.n_features)
+        if self.whole_degrees:
+            rounded = max(1, math.ceil(math.log(widest.max_degree + 1)))
+            return math.sqrt(23 / 22 * math.e * rounded / rows.total_weight), 1.0
+        logarithm = math.log(2 * count_harmonics(rows.n_features, widest.max_degree))
+        bound = widest.kernel_bound(rows.n_features, phase)
+        return math.sqrt(2 * bound * logarithm / rows.total_weight), 1.0
 
     def n_columns(self, phase: str) -> int:
         """Return 1: features are real."""
@@ -196,7 +233,11 @@ class HarmonicSphere(Spherical, FiniteSpace):
 
     def kernel_bound(self, n_features: int, phase: str) -> float:
         """Return the largest square of a harmonic, or 1 for whole degrees."""
-        return 1.0 if self.whole_degrees else float(n_harmonics(n_features, self.max_degree))
+        if self.whole_degrees:
+            return 1.0
+        count = n_harmonics(n_features, self.max_degree)
+        is_bounded = self.max_degree <= MAX_BOUNDED_DEGREE and count < MAX_NUMBER
+        return float(count) if is_bounded else math.inf
 
 
 def label_rows(rows: Array) -> Array:

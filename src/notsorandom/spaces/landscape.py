@@ -152,7 +152,9 @@ class Landscape:
         amplitudes, gradient = self.continuous_space.amplitudes_and_gradient(
             self.rows, self.measure, frequencies
         )
-        return self._points(frequencies, amplitudes, gradient)
+        points = self._points(frequencies, amplitudes, gradient)
+        slope = self.continuous_space.feasible_slope(frequencies, points.slope)
+        return replace(points, slope=slope)
 
     def evaluate_all(self) -> Points:
         """Compute heights and amplitudes at all frequencies of a finite space."""

@@ -4,61 +4,213 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
-from notsorandom.data.rows import Array
+from notsorandom.data.rows import Array, row_norms
 from notsorandom.spaces.base import Supremum
 
-# Cells whose middles are evaluated together.
-BATCH = 4096
+# Numbers of the waves that are computed together.
+BATCH_NUMBERS = 2**20
+# In a cell, the waves of samples whose angles change by less than this are expanded to second
+# order. The remainder of the others would exceed the wave itself.
+NEAR = 1.0
+# Samples this many times as far away as half of them don't count for the shape of the cells.
+FAR = 10
+# Relative precisions of the bound that are reached in turn, within the evaluations allowed.
+PRECISIONS = (0.1, 0.03, 0.01, 0.003)
+ROUNDING = 1e-12
+# In a longer ball, in units of the samples' scale, angles lose their digits and cells are too many.
+MAX_RADIUS = 1e9
+# Bandwidths that the samples choose are rounded up to powers of this for the bound on the error.
+BANDWIDTH_RATIO = 1.1
 
 
 def largest_in_ball(
-    amplitude: Callable[[Array], Array],
-    drift: Array,
+    X: Array,
+    measure: Array,
+    norm: Callable[[Array], Array],
+    factor: float,
     radius: float,
     reached: float,
     tol: float,
     max_evaluations: int,
 ) -> Supremum:
-    r"""Bound the square of an even function over a ball by branch and bound.
+    r"""Bound the potential over a ball by branch and bound of second order.
 
-    The ball is cut into cells. In a cell around `c` with half-widths `h` the function is at most
-    its value at `c` plus :math:`\langle h, drift\rangle`. Cells that cannot exceed the largest
-    value seen are dropped, and the others are halved along every axis, until none is left or
-    `max_evaluations` are used up.
+    The potential is the square of a norm of the transform :math:`f(\omega) = \sum_i a_i
+    e^{i\langle\omega, x_i\rangle}`. The ball is cut into cells. In a cell around `c` with
+    half-widths `h`, the angle of sample `i` changes by at most :math:`t_i = \langle h, |x_i|
+    \rangle`, and for :math:`|\delta| \le h`
 
-    `amplitude` computes the function, non-negative and even, at points of shape (n_points,
-    n_features). `drift` has its Lipschitz constant along each coordinate. `reached` is the largest
-    square known so far, which the bound may exceed by a share of `tol`.
+    .. math:: |f(c + \delta) - f(c) - \langle \nabla f(c), \delta\rangle|
+       \le \tfrac12 \sum_i |a_i| \langle\delta, x_i\rangle^2.
+
+    The norm of the linear part plus this remainder is convex in :math:`\delta`, so it is largest at
+    a corner of the cell. Samples with :math:`t_i > 1` are left out of it and count with their mass.
+    Bounds of first order, and the mass of all samples, are used where they are smaller. Cells that
+    can't exceed the largest value seen are dropped. The others are halved along their widest sides,
+    until none is left or `max_evaluations` are used up.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        In float64, in units of their scale.
+    measure : ndarray of shape (n_samples, n_tasks)
+    norm : callable
+        From transforms of shape (2, n_tasks, n_points), real and imaginary parts, to their norms.
+    factor : float
+        Norms are at most this times the Euclidean norm.
+    radius : float
+    reached : float
+        The largest potential known so far.
+    tol : float
+        Share by which the bound may exceed the largest potential.
+    max_evaluations : int
     """
-    n_features = len(drift)
-    best = float(np.sqrt(reached))
-    middles = np.zeros((1, n_features))
-    half = np.full(n_features, float(radius))
-    middles[:, 0] = half[0] = radius / 2  # the function is even: half of the ball is enough
-    corners = np.array(list(product((-0.5, 0.5), repeat=n_features)))
-    dropped, n_evaluations = 0.0, 0
-    while len(middles):
-        values = np.concatenate(
-            [amplitude(middles[start : start + BATCH]) for start in range(0, len(middles), BATCH)]
-        )
-        n_evaluations += len(middles)
-        inside = np.einsum("ij,ij->i", middles, middles) <= radius**2
-        best = max(best, float(values[inside].max(initial=0.0)))
-        bounds = values + half @ drift
-        open_cells = bounds > best * (1 + tol) ** 0.5
-        dropped = max(dropped, float(bounds[~open_cells].max(initial=0.0)))
-        middles, bounds = middles[open_cells], bounds[open_cells]
-        if n_evaluations + len(middles) * len(corners) > max_evaluations:
-            return Supremum(best**2, max(best, dropped, float(bounds.max(initial=0.0))) ** 2)
-        half = half / 2
-        middles = (middles[:, None, :] + 2 * corners * half).reshape(-1, n_features)
-        nearest = np.maximum(np.abs(middles) - half, 0)
-        middles = middles[np.einsum("ij,ij->i", nearest, nearest) <= radius**2]
-    return Supremum(best**2, max(best, dropped) ** 2)
+    mass = np.abs(measure)  # (n_samples, n_tasks)
+    n_features, best = X.shape[1], math.sqrt(reached)
+    cap = max(best, factor * float(np.linalg.norm(mass.sum(axis=0))))
+    if not radius <= MAX_RADIUS:
+        return Supremum(reached, cap**2)
+    # The potential depends neither on the origin nor on a rotation: angles change least around
+    # the median, and along principal axes cells can be of different widths.
+    X = X - weighted_median(X, mass.sum(axis=1))
+    typical = row_norms(X) <= FAR * np.median(row_norms(X))
+    axes = np.linalg.svd(X[typical], full_matrices=True)[2].T
+    X = X @ axes
+    spread = np.sqrt(np.square(X[typical]).mean(axis=0)) + np.finfo(float).tiny
+    cells = Cells(X, measure, norm, factor, spread, float(radius), cap)
+    bound, at, n_left = cap, np.zeros(n_features), max_evaluations
+    # A precise bound from the start would keep too many cells.
+    for precision in [*(step for step in PRECISIONS if step > tol), tol]:
+        best, found, where, n_used = cells.bound(best, precision, n_left)
+        at, bound, n_left = (at if where is None else where), min(bound, found), n_left - n_used
+        if bound > best * math.sqrt(1 + precision) * (1 + ROUNDING) or n_left <= 0:
+            break
+    bound = max(best, bound)
+    return Supremum(best**2, bound**2, axes @ at if at.any() else None)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The potential on a ball, for :func:`largest_in_ball`."""
+
+    X: Array
+    measure: Array
+    norm: Callable[[Array], Array]
+    factor: float
+    spread: Array  # of the samples along each axis
+    radius: float
+    cap: float
+
+    def bound(
+        self, best: float, tol: float, max_evaluations: int
+    ) -> tuple[float, float, Array | None, int]:
+        """Return the largest value seen, a bound, where it was seen, and the evaluations used."""
+        n_features, radius, at = self.X.shape[1], self.radius, None
+        middles, half = np.zeros((1, n_features)), np.full(n_features, radius)
+        middles[:, 0] = half[0] = radius / 2  # the potential is even: half of the ball is enough
+        vertices = np.array(list(product((-1.0, 1.0), repeat=n_features)))
+        dropped, n_evaluations = 0.0, 0
+        while len(middles):
+            values, bounds = self.values_and_bounds(middles, half, vertices * half)
+            n_evaluations += len(middles)
+            inside = np.flatnonzero(np.einsum("ij,ij->i", middles, middles) <= radius**2)
+            if len(inside) and values[inside].max() > best:
+                at = middles[inside[values[inside].argmax()]]
+                best = float(values[inside].max())
+            open_cells = bounds > best * math.sqrt(1 + tol)
+            dropped = max(dropped, float(bounds[~open_cells].max(initial=0.0)))
+            middles, bounds = middles[open_cells], bounds[open_cells]
+            widths = half * self.spread
+            split = widths > widths.max() / 2  # halve the widest sides
+            corners = np.array(list(product(*[(-1.0, 1.0) if each else (0.0,) for each in split])))
+            if n_evaluations + len(middles) * len(corners) > max_evaluations:
+                dropped = max(dropped, float(bounds.max(initial=0.0)))
+                break
+            half = np.where(split, half / 2, half)
+            middles = (middles[:, None, :] + corners * half).reshape(-1, n_features)
+            nearest = np.maximum(np.abs(middles) - half, 0)
+            middles = middles[np.einsum("ij,ij->i", nearest, nearest) <= radius**2]
+        return best, max(best, dropped), at, n_evaluations
+
+    def total(self, shares: Array) -> float:
+        """Bound the norm of a transform whose waves are at most these shares of their mass."""
+        return self.factor * float(np.linalg.norm(shares @ np.abs(self.measure)))
+
+    def values_and_bounds(self, middles: Array, half: Array, shifts: Array) -> tuple[Array, Array]:
+        """Return norms of the transform at the middles of cells, and bounds in the cells."""
+        X, measure = self.X, self.measure
+        turns = np.abs(X) @ half  # (n_samples,)
+        near = turns <= NEAR
+        first, far = self.total(np.minimum(turns, 2)), self.total(~near)
+        second = [self.total(np.where(near, 0.5 * (X @ shift) ** 2, 0.0)) for shift in shifts]
+        size = max(1, BATCH_NUMBERS // len(X))
+        parts = [
+            cell_values(X, measure, near, middles[start : start + size], shifts, self.norm)
+            for start in range(0, len(middles), size)
+        ]
+        values = np.concatenate([each for each, _ in parts])
+        linear = np.concatenate([each for _, each in parts], axis=1)  # (n_shifts, n_cells)
+        by_slope = (linear + np.array(second)[:, None]).max(axis=0) + far
+        return values, np.minimum(np.minimum(values + first, by_slope), self.cap)
+
+
+def weighted_median(X: Array, weights: Array) -> Array:
+    """Return the median of each column, of samples with weights."""
+    order = np.argsort(X, axis=0)
+    sums = np.cumsum(weights[order], axis=0)  # (n_samples, n_features)
+    middle = (sums < sums[-1] / 2).sum(axis=0)
+    return np.take_along_axis(X, order, axis=0)[middle, np.arange(X.shape[1])]
+
+
+def cell_values(
+    X: Array,
+    measure: Array,
+    near: Array,
+    middles: Array,
+    shifts: Array,
+    norm: Callable[[Array], Array],
+) -> tuple[Array, Array]:
+    """Return norms of the transform at the middles, and those of its linear part at the shifts.
+
+    The linear part is that of the `near` samples; its norms have shape (n_shifts, n_points).
+    """
+    n_points, n_tasks = len(middles), measure.shape[1]
+    angles = middles @ X.T  # (n_points, n_samples)
+    waves = np.stack([np.cos(angles), np.sin(angles)])  # (2, n_points, n_samples)
+    transform = np.swapaxes(waves @ measure, 1, 2)  # (2, n_tasks, n_points)
+    part = measure * near[:, None]
+    columns = np.concatenate([part[:, None], X[:, :, None] * part[:, None]], axis=1)
+    sums = waves @ columns.reshape(len(X), -1)
+    sums = sums.reshape(2, n_points, -1, n_tasks).transpose(2, 0, 3, 1)
+    value, moments = sums[0], sums[1:]  # (2, n_tasks, n_points), (n_features, ...)
+    # The derivative of cos + i sin is -sin + i cos.
+    slopes = np.stack([-moments[:, 1], moments[:, 0]], axis=1)
+    linear = np.stack([norm(value + np.tensordot(shift, slopes, 1)) for shift in shifts])
+    return norm(transform), linear
+
+
+def wave_complexity(
+    bandwidth: float, reach: float, kernel_bound: float, n_samples: float
+) -> tuple[float, float]:
+    r"""Return :math:`(3 R_\omega R_x + 1) \sqrt{k / n}`, and a share of the failures.
+
+    As in Appendix D of the paper, but the contraction is that of :math:`\cos - 1`, which is zero at
+    zero as the lemma requires; the constant 1 adds :math:`1 / \sqrt n`. The bandwidth, which the
+    samples choose, is rounded up to :math:`1.1^j`, and the bound of bandwidth `j` may fail with a
+    share of :math:`1 / (2 (|j| + 1) (|j| + 2))` of the probability. `reach` is
+    :math:`R_\omega R_x`.
+    """
+    logarithm, step = math.log(bandwidth), math.log(BANDWIDTH_RATIO)
+    exponent = math.ceil(logarithm / step)
+    # The transform of n signs is at most n.
+    factor = min(3 * reach * math.exp(exponent * step - logarithm) + 1, math.sqrt(n_samples))
+    share = 1 / (2 * (abs(exponent) + 1) * (abs(exponent) + 2))
+    return factor * math.sqrt(kernel_bound / n_samples), share
 
 
 def concentration_sample_size(

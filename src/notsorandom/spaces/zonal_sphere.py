@@ -10,9 +10,9 @@ import numpy as np
 from notsorandom.data.array_api import cast_like, namespace
 from notsorandom.data.rows import Array, Column, Rows
 from notsorandom.spaces.base import ContinuousSpace, Supremum
-from notsorandom.spaces.euclidean import resolve_scale
 from notsorandom.spaces.gegenbauer import n_harmonics, zonal, zonal_slopes
 from notsorandom.spaces.harmonic_sphere import largest_degree
+from notsorandom.spaces.scale import resolve_scale
 from notsorandom.spaces.spherical import Spherical, directions
 from notsorandom.spaces.view import CastView, View
 
@@ -187,9 +187,18 @@ class ZonalSphere(Spherical, ContinuousSpace):
         """Return the degrees."""
         return poles_and_degrees(frequencies)[1]
 
-    def clip_to_bandwidth(self, frequencies: Array, bandwidth: float) -> Array:
-        """Return the frequencies: no degree exceeds the largest."""
-        return frequencies
+    def within(self, bandwidth: float, n_features: int) -> ZonalSphere:
+        """Return the space with another largest degree, as far as it can be computed."""
+        highest = highest_degree(n_features, np.dtype(np.float64))
+        return ZonalSphere(**(self.get_params() | {"max_degree": int(min(bandwidth, highest))}))
+
+    def spread(self, n_frequencies: int, rows: Rows, rng: np.random.Generator) -> Array:
+        """Draw frequencies as usual: poles are uniformly distributed."""
+        return self.draw(n_frequencies, rows, rng)
+
+    def feasible_slope(self, frequencies: Array, slope: Array) -> Array:
+        """Return the slopes, which are along the sphere."""
+        return slope
 
     def supremum(
         self, rows: Rows, measure: Array, phase: str, bandwidth: float, reached: float, *_: Any
@@ -197,9 +206,11 @@ class ZonalSphere(Spherical, ContinuousSpace):
         """Return the potential reached: there is no bound."""
         return Supremum(reached, math.inf)
 
-    def rademacher_complexity(self, rows: Rows, bandwidth: float, phase: str) -> float:
+    def rademacher_complexity(
+        self, rows: Rows, bandwidth: float, phase: str
+    ) -> tuple[float, float]:
         """Return NaN: features are scaled to the samples."""
-        return math.nan
+        return math.nan, 1.0
 
     def n_columns(self, phase: str) -> int:
         """Return 1, or raise ValueError for the phase "paired"."""
