@@ -665,10 +665,6 @@ class TestReport:
             ["fit", "reals.parquet", "--target", "z", "-o", "m.skops", "--loss", "logistic"],
             "'z' has fractions, which are no classes: give --task regression",
         ),
-        (
-            ["fit", "arrays.npz", "-o", "m.skops", "--solver", "equilibrium"],
-            "solver='equilibrium' needs a finite space",
-        ),
         (["predict", "iris.skops", "reals.parquet"], "'sepal'"),
         (["predict", "arrays.skops", "iris.csv"], "fitted to 3 without names"),
         (["predict", "iris.skops", "arrays.npz"], "has no column names"),
