@@ -132,6 +132,11 @@ class TestReport:
         assert facts(path)["C"] == f"{model.C_:.4g}"
         assert facts(path)["spectrum of the starts"] == model.spectrum_
 
+    def test_it_has_the_sentence_of_the_certificate(self, windmill_page):
+        path, model, _ = windmill_page
+        certificate = model.certificate(*make_windmill(150, random_state=0))
+        assert escape(certificate.sentence) in path.read_text(encoding="utf-8")
+
     def test_without_trials_and_probabilities(self, tmp_path):
         X, y = make_windmill(80, random_state=0)
         settings = {"loss": "hinge", "C": 1.0, "smoothing": 0.06, "search": "langevin"}

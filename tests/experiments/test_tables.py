@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import figure2, paper, registry, table1, tasks
+from experiments import convergence, figure2, paper, registry, table1, tasks
 from experiments.pairs import METHODS, pair_config
 from notsorandom import FourierFeatures, GradientSolver, Langevin
 from notsorandom.display import import_pyplot
@@ -127,3 +127,20 @@ def test_the_paper_setting_has_one_definition():
         random_state=3,
     )
     assert repr(METHODS["paper"].make(100, 3).get_params()) == repr(shown.get_params())
+
+
+@pytest.mark.parametrize("method", convergence.METHODS)
+def test_convergence(method):
+    """Gaps of all methods are within the bounds of their theory."""
+    config = {"kind": "convergence", "method": method, "n_steps": 100}
+    outcome = convergence.run_convergence(config, None)
+    gaps, bounds = np.array(outcome["gaps"]), np.array(outcome["bounds"])
+    assert (gaps >= 0).all()
+    assert gaps[-1] < gaps[0]
+    assert outcome["n_steps"][-1] == 100
+    if method in ("excessive-gap", "ascent"):
+        assert (gaps <= bounds).all()
+    records = [{"config": config, "outcome": outcome}]
+    (table,) = convergence.convergence_tables(records)
+    assert convergence.METHODS[method] in table.markdown()
+    assert list(convergence.draw_convergence(records)) == ["convergence"]
