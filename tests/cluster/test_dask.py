@@ -408,11 +408,11 @@ def test_few_rows_equal_those_in_memory(client):
 
 def test_warm_start_continues_and_holds_no_columns(client):
     X, angle = make_waves()
-    arrays, before = (to_dask(X), to_dask(np.cos(angle) > 0)), stored_columns(client)
+    arrays = to_dask(X), to_dask(np.cos(angle) > 0)
     settings = {"smoothing": 0.06, "random_state": 0, "C": 1.0}
     model = notsorandom.dask.FourierClassifier(8, warm_start=True, **settings).fit(*arrays)
     model = pickle.loads(pickle.dumps(model)).set_params(n_components=16)
-    wait_until(lambda: stored_columns(client) <= before)
+    wait_until(lambda: not stored_columns(client))
     expected = notsorandom.dask.FourierClassifier(16, **settings).fit(*arrays)
     assert_same_model(model.fit(*arrays), expected)
     with pytest.raises(ValueError, match="X has changed"):
@@ -452,10 +452,10 @@ def wait_until(condition):
 def test_columns_are_released(client):
     X, angle = make_waves()
     on_cluster, labels = client.persist([to_dask(X), to_dask(np.cos(angle) > 0)])
-    sizes, play_round, before = [], GameLoop.play_round, stored_columns(client)
+    sizes, play_round = [], GameLoop.play_round
 
     def count(self):
-        sizes.append(len(stored_columns(client) - before))
+        sizes.append(len(stored_columns(client)))
         return play_round(self)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -464,7 +464,21 @@ def test_columns_are_released(client):
     # Of each of three chunks: samples, targets and their view, at most three points, and a result.
     assert len(sizes) > 10
     assert max(sizes) <= 24, sizes
-    wait_until(lambda: stored_columns(client) <= before)
+    wait_until(lambda: not stored_columns(client))
+
+
+@pytest.mark.parametrize("where", ["task", "driver"])
+def test_columns_of_a_failed_fit_are_released(client, monkeypatch, where):
+    """Even while its exception is kept, as the client keeps those of tasks, and IPython the last."""
+    X, angle = make_waves()
+    if where == "driver":
+        before_round(monkeypatch, 1, lambda: 1 / 0)
+    else:
+        X = with_far_row(X)
+    with pytest.raises((ValueError, ZeroDivisionError)) as kept:
+        fit_features(to_dask(X), to_dask(np.cos(angle) > 0), n_components=20)
+    wait_until(lambda: not stored_columns(client))
+    assert kept.tb is not None
 
 
 def test_two_fits_from_two_threads(client):

@@ -45,7 +45,7 @@ class ClusterData(local.TrainingData):
 
 
 def read_collections(
-    estimator: Any, space: Space, X: Any, y: Any, sample_weight: Any, pool: Any
+    estimator: Any, cluster: Cluster, space: Space, X: Any, y: Any, sample_weight: Any, pool: Any
 ) -> local.TrainingData:
     """Validate samples, targets and weights on the cluster, and return the training problem."""
     loss, name = loss_of(estimator), type(estimator).__name__
@@ -54,7 +54,6 @@ def read_collections(
     if y.ndim != 1 and (loss.one_sided or y.ndim != 2):
         shapes = "(n_samples,)" if loss.one_sided else "(n_samples,) or (n_samples, n_outputs)"
         raise ValueError(f"y has {y.ndim} dimensions, but it must have shape {shapes}.")
-    cluster = Cluster.of(estimator.client)
     with cluster.client.as_current():
         arrays = [float_array(known_array("X", X), dtype)]
         n_samples, sizes = arrays[0].shape[0], arrays[0].chunks[0]
@@ -62,13 +61,13 @@ def read_collections(
         if sample_weight is not None:
             arrays.append(known_array("sample_weight", sample_weight, n_samples))
         if n_samples <= local.DEDUPLICATED_ROWS:  # they are sorted and merged, in memory
-            X_local, y_local, *w = cluster.gather(cluster.client.compute(arrays))
+            X_local, y_local, *w = cluster.gather(cluster.compute(arrays))
             weights = w[0] if w else None
             data = local.read_training_data(estimator, space, X_local, y_local, weights, pool=pool)
             check_samples(estimator, X, reset=True)  # stores the names of columns again
             return data
         arrays = [array.rechunk({0: sizes}) for array in arrays]
-        futures = [cluster.client.compute(list(one.to_delayed().ravel())) for one in arrays]
+        futures = [cluster.compute(one.to_delayed().ravel()) for one in arrays]
     numbers = np.flatnonzero(sizes).tolist()
     columns = [
         DaskColumn(array.shape, array.dtype, [blocks[number] for number in numbers])
