@@ -30,9 +30,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import notsorandom.dask
 from notsorandom.dask import ClusterError
-from notsorandom.dask.chunks import Chunks, DaskColumn, Step, run_step
 from notsorandom.dask.cluster import Cluster
-from notsorandom.dask.rows import DaskRows
+from notsorandom.dask.rows import DaskColumn, DaskRows, run_task
 from notsorandom.data.rows import Rows
 from notsorandom.game import GameLoop
 from notsorandom.linear import streaming
@@ -316,7 +315,7 @@ def test_missing_rows_and_labels_are_refused(client):
         fit_features(to_dask(X, 750), y, weights)
     labels = pd.Series(np.where(np.cos(angle) > 0, "yes", "no"), dtype="string")
     labels[2000] = pd.NA
-    with pytest.raises(ValueError, match=r"In block 2 .*: y has a missing value at row 500"):
+    with pytest.raises(ValueError, match=r"In block 2 .*: y has <NA> at sample 500"):
         fit_features(to_dask(X, 750), dd.from_pandas(labels, npartitions=4))
 
 
@@ -469,7 +468,7 @@ def test_columns_are_released(client):
 
 @pytest.mark.parametrize("where", ["task", "driver"])
 def test_columns_of_a_failed_fit_are_released(client, monkeypatch, where):
-    """Even while its exception is kept, as the client keeps those of tasks, and IPython the last."""
+    """Even while its exception is kept: the client keeps those of tasks, and IPython the last."""
     X, angle = make_waves()
     if where == "driver":
         before_round(monkeypatch, 1, lambda: 1 / 0)
@@ -523,23 +522,21 @@ def test_tasks_use_one_blas_thread():
     def threads(X):
         return max(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas")
 
-    step = Step("map_blocks", threads, 0, 9, np.dtype(float), (0,))
+    step = cloudpickle.dumps((threads, 0, 9, np.dtype(float), np.geterr()))
     with threadpool_limits(2, user_api="blas"):
         assert threads(None) == 2
-        arguments = (cloudpickle.dumps(step), np.geterr(), 4, None)
-        assert run_step(*arguments, np.ones((4, 2))) == [1]
+        assert run_task("map_blocks", step, 4, None, np.ones((4, 2))) == [1]
 
 
 def test_large_sums_are_added_by_a_tree(client, monkeypatch):
     X = np.random.default_rng(0).standard_normal((40_000, 4))
-    chunks = Chunks(Cluster(client), [8192] * 4 + [7232])
-    parts = np.split(X, chunks.starts[1:])
+    parts = np.split(X, range(8192, 40_000, 8192))
     column = DaskColumn(X.shape, X.dtype, client.map(np.asarray, parts, pure=False))
     (expected,) = Rows(X).sum_blocks(lambda X: (X.T @ X,))
-    rows = DaskRows(column, chunks=chunks)
+    rows = DaskRows(column, cluster=Cluster(client), sizes=[len(part) for part in parts])
     np.testing.assert_allclose(rows.sum_blocks(lambda X: (X.T @ X,))[0], expected, rtol=1e-12)
-    monkeypatch.setattr("notsorandom.dask.chunks.DIRECT_BYTES", 0)
-    monkeypatch.setattr("notsorandom.dask.chunks.TREE_WIDTH", 2)
+    monkeypatch.setattr("notsorandom.dask.rows.DIRECT_BYTES", 0)
+    monkeypatch.setattr("notsorandom.dask.rows.TREE_WIDTH", 2)
     (total,) = rows.sum_blocks(lambda X: (X.T @ X,), width=4)
     np.testing.assert_allclose(total, expected, rtol=1e-12)
 
