@@ -490,14 +490,27 @@ def test_two_fits_from_two_threads(client):
             assert_same_model(call.result(), expected)
 
 
-def test_adaptive_cluster():
+def test_adaptive_cluster(monkeypatch):
     X, angle = make_waves(40_000)
     y = np.cos(angle) > 0
     expected = notsorandom.FourierFeatures(20, smoothing=0.06, random_state=0).fit(X, y)
     with local_cluster(1) as cluster, Client(cluster, set_as_default=False) as client:
-        cluster.adapt(minimum=1, maximum=2, interval="200ms", wait_count=1)
+        numbers = []
+
+        def grow():
+            numbers.append(len(client.nthreads()))
+            cluster.adapt(
+                minimum=1, maximum=2, interval="200ms", wait_count=1, target_duration="100ms"
+            )
+            sleeps = client.map(time.sleep, [0.5] * 40, pure=False)  # work for two
+            client.wait_for_workers(2, timeout=60)
+            client.cancel(sleeps)
+            numbers.append(len(client.nthreads()))
+
+        before_round(monkeypatch, 2, grow)
         model = notsorandom.dask.FourierFeatures(20, smoothing=0.06, random_state=0, client=client)
         assert_same_model(expected, model.fit(to_dask(X), to_dask(y)))
+        assert numbers == [1, 2]  # the second worker joined during the game
 
 
 def test_closed_scheduler_is_an_error_within_seconds(monkeypatch):
@@ -601,3 +614,47 @@ def test_fit_continues_from_a_checkpoint_after_all_workers_are_lost(tmp_path, mo
     assert rounds == [4]  # it continued, and didn't start again
     settings["checkpoint"] = None
     assert_same_model(notsorandom.FourierFeatures(**settings).fit(X, y), model)
+
+
+def interrupt(model, arrays, round_):
+    """Fit until a round begins, and fail there."""
+    with pytest.MonkeyPatch.context() as patch:
+        before_round(patch, round_, lambda: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            model.fit(*arrays)
+
+
+def test_early_stopping_continues_from_a_checkpoint(client, tmp_path, monkeypatch):
+    X, angle = make_waves()
+    arrays, y = (to_dask(X), to_dask(np.cos(angle) > 0)), np.cos(angle) > 0
+    settings = {"smoothing": 0.06, "C": 1.0, "random_state": 0, "n_jobs": 1, "max_components": 60}
+    local = notsorandom.FourierClassifier("auto", **settings).fit(X, y)
+    settings["checkpoint"] = notsorandom.Checkpoint(tmp_path / "game", every=0)
+    model = notsorandom.dask.FourierClassifier("auto", **settings)
+    interrupt(model, arrays, 3)
+    rounds = []
+    for number in (0, 3):
+        before_round(monkeypatch, number, lambda number=number: rounds.append(number))
+    assert_same_model(local, model.fit(*arrays))
+    assert rounds == [3]
+    np.testing.assert_array_equal(model.validation_sizes_, local.validation_sizes_)
+    np.testing.assert_allclose(model.validation_losses_, local.validation_losses_, rtol=1e-6)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["sizes", "steps", "frequencies", "phases", "coefficients"])
+def test_damaged_moves_of_a_checkpoint_are_refused(client, tmp_path, name):
+    X, angle = make_waves(3000)
+    arrays, path = (to_dask(X, 1000), to_dask(np.cos(angle) > 0, 1000)), tmp_path / "game"
+    settings = {"smoothing": 0.06, "random_state": 0, "n_jobs": 1}
+    settings["checkpoint"] = notsorandom.Checkpoint(path, every=0)
+    model = notsorandom.dask.FourierFeatures(20, **settings)
+    interrupt(model, arrays, 3)
+    with np.load(path) as archive:
+        contents = dict(archive)
+    key = f"fit.state.moves.{name}"
+    for damaged in (contents[key][1:], contents[key].astype(complex), contents[key] * np.nan):
+        with path.open("wb") as file:
+            np.savez(file, **(contents | {key: damaged}))
+        with pytest.raises(notsorandom.FileFormatError, match="is not a checkpoint: delete it"):
+            model.fit(*arrays)
