@@ -4,6 +4,8 @@ import io
 import json
 import tracemalloc
 import zipfile
+from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +19,9 @@ from notsorandom import (
     Sphere,
 )
 from notsorandom.estimators import tuning
+from notsorandom.estimators.checkpoint import moves_to_arrays, restore_moves
 from notsorandom.estimators.resume import CheckpointFile, read_checkpoint_header
+from notsorandom.game import GameLoop
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
 
@@ -191,6 +195,41 @@ def test_any_byte(case, n_forged):
         is_refused(model, data)
     path.write_bytes(whole[: len(whole) // 2])
     assert is_refused(model, data)
+
+
+@pytest.mark.parametrize("name", ["chosen", "paired", "harmonics", "zonal"])
+def test_any_array_of_the_moves(name, tmp_path, monkeypatch):
+    """Those of a fit on a cluster: an error, or dual variables that are finite."""
+    loops, X = [], np.random.default_rng(0).normal(size=(100, 3))
+
+    def crash(self, seed, choice, loop, stopping):
+        loops.append(loop)
+        if len(loop.history) == 3:
+            raise CrashError
+
+    monkeypatch.setattr(CheckpointFile, "write_if_due", crash)
+    with pytest.raises(CrashError):
+        MODELS[name].set_params(checkpoint=Checkpoint(tmp_path / "game")).fit(X, X[:, 0] > 0)
+    loop = loops[-1]
+    arrays, rng = moves_to_arrays(loop.moves), np.random.default_rng(0)
+    settings = {key: getattr(loop, key) for key in ("space", "search", "n_frequencies", "phase")}
+
+    def restored(parts):
+        return restore_moves(parts, loop.space, loop.phase, loop.problem, n_rounds=3)
+
+    def replayed(moves):
+        state = replace(loop.current_state(), dual=None, moves=moves)
+        return GameLoop(loop.problem, rng=np.random.default_rng(0), state=state, **settings).dual
+
+    np.testing.assert_array_equal(replayed(restored(arrays)), loop.dual)
+    refused = []
+    for part, forged in ((n, each) for n in arrays for each in forged_arrays(arrays[n], rng)):
+        moves = None
+        with suppress(Exception):  # any becomes a FileFormatError
+            moves = restored(arrays | {part: forged})
+        refused.append(moves is None)
+        assert moves is None or np.isfinite(replayed(moves)).all()
+    assert np.mean(refused) > 0.6
 
 
 def peak_bytes(function, *arguments):

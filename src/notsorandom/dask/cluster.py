@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakSet
 
 import dask
 import distributed
@@ -25,9 +26,10 @@ class ClusterError(RuntimeError):
 
 @dataclass(frozen=True)
 class Cluster:
-    """The cluster of a client; waiting ends if the cluster does."""
+    """The cluster of a client, during one fit; waiting ends if the cluster does."""
 
     client: Any
+    _futures: WeakSet[Any] = field(default_factory=WeakSet)
 
     @classmethod
     def of(cls, client: Any) -> Cluster:
@@ -46,7 +48,24 @@ class Cluster:
     def map(self, name: str, function: Callable[..., Any], *items: Iterable[Any]) -> list[Any]:
         """Return futures of a function of each item; `name` is shown on the dashboard."""
         self._check_open()
-        return list(self.client.map(function, *items, key=f"fourier_{name}", pure=False))
+        return self._track(self.client.map(function, *items, key=f"fourier_{name}", pure=False))
+
+    def compute(self, collections: Sequence[Any]) -> list[Any]:
+        """Return futures of Dask collections."""
+        return self._track(self.client.compute(list(collections)))
+
+    def _track(self, futures: list[Any]) -> list[Any]:
+        self._futures.update(futures)
+        return futures
+
+    def release(self) -> None:
+        """Release all futures of a fit that failed.
+
+        The client keeps the exception of a failed task, whose traceback has the frames of the fit.
+        They would hold its columns on the workers for as long as the client exists.
+        """
+        for future in list(self._futures):
+            future.release()
 
     def gather(self, futures: Sequence[Any]) -> list[Any]:
         """Return the results of futures; wait for them as long as there are workers."""

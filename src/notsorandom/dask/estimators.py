@@ -36,6 +36,7 @@ class DaskEstimator(FourierEstimator):
     """What the estimators on a cluster add to those in memory."""
 
     _local: ClassVar[Any]
+    _cluster: Cluster
     client: Any
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -87,10 +88,17 @@ class DaskEstimator(FourierEstimator):
                 f"solver={self.solver!r} is not supported by notsorandom.dask: use 'gradient', or "
                 "fit the estimator of notsorandom itself to a part of the data in memory."
             )
-        super()._fit(config, *args)
+        self._cluster = Cluster.of(self.client)
+        try:
+            super()._fit(config, *args)
+        except BaseException:
+            self._cluster.release()
+            raise
+        finally:
+            del self._cluster
 
     def _read(self, *args: Any) -> TrainingData:
-        return read_collections(self, *args)
+        return read_collections(self, self._cluster, *args)
 
     def _keep_warm_start(self, description: Any, preparation: Any, state: Any) -> None:
         if state.dual_total is None:  # a later fit computes the dual variables again

@@ -14,9 +14,8 @@ from dask.base import is_dask_collection
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-from notsorandom.dask.chunks import Chunks, DaskColumn
 from notsorandom.dask.cluster import Cluster
-from notsorandom.dask.rows import DaskRows
+from notsorandom.dask.rows import DaskColumn, DaskRows
 from notsorandom.data.rows import Array
 from notsorandom.estimators import targets as target_checks
 from notsorandom.estimators import validation as local
@@ -33,10 +32,7 @@ class ClusterData(local.TrainingData):
     def take(self, mask: Array) -> ClusterData:
         """Return the training data of the rows where the mask is true."""
         rows: Any = self.problem.rows
-        columns = (rows.array, self.problem.targets, *rows.weight_columns)
-        masks = np.split(mask, rows.chunks.starts[1:])
-        chunks, (samples, targets, *weights) = rows.chunks.select(columns, masks)
-        rows = replace(rows, array=samples, weights=(*weights, None)[0], chunks=chunks)
+        rows, (targets,) = rows.select(mask, self.problem.targets)
         return ClusterData(replace(self.problem, targets=targets, rows=rows))
 
     def to_given(self, column: Any) -> Any:
@@ -45,7 +41,7 @@ class ClusterData(local.TrainingData):
 
 
 def read_collections(
-    estimator: Any, space: Space, X: Any, y: Any, sample_weight: Any, pool: Any
+    estimator: Any, cluster: Cluster, space: Space, X: Any, y: Any, sample_weight: Any, pool: Any
 ) -> local.TrainingData:
     """Validate samples, targets and weights on the cluster, and return the training problem."""
     loss, name = loss_of(estimator), type(estimator).__name__
@@ -54,7 +50,6 @@ def read_collections(
     if y.ndim != 1 and (loss.one_sided or y.ndim != 2):
         shapes = "(n_samples,)" if loss.one_sided else "(n_samples,) or (n_samples, n_outputs)"
         raise ValueError(f"y has {y.ndim} dimensions, but it must have shape {shapes}.")
-    cluster = Cluster.of(estimator.client)
     with cluster.client.as_current():
         arrays = [float_array(known_array("X", X), dtype)]
         n_samples, sizes = arrays[0].shape[0], arrays[0].chunks[0]
@@ -62,35 +57,36 @@ def read_collections(
         if sample_weight is not None:
             arrays.append(known_array("sample_weight", sample_weight, n_samples))
         if n_samples <= local.DEDUPLICATED_ROWS:  # they are sorted and merged, in memory
-            X_local, y_local, *w = cluster.gather(cluster.client.compute(arrays))
+            X_local, y_local, *w = cluster.gather(cluster.compute(arrays))
             weights = w[0] if w else None
             data = local.read_training_data(estimator, space, X_local, y_local, weights, pool=pool)
             check_samples(estimator, X, reset=True)  # stores the names of columns again
             return data
         arrays = [array.rechunk({0: sizes}) for array in arrays]
-        futures = [cluster.client.compute(list(one.to_delayed().ravel())) for one in arrays]
+        futures = [cluster.compute(one.to_delayed().ravel()) for one in arrays]
     numbers = np.flatnonzero(sizes).tolist()
-    columns = [
+    sizes = [sizes[number] for number in numbers]
+    samples, *columns = (
         DaskColumn(array.shape, array.dtype, [blocks[number] for number in numbers])
         for array, blocks in zip(arrays, futures, strict=True)
-    ]
-    chunks = Chunks(cluster, [sizes[number] for number in numbers])
-    rows = DaskRows(columns[0], None, pool, block_rows=n_samples, chunks=chunks)
+    )
+    rows = DaskRows(samples, None, pool, block_rows=n_samples, cluster=cluster, sizes=sizes)
     check = partial(check_block, (name, estimator.loss, loss.one_sided, dtype, space))
-    summaries = list(rows.map_blocks(check, *columns[1:], given=numbers))
+    summaries = list(rows.map_blocks(check, *columns, given=numbers))
     for summary in summaries:
         if isinstance(summary, str):
             raise ValueError(summary)
-    masks, weighted, n_stored, found, totals = map(list, zip(*summaries, strict=True))
-    if all(mask is not None and not mask.any() for mask in masks):
+    masks, weighted, n_stored, found, totals = zip(*summaries, strict=True)
+    mask = np.concatenate([np.broadcast_to(*pair) for pair in zip(masks, sizes, strict=True)])
+    if not mask.any():
         local.check_sample_weight(np.zeros(n_samples), n_samples, dtype)  # raises
     estimator.n_samples_fit_, estimator._weights = n_samples, None
     estimator._weighted = sample_weight is not None
     classes, factors = np.empty(0), None
     if loss.one_sided:
-        classes, factors = merge_classes(estimator, found, totals)
-    columns[0].n_stored = math.ceil(sum(n_stored) / n_samples)
-    chunks, (samples, labels, *weights) = chunks.select(columns, masks)
+        classes, factors = merge_classes(estimator, list(found), list(totals))
+    samples = replace(samples, n_stored=math.ceil(sum(n_stored) / n_samples))
+    rows, (labels, *weights) = replace(rows, array=samples).select(mask, *columns)
 
     def targets_of(_: Any, y: Array) -> Array:
         if not loss.one_sided:
@@ -101,18 +97,14 @@ def read_collections(
         own = 1 if factors is None else factors.astype(dtype)[np.searchsorted(classes, y)]
         return (np.ones(len(y), dtype) * np.asarray(w, dtype) * own)[:, None]
 
-    rows = replace(rows, array=samples, chunks=chunks)
     targets, column = rows.columns_only.map(targets_of, labels), None
     if factors is not None or any(weighted):
         column = rows.columns_only.map(weights_of, labels, *weights)
     if not loss.one_sided:
         estimator.n_outputs_, estimator._flat = targets.shape[1], y.ndim == 1
     if not isinstance(space, Euclidean):  # there, prepare changes nothing
-        samples = rows.map(space.prepare)
-    rows = replace(rows, array=samples, weights=column, block_rows=None)
-    for each in (samples, targets, *rows.weight_columns):
-        chunks.store(each)
-    problem = DualProblem(loss, targets, rows)
+        rows = replace(rows, array=rows.map(space.prepare))
+    problem = DualProblem(loss, targets, replace(rows, weights=column, block_rows=None))
     local.check_magnitudes(problem)
     return ClusterData(problem)
 
@@ -120,29 +112,25 @@ def read_collections(
 def check_block(settings: tuple[Any, ...], X: Any, y: Any, *parts: Any) -> tuple[Any, ...] | str:
     """Validate a block, whose number comes last; return an error as text.
 
-    Returns which samples have a positive weight (None if all have), whether a weight differs from
+    Returns which samples have a positive weight (True if all have), whether a weight differs from
     1, how many numbers sparse samples have, the classes, and the weight of each.
     """
     name, loss, is_classification, dtype, space = settings
     try:
-        missing = np.argwhere(pd.isna(y))
-        if len(missing):
-            raise ValueError(f"y has a missing value at row {missing[0][0]}: fill it in.")
+        target_checks.check_targets(y, name, loss, is_classification)
         check_finite(X, name)
-        kept, weights, classes, totals = None, None, np.empty(0), np.empty(0)
+        kept: Any = True
+        weights, classes, totals = None, np.empty(0), np.empty(0)
         if len(parts) == 2:
-            kept = None if np.all(parts[0] != 0) else np.asarray(parts[0] != 0)
-            weights = parts[0] if kept is None else parts[0][kept]
-            X, y = (X, y) if kept is None else (X[kept], y[kept])
+            kept = np.asarray(parts[0] != 0)
+            X, y, weights = X[kept], y[kept], parts[0][kept]
             weights = local.check_sample_weight(weights, len(y), dtype) if len(y) else weights
         if len(y):
             space.prepare(X)
         if is_classification:
-            target_checks.check_labels(y, name)
             classes, codes = np.unique(y, return_inverse=True)
             totals = np.bincount(codes.ravel(), weights=weights).astype(np.float64)
         else:
-            target_checks.check_is_numeric(y, loss)
             target_checks.real_targets(y, dtype)
         is_weighted = weights is not None and not np.all(weights == 1)
         return kept, is_weighted, X.nnz if sparse.issparse(X) else 0, classes, totals

@@ -164,7 +164,7 @@ def restore_state(
             check_dual(parts[name], problem, factor)
     else:
         require(parts["dual"] is None and parts["dual_total"] is None, "dual")
-        moves = restore_moves(parts["moves"], space, problem, n_rounds)
+        moves = restore_moves(parts["moves"], space, config.phase, problem, n_rounds)
     generator = np.random.default_rng(0).bit_generator
     generator.state = parts["random_state"]
     require(generator.state == parts["random_state"], "random_state")
@@ -183,25 +183,30 @@ def moves_to_arrays(moves: tuple[Move, ...]) -> dict[str, Array]:
 
 
 def restore_moves(
-    parts: Any, space: ResolvedSpace, problem: DualProblem, n_rounds: int
+    parts: Any, space: ResolvedSpace, phase: str, problem: DualProblem, n_rounds: int
 ) -> tuple[Move, ...]:
     """Return the moves that :func:`moves_to_arrays` gave; raise an error unless they are some."""
     require(set(parts) == {"sizes", "steps", *MOVE_ARRAYS}, "moves")
-    sizes, steps, limit = parts["sizes"], parts["steps"], LIMITS[problem.dtype]
+    sizes, steps, coefficients = parts["sizes"], parts["steps"], parts["coefficients"]
     require(sizes.shape == steps.shape == (n_rounds,) and sizes.dtype.kind == "i", "moves")
     require((sizes > 0).all() and sizes.sum() == len(parts["phases"]), "moves")
-    require(parts["coefficients"].ndim == 3, "moves")
-    require(parts["coefficients"].shape[2] == problem.n_tasks, "moves")
-    require(space.n_features(parts["frequencies"]) == problem.rows.n_features, "moves")
-    for name in ("steps", *MOVE_ARRAYS):
-        require(np.isfinite(parts[name]).all() and (np.abs(parts[name]) <= limit).all(), "moves")
-        require(name == "steps" or len(parts[name]) == sizes.sum(), "moves")
+    check_frequencies(parts, space, problem, ("phases",))
+    shape = (len(parts["phases"]), space.n_columns(phase), problem.n_tasks)
+    require(coefficients.shape == shape, "moves")
+    for values in (steps, coefficients):
+        require(values.dtype.kind == "f", "moves")
+        require((np.abs(values) <= LIMITS[problem.dtype]).all(), "moves")
     ends = np.cumsum(sizes)[:-1]
     cut = (np.split(parts[name], ends) for name in MOVE_ARRAYS)
     return tuple(Move(*each) for each in zip(*cut, steps.tolist(), strict=True))
 
 
-def check_frequencies(arrays: Any, space: ResolvedSpace, problem: DualProblem) -> None:
+def check_frequencies(
+    arrays: Any,
+    space: ResolvedSpace,
+    problem: DualProblem,
+    names: tuple[str, ...] = ACTIVE_SET_ARRAYS[1:],
+) -> None:
     """Raise an error unless arrays have frequencies of the space, with their numbers."""
     frequencies, limit = arrays["frequencies"], LIMITS[problem.dtype]
     n_features = problem.rows.n_features
@@ -212,7 +217,8 @@ def check_frequencies(arrays: Any, space: ResolvedSpace, problem: DualProblem) -
         allowed = {one.tobytes() for one in known}
         require(frequencies.dtype == known.dtype, "frequencies")
         require(all(one.tobytes() in allowed for one in frequencies), "frequencies")
-        require(len({one.tobytes() for one in frequencies}) == len(frequencies), "frequencies")
+        is_distinct = len({one.tobytes() for one in frequencies}) == len(frequencies)
+        require(is_distinct or "weights" not in names, "frequencies")  # moves may repeat them
     else:
         require(frequencies.dtype == problem.dtype, "frequencies")
         require((np.abs(frequencies) <= limit).all(), "frequencies")
@@ -221,7 +227,7 @@ def check_frequencies(arrays: Any, space: ResolvedSpace, problem: DualProblem) -
         degrees = np.rint(norms)
         require((abs(norms - degrees) < TOLERANCE).all() and degrees.min() >= 1, "frequencies")
         require(degrees.max() <= getattr(space, "max_degree", math.inf), "frequencies")
-    for name in ("phases", "scales", "strengths", "weights"):
+    for name in names:
         values = arrays[name]
         require(values.dtype.kind == "f" and values.shape == frequencies.shape[:1], name)
         require((np.abs(values) <= limit).all(), name)
