@@ -121,9 +121,9 @@ class PeakBounds:
     def _search(self, measure: Array) -> float:
         """Return the highest potential that a thorough search finds."""
         rows, phase = self.problem.rows, self.kernel.phase
-        found = find_highest(
-            Landscape(self.space, rows, measure, 0.0, phase), self._known, self._rng
-        )
+        searched, known = self._searched_rows, self._known
+        landscape = Landscape(self.space, searched, measure.astype(searched.dtype), 0.0, phase)
+        found = find_highest(landscape, known.astype(searched.dtype), self._rng)
         share = found.n_agreeing / found.n_ascents
         if not self.n_ascents or share < self.n_agreeing / self.n_ascents:
             self.n_ascents, self.n_agreeing = found.n_ascents, found.n_agreeing
