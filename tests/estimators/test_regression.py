@@ -158,7 +158,7 @@ def test_plots_of_a_regression(wave):
     with pytest.raises(ValueError, match="was fitted to real targets"):
         GameDisplay.from_estimator(model, X[:, :2], y)
     display = ScoreCurveDisplay.from_estimator(model, X[:, :2], y, X[:, :2], y)
-    assert display.ax_.get_ylabel() == "test R^2 (%)"
+    assert display.ax_.get_ylabel() == "test R^2"
     assert display.scores["learned"][-1] == pytest.approx(model.score(X[:, :2], y))
 
 
@@ -175,8 +175,8 @@ def test_report_of_a_regression(wave, tmp_path, n_outputs, transformer):
     page = notsorandom.report(model.fit(X, y), X, y, tmp_path / "page.html", X_test=X, y_test=y)
     text = page.read_text()
     assert "test R^2" in text
-    assert "R^2 by number of features" in text
-    assert "Confusion on the" not in text
+    assert "Learned features" in text
+    assert "Confusion matrix" not in text
 
 
 def test_zero_targets(wave):
