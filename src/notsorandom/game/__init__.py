@@ -7,12 +7,13 @@ Through an estimator, `solver`, `search`, `space` and `smoothing` accept objects
 setting, alternating projection (Algorithm 3) included, is one line::
 
     FourierClassifier(
-        solver=GradientSolver("theory", "uniform", "alternating"),
-        search="langevin", phase="paired", smoothing=0.0,
+        loss="hinge", C=1.0, smoothing=0, phase="paired",
+        search=Langevin(n_particles=100, n_peaks=10),
+        solver=GradientSolver("theory", weighting="uniform", projection="alternating"),
     )
 
-that is: the step sizes of the regret bound, uniform weights, Langevin dynamics for the peaks
-(Algorithm 1), a cosine and a sine per frequency, and no smoothing.
+that is: an SVM, no smoothing, a cosine and a sine per frequency, Langevin dynamics for the peaks
+(Algorithm 1; the paper has 500 particles), the step sizes of the regret bound and uniform weights.
 
 Without an estimator, a game needs samples, targets, a space and a search. Any class with the method
 ``find`` of :class:`notsorandom.search.base.Search` is a search, any subclass of
@@ -33,11 +34,11 @@ The parts, by what they are needed for:
 - Other losses, step sizes or projections: :class:`Loss`, :class:`DualProblem`, :func:`project`.
 - The exact solution over finitely many kernels: :func:`find_equilibrium`, and
   :mod:`notsorandom.game.reweighting` for the weights of given frequencies.
-- Bounds on the value, regret and generalisation: :mod:`notsorandom.game.certificate`.
+- Bounds on the value, regret and generalisation: :mod:`notsorandom.game.certificate`, whose
+  :class:`~notsorandom.game.certificate.Certificate` is what ``model.certificate(X, y)`` returns.
 - The dual variables of a finished game, round by round: :func:`notsorandom.game.replay.replay`.
 """
 
-from notsorandom.game.certificate import Certificate
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.equilibrium import Equilibrium, find_equilibrium
 from notsorandom.game.loop import GameLoop, play
@@ -56,7 +57,6 @@ __all__ = [
     "LOSSES",
     "PROJECTIONS",
     "REGRESSION_LOSSES",
-    "Certificate",
     "DualProblem",
     "Equilibrium",
     "GameLoop",

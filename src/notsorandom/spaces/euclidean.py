@@ -17,11 +17,6 @@ from notsorandom.data.rows import Array, Column, Rows, dense, row_norms
 from notsorandom.spaces.base import ContinuousSpace, Supremum
 from notsorandom.spaces.landscape import feature_potentials
 from notsorandom.spaces.scale import cauchy_frequencies, resolve_scale
-from notsorandom.spaces.supremum import (
-    concentration_sample_size,
-    largest_in_ball,
-    wave_complexity,
-)
 from notsorandom.spaces.view import ProjectedView, View, check_scale, far_rows, principal_directions
 
 # Maximum number of bytes of the waves of all samples, which are kept between two sweeps.
@@ -335,6 +330,8 @@ class Euclidean(ContinuousSpace):
         """Return the largest potential within the bandwidth, bounded in up to three dimensions."""
         if rows.n_features > MAX_BOUNDED_FEATURES:
             return Supremum(reached, math.inf)
+        from notsorandom.spaces.supremum import largest_in_ball
+
         supremum = largest_in_ball(
             self._centred(dense(rows.array)) / self.scale,
             measure.astype(np.float64),
@@ -356,12 +353,16 @@ class Euclidean(ContinuousSpace):
         self, rows: Rows, bandwidth: float, phase: str
     ) -> tuple[float, float]:
         """Return the complexity of all kernels within the bandwidth, rounded up."""
+        from notsorandom.spaces.supremum import wave_complexity
+
         reach = bandwidth * self.scale * self.radius(rows)
         bound = self.kernel_bound(rows.n_features, phase)
         return wave_complexity(bandwidth, reach, bound, rows.total_weight)
 
     def required_sample_size(self, rows: Rows, bandwidth: float) -> float:
         """Return the sample size at which the potential concentrates."""
+        from notsorandom.spaces.supremum import concentration_sample_size
+
         reach = bandwidth * self.scale * self.radius(rows)
         return concentration_sample_size(rows.n_features, reach)
 
