@@ -1,16 +1,16 @@
-"""The checkerboard on the sphere: the learned harmonics and the decision function.
-
-    python examples/globe.py [picture.png]
+"""
+On the sphere: a checkerboard and its harmonics
+===============================================
 
 The classes alternate between sixteen fields of the sphere, by the sign of
-sin(2 longitude) * sin(4 colatitude). The game keeps only a few of the 961 harmonics up to degree
-30.
+sin(2 longitude) * sin(4 colatitude). The frequencies are spherical harmonics, and the game keeps
+only a few of the 961 up to degree 30.
 """
 
-import sys
 from functools import partial
 
 import numpy as np
+from matplotlib import pyplot
 
 from notsorandom import Enumerate, FourierClassifier, GradientSolver
 from notsorandom.datasets import make_checkerboard
@@ -28,6 +28,9 @@ model = FourierClassifier(
 indices, weights = model.kernel_.frequencies, model.kernel_.weights
 print(f"test accuracy {model.score(X_test, y_test):.2%} on {len(indices)} harmonics")
 
+# %%
+# The samples, the three harmonics with the largest weights, and the decision function:
+
 panels = []
 for place in np.argsort(-weights)[:3]:
     order, degree = indices[place]
@@ -40,6 +43,5 @@ for place in np.argsort(-weights)[:3]:
         )
     )
 panels.append(("decision function", model.decision_function))
-picture = sys.argv[1] if len(sys.argv) > 1 else "globe.png"
-GlobeDisplay(panels, samples=(X, y)).plot().figure_.savefig(picture, dpi=120)
-print(f"picture of the globes: {picture}")
+GlobeDisplay(panels, samples=(X, y)).plot()
+pyplot.show()

@@ -1,14 +1,12 @@
-"""Calibrated probabilities, and what the trials chose.
-
-    python examples/probabilities.py [picture.png]
+"""
+How sure is it? Calibrated probabilities
+========================================
 
 Two moons that overlap: no model can be sure of the class everywhere, but its probabilities can be
 right. Of the samples that get a probability of 70 %, about 70 % should have the class. Nothing is
 tuned by hand: `C`, smoothing, spectrum and the temperature of the probabilities are chosen on
 held-out parts of the training samples.
 """
-
-import sys
 
 import numpy as np
 from matplotlib import pyplot
@@ -25,24 +23,33 @@ X_test, y_test = make_moons(10_000, noise=0.4, random_state=1)
 
 model = FourierClassifier(random_state=0).fit(X, y)
 svm = CalibratedClassifierCV(SVC(), ensemble=False).fit(X, y)
-print(
-    f"chosen: {model.spectrum_} spectrum, smoothing {model.smoothing_:g}, C = {model.C_:.2g}, "
-    f"temperature {model.temperature_:.2f}"
-)
 for name, each in (("learned features", model), ("calibrated SVC", svm)):
     loss = log_loss(y_test, each.predict_proba(X_test))
     print(f"{name}: accuracy {each.score(X_test, y_test):.1%}, log loss {loss:.3f}")
 
-figure, axes = pyplot.subplots(1, 5, figsize=(22, 4), layout="constrained")
+# %%
+# The probability of class 1 in the plane, and a reliability diagram on test samples
+# ----------------------------------------------------------------------------------
+
+figure, axes = pyplot.subplots(1, 3, figsize=(13, 4), layout="constrained")
 side = np.linspace(-2.5, 3.5, 150), np.linspace(-2, 2.5, 150)
 grid = np.stack(np.meshgrid(*side), axis=-1).reshape(-1, 2)
 levels = axes[0].contourf(*side, model.predict_proba(grid)[:, 1].reshape(150, 150), cmap="RdBu_r")
 figure.colorbar(levels, ax=axes[0])
 axes[0].scatter(*X.T, c=y, s=4, cmap="coolwarm")
 axes[0].set(title="probability of class 1", xticks=[], yticks=[])
-display = CalibrationDisplay.from_estimator(model, X_test, y_test, ax=axes[1:3])
+display = CalibrationDisplay.from_estimator(model, X_test, y_test, ax=axes[1:])
 print(f"expected calibration error: {display.expected_error:.3f}")
-TuningDisplay.from_estimator(model, ax=axes[3:])
-picture = sys.argv[1] if len(sys.argv) > 1 else "probabilities.png"
-figure.savefig(picture, dpi=120)
-print(f"probabilities, calibration and trials: {picture}")
+pyplot.show()
+
+# %%
+# What the trials chose
+# ---------------------
+
+print(
+    f"chosen: {model.spectrum_} spectrum, smoothing {model.smoothing_:g}, C = {model.C_:.2g}, "
+    f"temperature {model.temperature_:.2f}"
+)
+figure, axes = pyplot.subplots(1, 2, figsize=(11, 4), layout="constrained")
+TuningDisplay.from_estimator(model, ax=axes)
+pyplot.show()

@@ -1,12 +1,10 @@
-"""Regression: a surface from 600 noisy samples, with 60 waves.
-
-    python examples/regression.py [picture.png]
+"""
+Regression: a surface from 600 noisy samples
+============================================
 
 The surface has two oblique waves, which no single column shows. Linear regression on as many random
 waves doesn't find them; the learned frequencies are close to them.
 """
-
-import sys
 
 import numpy as np
 from matplotlib import pyplot
@@ -34,6 +32,10 @@ other = make_pipeline(random, RidgeCV(np.logspace(-6, 2, 9))).fit(X, y)
 print(f"R^2 on the noise-free surface, 60 learned waves: {model.score(grid, surface(grid)):.3f}")
 print(f"R^2 on the noise-free surface, 60 random waves:  {other.score(grid, surface(grid)):.3f}")
 
+# %%
+# The surface, both predictions, and the learned frequencies: the larger the dot, the larger its
+# weight.
+
 figure, axes = pyplot.subplots(1, 4, figsize=(13, 3.4), layout="constrained")
 shown = {
     "the surface": surface(grid),
@@ -50,6 +52,4 @@ frequencies = np.concatenate([model.frequencies_, -model.frequencies_])
 axes[3].scatter(*frequencies.T, s=2000 * np.tile(weights, 2), alpha=0.5)
 axes[3].plot([9, 4, -9, -4], [6, -11, -6, 11], "k+", markersize=12)
 axes[3].set(title="frequencies, and the two waves (+)", aspect="equal")
-picture = sys.argv[1] if len(sys.argv) > 1 else "regression.png"
-figure.savefig(picture, dpi=120)
-print(f"the surface and the predictions: {picture}")
+pyplot.show()

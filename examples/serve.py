@@ -1,4 +1,8 @@
-"""Serve the predictions of a model over HTTP.
+"""
+Serve the predictions of a model over HTTP
+==========================================
+
+::
 
     python examples/serve.py [model.skops] [--host 127.0.0.1] [--port 8000]
     curl 127.0.0.1:8000/predict -d '{"rows": [[0.3, -0.5], [0.1, 0.9]]}'

@@ -1,12 +1,10 @@
-"""The learned kernel in scikit-learn's ``SVC``.
-
-    python examples/svc.py [picture.png]
+"""
+The learned kernel in scikit-learn's SVC
+========================================
 
 ``kernel_`` is a callable for any kernel method. Here it is compared with the RBF kernel at the
 median bandwidth, both in an SVM with C = 1, on the paper's windmill data.
 """
-
-import sys
 
 import numpy as np
 from matplotlib import pyplot
@@ -35,6 +33,4 @@ for axis, (name, model) in zip(axes, models.items(), strict=True):
     axis.contourf(side, side, values, levels=[-np.inf, 0, np.inf], colors=["#9ec5e8", "#f3b08c"])
     axis.scatter(*X[:500].T, c=y[:500], s=3, cmap="coolwarm")
     axis.set(title=f"{name}: {accuracy:.1%}", aspect="equal", xticks=[], yticks=[])
-picture = sys.argv[1] if len(sys.argv) > 1 else "svc.png"
-figure.savefig(picture, dpi=120)
-print(f"decision boundaries: {picture}")
+pyplot.show()

@@ -1,6 +1,6 @@
-"""Sparse text: the library that a docstring is from.
-
-    python examples/text.py [picture.png]
+"""
+Text: which library is a docstring from?
+========================================
 
 The corpus is installed already: the docstrings of NumPy, SciPy and scikit-learn, without the names
 of the libraries. Each is a sparse row of tf-idf values, which is never made dense. A learned
@@ -11,7 +11,6 @@ import importlib
 import inspect
 import pkgutil
 import re
-import sys
 import warnings
 
 import numpy as np
@@ -43,6 +42,10 @@ def docstrings(library):
     return [OWN_NAMES.sub(" ", text) for text in sorted(found) if len(text) > 200]
 
 
+# %%
+# The corpus
+# ----------
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # about deprecated modules
     corpus = {library: docstrings(library) for library in LIBRARIES}
@@ -51,6 +54,10 @@ labels = np.repeat(LIBRARIES, [len(corpus[library]) for library in LIBRARIES])
 train, test, y_train, y_test = train_test_split(
     texts, labels, test_size=0.4, random_state=0, stratify=labels
 )
+
+# %%
+# A pipeline of tf-idf and a classifier
+# -------------------------------------
 
 words = TfidfVectorizer(min_df=3, token_pattern=r"[A-Za-z]{3,}", stop_words="english")
 model = make_pipeline(words, FourierClassifier(50, class_weight="balanced", random_state=0))
@@ -62,6 +69,10 @@ print(
     f"the largest class:   {np.mean(y_test == max(corpus, key=lambda name: len(corpus[name]))):.1%}"
 )
 
+# %%
+# The words that matter to the first frequencies
+# ----------------------------------------------
+
 names = words.get_feature_names_out()
 classifier = model[-1]
 figure, axes = pyplot.subplots(1, 3, figsize=(11, 4), layout="constrained")
@@ -69,6 +80,4 @@ for number, (axis, frequency) in enumerate(zip(axes, classifier.frequencies_, st
     largest = np.argsort(-np.abs(frequency))[:14][::-1]
     axis.barh(names[largest], frequency[largest])
     axis.set(title=f"frequency {number + 1}", xticks=[])
-picture = sys.argv[1] if len(sys.argv) > 1 else "text.png"
-figure.savefig(picture, dpi=120)
-print(f"largest words of the first frequencies: {picture}")
+pyplot.show()

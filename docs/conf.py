@@ -1,0 +1,76 @@
+"""Sphinx configuration of the documentation site.
+
+python -m sphinx -W --keep-going -b html docs docs/_build/html
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+from notsorandom import __version__
+
+project = "notsorandom"
+author = "The notsorandom developers"
+copyright = "The notsorandom developers, BSD 3-Clause"
+version = release = __version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+    "sphinx_design",
+    "sphinx_copybutton",
+    # Our own, in _ext.
+    "check_links",
+    "mathml",
+]
+# Markdown fragments that pages include.
+exclude_patterns = ["_build", "peers_table.md"]
+nitpicky = True  # a reference to something that is not documented is a warning
+default_role = "literal"
+templates_path = ["_templates"]
+
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 4
+
+autosummary_generate = True
+autodoc_typehints = "none"  # types are in the docstrings
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False  # the template of a class lists them
+# Every section, and every parameter, of what is documented here is checked by numpydoc.
+numpydoc_validation_checks = {"PR01", "PR02", "PR03", "PR07", "RT03"}
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/(?!serve)\w+\.py$",  # serve.py runs until it is stopped: shown only
+    "within_subsection_order": "ExampleTitleSortKey",
+    "backreferences_dir": "api/examples",
+    "doc_module": ("notsorandom",),
+    "reference_url": {"notsorandom": None},
+    "abort_on_example_error": True,
+    "write_computation_times": False,
+    "show_signature": False,
+    "remove_config_comments": True,
+    "download_all_examples": True,
+}
+
+html_math_renderer = "mathml"
+html_theme = "pydata_sphinx_theme"
+html_title = f"notsorandom {version}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "show_prev_next": False,
+    "navigation_with_keys": False,
+    "header_links_before_dropdown": 6,
+    "secondary_sidebar_items": ["page-toc", "sg_download_links"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+html_sidebars = {"index": [], "start": [], "when": [], "changelog": []}
