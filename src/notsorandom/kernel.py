@@ -24,6 +24,7 @@ class LearnedKernel:
     Parameters
     ----------
     space : ResolvedSpace
+        Where the frequencies live.
     frequencies : ndarray of shape (n_frequencies, n_features)
         On the sphere's harmonics, their indices.
     phases, scales : ndarrays of shape (n_frequencies,)
@@ -31,6 +32,7 @@ class LearnedKernel:
     weights : ndarray of shape (n_frequencies,)
         Non-negative, with sum 1.
     phase : {"aligned", "paired"}
+        Whether a frequency has one feature, at its phase, or a cosine and a sine.
     """
 
     space: ResolvedSpace
@@ -156,7 +158,13 @@ class LearnedKernel:
         return left @ right.T
 
     def head(self, n_components: int) -> LearnedKernel:
-        """Return the kernel of the first `n_components` features."""
+        """Return the kernel of the first features.
+
+        Parameters
+        ----------
+        n_components : int
+            Number of features to keep, one of :meth:`possible_sizes`.
+        """
         n_columns = self.space.n_columns(self.phase)
         possible = range(n_columns, self.n_components + 1, n_columns)
         is_int = isinstance(n_components, (int, np.integer)) and n_components is not True

@@ -1,6 +1,6 @@
 """Ordinary data frames: a pipeline of scikit-learn's own parts around an estimator.
 
-A table is cleaned (:class:`TableCleaner`), its numbers are scaled and imputed, its categories are
+A table is cleaned (:class:`notsorandom.tabular.TableCleaner`), its numbers are scaled and imputed, its categories are
 one-hot encoded, and the estimator gets the resulting columns, by name.
 """
 
@@ -45,7 +45,7 @@ def tabular_pipeline(estimator: Any = "classifier", **parameters: Any) -> Pipeli
     """Return a pipeline that fits an estimator to a data frame as people have them.
 
     - Numbers are scaled by their quartiles, with smooth limits for outliers
-      (:class:`SmoothScaler`). Missing ones become the median, with an additional column that says
+      (:class:`notsorandom.tabular.SmoothScaler`). Missing ones become the median, with an additional column that says
       where they were missing.
     - Categories (text) are one-hot encoded. Those of fewer than 5 rows share a column, which
       unknown ones get too at predict. Missing ones are a category of their own.
@@ -65,7 +65,7 @@ def tabular_pipeline(estimator: Any = "classifier", **parameters: Any) -> Pipeli
     Returns
     -------
     Pipeline
-        With steps ``clean`` (:class:`TableCleaner`), ``encode`` (``ColumnTransformer``) and
+        With steps ``clean`` (:class:`notsorandom.tabular.TableCleaner`), ``encode`` (``ColumnTransformer``) and
         ``model``. Needs pandas, which the extra ``tables`` installs.
 
     Examples
@@ -117,7 +117,7 @@ def tabular_pipeline(estimator: Any = "classifier", **parameters: Any) -> Pipeli
 class TableCleaner(TransformerMixin, BaseEstimator):
     """Turn an ordinary data frame into one of numbers and categories.
 
-    See :func:`tabular_pipeline`. What a column is taken for is decided at `fit`; a value that is
+    See :func:`notsorandom.tabular_pipeline`. What a column is taken for is decided at `fit`; a value that is
     something else later, such as text in a column of numbers, is an error that says where it is.
 
     Attributes
@@ -131,7 +131,7 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         The format of dates that are text.
     date_parts_ : dict of str to list of str
         The parts of each date that vary.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
     n_features_in_ : int
 
     Examples
@@ -151,7 +151,8 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         X : data frame or array-like of shape (n_samples, n_features)
             Of pandas, or of a library whose frames have the method ``to_pandas``. The columns of an
             array are called x0, x1, and so on.
-        y : ignored
+        y : object, optional
+            Ignored.
 
         Returns
         -------
@@ -195,7 +196,13 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return a data frame of numbers (float64, NaN where missing) and categories (text)."""
+        """Return a data frame of numbers (float64, NaN where missing) and categories (text).
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            With the columns of that of the fit.
+        """
         check_is_fitted(self)
         frame = as_frame(X, self.feature_names_in_)
         known = set(frame.columns) | set(self.left_out_)
@@ -231,7 +238,13 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         return pandas.concat([result, others], axis=1)[self.get_feature_names_out()]
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Return the names of the columns of the clean frame."""
+        """Return the names of the columns of the clean frame.
+
+        Parameters
+        ----------
+        input_features : object, optional
+            Ignored.
+        """
         check_is_fitted(self)
         names: list[str] = []
         for name, kind in self.kinds_.items():
@@ -257,13 +270,21 @@ class SmoothScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    center_, scale_ : ndarrays of shape (n_features_in_,)
+    center_, scale_ : ndarrays of shape (`n_features_in_`,)
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
     """
 
     def fit(self, X: Any, y: Any = None) -> SmoothScaler:
-        """Compute median and scale of each column."""
+        """Compute median and scale of each column.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Numbers; NaN where they are missing.
+        y : object, optional
+            Ignored.
+        """
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # columns of NaN only
@@ -274,7 +295,13 @@ class SmoothScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Scale the columns."""
+        """Scale the columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Numbers; NaN where they are missing.
+        """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         scaled = X - self.center_

@@ -19,9 +19,11 @@ def arc_cosine_kernel(X: Any, Z: Any = None, degree: int = 1) -> Array:
     Parameters
     ----------
     X : array-like of shape (n_samples_X, n_features)
+        The samples.
     Z : array-like of shape (n_samples_Z, n_features), optional
         `X` if not given.
     degree : {0, 1}, default=1
+        0 for the kernel of step functions, 1 for that of rectified linear units.
 
     Returns
     -------

@@ -49,10 +49,11 @@ class LKRF(RandomFeatures):
     weighting : {"none", "sqrt_q"}, default="none"
         Scale of the features: equal, or proportional to the square root of their probabilities.
     random_state : int, RandomState instance or None, default=None
+        Seed of the draws.
 
     Attributes
     ----------
-    frequencies_ : ndarray of shape (n_components, n_features_in_)
+    frequencies_ : ndarray of shape (n_components, `n_features_in_`)
     phases_ : ndarray of shape (n_components,)
     kernel_ : LearnedKernel
     probabilities_ : ndarray of shape (n_pool,)

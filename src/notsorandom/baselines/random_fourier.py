@@ -34,6 +34,7 @@ class RandomFeatures(KernelTransformer, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+            The samples.
         y : array-like of shape (n_samples,), optional
             Class labels, for methods that use them.
 
@@ -103,10 +104,11 @@ class RandomFourierFeatures(RandomFeatures):
         `n_features` frequencies whose norms are distributed like Gaussian ones; the Laplacian
         kernel doesn't have it. ``"quasi"`` maps a scrambled Sobol sequence to the distribution.
     random_state : int, RandomState instance or None, default=None
+        Seed of the draws.
 
     Attributes
     ----------
-    frequencies_ : ndarray of shape (n_frequencies, n_features_in_)
+    frequencies_ : ndarray of shape (n_frequencies, `n_features_in_`)
     phases_ : ndarray of shape (n_frequencies,)
     kernel_ : LearnedKernel
     bandwidth_ : float
@@ -179,7 +181,15 @@ class RandomFourierFeatures(RandomFeatures):
 
 
 def median_gamma(X: Any, random_state: int = 0) -> float:
-    """Return `gamma` of scikit-learn's RBF kernel with the median distance as bandwidth."""
+    """Return `gamma` of scikit-learn's RBF kernel with the median distance as bandwidth.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        The samples.
+    random_state : int, default=0
+        Seed of the pairs whose distances are taken.
+    """
     rows = Rows(check_array(X, accept_sparse="csr", dtype=FLOATS))
     return 0.5 / median_distance(rows, np.random.default_rng(random_state)) ** 2
 

@@ -23,6 +23,7 @@ def hog(
     Parameters
     ----------
     images : ndarray of shape (n_images, height, width) or (n_images, height, width, 3)
+        Grey or in colour.
     data_home : path, optional
         Folder of the cache. By default the environment variable ``NOTSORANDOM_DATA``, else the
         user's cache folder.

@@ -25,7 +25,9 @@ def make_windmill(n_samples: int = 2000, random_state: Any = None) -> tuple[Arra
     Parameters
     ----------
     n_samples : int, default=2000
+        Number of points.
     random_state : int, RandomState instance or None, default=None
+        Seed of the points.
 
     Returns
     -------
@@ -51,7 +53,9 @@ def make_checkerboard(n_samples: int = 2000, random_state: Any = None) -> tuple[
     Parameters
     ----------
     n_samples : int, default=2000
+        Number of points.
     random_state : int, RandomState instance or None, default=None
+        Seed of the points.
 
     Returns
     -------

@@ -30,6 +30,7 @@ class CalibrationDisplay:
     name : str, default="predicted probability"
         What the probability is.
     n_bins : int, default=10
+        Number of bins of the diagram.
 
     Attributes
     ----------
@@ -71,11 +72,14 @@ class CalibrationDisplay:
 
         Parameters
         ----------
-        estimator : FourierClassifier with ``loss="logistic"``, fitted
+        estimator : FourierClassifier
+            Fitted with ``loss="logistic"``.
         X, y : array-likes
             Samples and their classes; not those of the fit, on which it is too confident.
         n_bins : int, default=10
+            Number of bins of the diagram.
         ax : sequence of two matplotlib Axes, optional
+            Where to draw; by default on a new figure.
         """
         logarithms = to_host(estimator.predict_log_proba(X))
         return cls.from_log_probabilities(logarithms, y, estimator.classes_, n_bins).plot(ax)
@@ -84,7 +88,19 @@ class CalibrationDisplay:
     def from_log_probabilities(
         cls, logarithms: Array, y: Any, classes: Array, n_bins: int = N_BINS
     ) -> CalibrationDisplay:
-        """Return the display of logarithms of probabilities, of shape (n_samples, n_classes)."""
+        """Return the display of probabilities that are known, without drawing it.
+
+        Parameters
+        ----------
+        logarithms : ndarray of shape (n_samples, n_classes)
+            Logarithms of the probabilities.
+        y : array-like of shape (n_samples,)
+            True classes.
+        classes : ndarray of shape (n_classes,)
+            The classes in the order of the columns.
+        n_bins : int, default=10
+            Number of bins of the diagram.
+        """
         y = column_or_1d(to_host(y))
         check_consistent_length(logarithms, y)
         if len(classes) == 2:
@@ -100,7 +116,13 @@ class CalibrationDisplay:
         return calibration_error(self.truth, self.probability, self.n_bins)
 
     def plot(self, ax: Any = None) -> CalibrationDisplay:
-        """Draw on two axes, or on a new figure."""
+        """Draw the diagram and the histogram.
+
+        Parameters
+        ----------
+        ax : sequence of two matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+        """
         if ax is None:
             _, ax = import_pyplot().subplots(1, 2, figsize=(12.8, 4.2), layout="constrained")
         self.axes_ = np.asarray(ax, dtype=object).reshape(-1)

@@ -33,10 +33,11 @@ class GameDisplay:
     Parameters
     ----------
     X : ndarray of shape (n_samples, 2)
+        The samples.
     y : ndarray of shape (n_samples,)
         Class labels of two classes.
     snapshots : sequence of GameSnapshot
-        See :func:`notsorandom.display.inspection.take_snapshots`.
+        As of `notsorandom.display.inspection.take_snapshots`.
 
     Attributes
     ----------
@@ -68,12 +69,14 @@ class GameDisplay:
 
         Parameters
         ----------
-        estimator : FourierFeatures or FourierClassifier, fitted
+        estimator : FourierFeatures or FourierClassifier
+            Fitted.
         X, y : array-likes
             The training data: two features, two classes.
         rounds : sequence of int, optional
             Numbers of rounds, from 1; by default the first, the last and one in between.
         ax : array of matplotlib Axes of shape (3, n_rounds), optional
+            Where to draw; by default on a new figure.
         """
         problem = planar_problem(estimator, X, y)
         n_classes = len(getattr(estimator, "classes_", ()))

@@ -20,7 +20,7 @@ class HistoryDisplay:
     history : dict of str to ndarray
         As in ``model.history_``.
     bounds : (rounds, upper, lower, certified), optional
-        See :func:`notsorandom.display.inspection.bounds_by_round`.
+        As of `notsorandom.display.inspection.bounds_by_round`.
 
     Attributes
     ----------
@@ -45,17 +45,25 @@ class HistoryDisplay:
 
         Parameters
         ----------
-        estimator : FourierFeatures, FourierClassifier or FourierRegressor, fitted
+        estimator : FourierFeatures, FourierClassifier or FourierRegressor
+            Fitted.
         X, y : array-likes, optional
             The training data. With them, bounds on the value of the game are drawn too.
         ax : matplotlib Axes, or sequence of two with the bounds, optional
+            Where to draw; by default on a new figure.
         """
         check_is_fitted(estimator)
         bounds = None if X is None else bounds_by_round(estimator, X, y)
         return cls(estimator.history_, bounds).plot(ax)
 
     def plot(self, ax: Any = None) -> HistoryDisplay:
-        """Draw on `ax`, or on a new figure."""
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, or sequence of two with the bounds, optional
+            Where to draw; by default on a new figure.
+        """
         n_panels = 1 if self.bounds is None else 2
         if ax is None:
             size = (6.4 * n_panels, 4.2)

@@ -133,8 +133,11 @@ class ImportancesDisplay:
         X : array-like or data frame
             Samples like those of the fit.
         n_columns : int, default=15
+            Most bars; the largest are drawn.
         image_shape : tuple of int, optional
+            If the columns are pixels: shape of the images.
         ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
         """
         if image_shape is None:
             shares = column_importances(estimator, X)
@@ -144,7 +147,13 @@ class ImportancesDisplay:
         return cls(shares, n_columns, image_shape).plot(ax)
 
     def plot(self, ax: Any = None) -> ImportancesDisplay:
-        """Draw on `ax`, or on a new figure."""
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+        """
         values = np.array(list(self.shares.values()))
         if self.image_shape is not None:
             check_image_shape(self.image_shape, len(values))

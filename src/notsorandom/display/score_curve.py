@@ -21,9 +21,11 @@ class ScoreCurveDisplay:
     Parameters
     ----------
     sizes : ndarray of shape (n_sizes,)
+        Numbers of features.
     scores : dict of str to ndarray of shape (n_sizes,) or (n_trials, n_sizes)
         Scores of each method, NaN where missing. Bars show standard deviations over trials.
     score_name : str, default="accuracy"
+        What the scores are; accuracies are drawn as percentages.
 
     Attributes
     ----------
@@ -67,21 +69,29 @@ class ScoreCurveDisplay:
 
         Parameters
         ----------
-        estimator : FourierFeatures, FourierClassifier or FourierRegressor, fitted
+        estimator : FourierFeatures, FourierClassifier or FourierRegressor
+            Fitted.
         X, y, X_test, y_test : array-likes
             The training data, and the data to score on.
         sizes : sequence of int, optional
             Numbers of features; by default a few, up to all.
         baselines : dict of str to transformer, optional
-            Transformers of :mod:`notsorandom.baselines`, which are fitted at the largest size; by
+            Transformers of `notsorandom.baselines`, which are fitted at the largest size; by
             default random features of the RBF kernel. All features get the same linear model.
         ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
         """
         found = scores_by_size(estimator, X, y, X_test, y_test, sizes, baselines)
         return cls(*found, score_name(estimator)).plot(ax)
 
     def plot(self, ax: Any = None) -> ScoreCurveDisplay:
-        """Draw on `ax`, or on a new figure."""
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+        """
         self.ax_ = axis = axes_or_new(ax)
         self.figure_ = axis.figure
         factor, unit = (100, " (%)") if self.score_name == "accuracy" else (1, "")

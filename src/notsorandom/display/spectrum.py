@@ -28,6 +28,7 @@ class SpectrumDisplay:
     Parameters
     ----------
     kernel : LearnedKernel
+        The kernel of a fitted estimator.
     planar_game : (ndarray of shape (n_samples, 2), GameSnapshot), optional
         Samples and a snapshot of their game, to draw the potential.
     image_shape : (height, width) or (height, width, n_channels), optional
@@ -78,7 +79,8 @@ class SpectrumDisplay:
 
         Parameters
         ----------
-        estimator : a fitted estimator with a kernel_
+        estimator : FourierFeatures, FourierClassifier, FourierRegressor or a baseline
+            Fitted.
         X, y : array-likes, optional
             The training data, of two features, to draw the potential of the last round.
         image_shape : (height, width) or (height, width, n_channels), optional
@@ -87,6 +89,7 @@ class SpectrumDisplay:
         n_images : int, default=12
             Most images.
         ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
         """
         check_is_fitted(estimator)
         kernel: LearnedKernel = estimator.kernel_
@@ -97,7 +100,13 @@ class SpectrumDisplay:
         return cls(kernel, (samples, last)).plot(ax)
 
     def plot(self, ax: Any = None) -> SpectrumDisplay:
-        """Draw on `ax`, or on a new figure."""
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+        """
         self.ax_ = axis = axes_or_new(ax)
         self.figure_ = axis.figure
         if self.image_shape is not None:

@@ -59,7 +59,13 @@ class TuningDisplay:
         return names or ["smoothing"]
 
     def plot(self, ax: Any = None) -> TuningDisplay:
-        """Draw on one axes per parameter, or on a new figure."""
+        """Draw the losses of the trials by parameter.
+
+        Parameters
+        ----------
+        ax : sequence of matplotlib Axes, optional
+            One for each of `parameters`; by default on a new figure.
+        """
         names = self.parameters
         if ax is None:
             size = (6.4 * len(names), 4.2)

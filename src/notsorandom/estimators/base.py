@@ -351,6 +351,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             The training samples; if there are as many as at fit, they are taken to be the same.
             Other samples give valid bounds too, for a kernel that was not learned from them.
         y : array-like of shape (n_samples,)
+            Their targets.
         bandwidth : float, optional
             The learned kernel is compared with all kernels whose frequencies are no longer than
             this. By default, its own longest frequency.

@@ -147,7 +147,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         The learned features as a fitted transformer.
     kernel_ : LearnedKernel
         The learned kernel, also as a callable for ``SVC(kernel=...)``.
-    frequencies_ : ndarray of shape (n_frequencies, n_features_in_)
+    frequencies_ : ndarray of shape (n_frequencies, `n_features_in_`)
         In the order they were found. On the sphere's harmonics their indices, with one column
         fewer; for zonal features the poles times the degrees.
     phases_ : ndarray of shape (n_frequencies,)
@@ -176,7 +176,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         loss that decides (log loss at the best temperature) and the accuracy.
     n_samples_fit_ : int
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         If `X` has column names that are all strings.
 
     Notes
@@ -253,6 +253,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples, with the columns of those of the fit.
 
         Returns
         -------
@@ -269,6 +270,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples, with the columns of those of the fit.
 
         Returns
         -------
@@ -288,6 +290,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples, with the columns of those of the fit.
 
         Returns
         -------
@@ -307,6 +310,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples, with the columns of those of the fit.
 
         Returns
         -------
@@ -323,8 +327,11 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples, with the columns of those of the fit.
         y : array-like of shape (n_samples,)
+            True classes.
         sample_weight : array-like of shape (n_samples,), optional
+            Weights of the samples.
 
         Returns
         -------

@@ -114,6 +114,7 @@ class Checkpoint:
     Parameters
     ----------
     path : str or Path
+        File that is written; it is removed when the fit is done.
     every : float, default=60.0
         Seconds between two writes.
     """

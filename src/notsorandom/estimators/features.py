@@ -133,7 +133,7 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
     ----------
     kernel_ : LearnedKernel
         The learned kernel, also as a callable for ``SVC(kernel=...)``.
-    frequencies_ : ndarray of shape (n_frequencies, n_features_in_)
+    frequencies_ : ndarray of shape (n_frequencies, `n_features_in_`)
         In the order they were found. On the sphere's harmonics their indices, with one column
         fewer; for zonal features the poles times the degrees.
     phases_ : ndarray of shape (n_frequencies,)
@@ -164,7 +164,7 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         loss that decides (log loss or squared error) and the accuracy or R^2.
     n_samples_fit_ : int
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         If `X` has column names that are all strings.
     classes_ : ndarray of shape (n_classes,)
         For classification losses.
@@ -266,6 +266,16 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         again later has the weight of the longer game, and a shorter fit may end with other
         harmonics; `dual_` is that of the longer game; after reweighting, the features are the
         first of those that were kept.
+
+        Parameters
+        ----------
+        n_components : int
+            Number of features to keep, at most that of the fit.
+
+        Returns
+        -------
+        FourierFeatures
+            Fitted. The transformer itself is not changed.
         """
         check_is_fitted(self)
         kernel = self.kernel_.head(n_components)

@@ -98,7 +98,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         The learned features as a fitted transformer.
     kernel_ : LearnedKernel
         The learned kernel, also as a callable for ``SVC(kernel=...)``.
-    frequencies_ : ndarray of shape (n_frequencies, n_features_in_)
+    frequencies_ : ndarray of shape (n_frequencies, `n_features_in_`)
         In the order they were found. On the sphere's harmonics their indices, with one column
         fewer; for zonal features the poles times the degrees.
     phases_ : ndarray of shape (n_frequencies,)
@@ -128,7 +128,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         loss that decides (squared error) and the R^2.
     n_samples_fit_ : int
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         If `X` has column names that are all strings.
 
     Notes
@@ -201,6 +201,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples, with the columns of those of the fit.
 
         Returns
         -------
@@ -216,8 +217,11 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples, with the columns of those of the fit.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            True targets.
         sample_weight : array-like of shape (n_samples,), optional
+            Weights of the samples.
 
         Returns
         -------

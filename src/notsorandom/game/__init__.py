@@ -16,8 +16,8 @@ that is: an SVM, no smoothing, a cosine and a sine per frequency, Langevin dynam
 (Algorithm 1; the paper has 500 particles), the step sizes of the regret bound and uniform weights.
 
 Without an estimator, a game needs samples, targets, a space and a search. Any class with the method
-``find`` of :class:`notsorandom.search.base.Search` is a search, any subclass of
-:class:`notsorandom.spaces.base.Space` a space, and any :class:`Loss` a loss::
+``find`` of :class:`notsorandom.search.Search` is a search, any subclass of
+:class:`notsorandom.spaces.Space` a space, and any :class:`Loss` a loss::
 
     rng = np.random.default_rng(0)
     problem = DualProblem(LOSSES["hinge"](C=1.0), labels, Rows(X))  # labels of +1 and -1, one
@@ -33,9 +33,9 @@ The parts, by what they are needed for:
   ``result``). :func:`play` plays it to the end and calls a function after each round.
 - Other losses, step sizes or projections: :class:`Loss`, :class:`DualProblem`, :func:`project`.
 - The exact solution over finitely many kernels: :func:`find_equilibrium`, and
-  :mod:`notsorandom.game.reweighting` for the weights of given frequencies.
-- Bounds on the value, regret and generalisation: :mod:`notsorandom.game.certificate`, whose
-  :class:`~notsorandom.game.certificate.Certificate` is what ``model.certificate(X, y)`` returns.
+  `notsorandom.game.reweighting` for the weights of given frequencies.
+- Bounds on the value, regret and generalisation:
+  :class:`~notsorandom.game.certificate.Certificate`, made by the estimators.
 - The dual variables of a finished game, round by round: :func:`notsorandom.game.replay.replay`.
 """
 

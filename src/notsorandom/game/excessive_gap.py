@@ -53,7 +53,7 @@ def excessive_gap(
     ----------
     features : ndarray of shape (n_samples, n_features)
     groups : ndarray of int, of shape (n_features,)
-        As in :func:`find_equilibrium`.
+        As in :func:`notsorandom.game.find_equilibrium`.
     problem : DualProblem
         Of one task, with the hinge loss and without sample weights.
     steps : collection of int

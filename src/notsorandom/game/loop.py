@@ -43,7 +43,7 @@ class GameLoop:
         With targets in the floating point type of the samples.
     space : ResolvedSpace
     search : PeakFinder
-        See :mod:`notsorandom.search`.
+        See :class:`notsorandom.search.Search`.
     n_frequencies : int
         The game ends when this many are found.
     rng : numpy.random.Generator

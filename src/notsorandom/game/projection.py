@@ -194,7 +194,7 @@ def project(
     weights: Array | None = None,
     projection: str = "exact",
 ) -> Array:
-    """Apply one of :data:`PROJECTIONS` to arrays of shape (n_samples, n_tasks)."""
+    """Apply one of `PROJECTIONS` to arrays of shape (n_samples, n_tasks)."""
     rows = Rows.without_features(len(point), point.dtype, weights)
     result: Array = PROJECTIONS[projection](rows, point, lambda *both: both, low, high)
     return result

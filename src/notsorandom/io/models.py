@@ -166,6 +166,7 @@ def load(path: Any) -> Any:
     Parameters
     ----------
     path : str or Path
+        A model file.
 
     Returns
     -------
@@ -181,7 +182,16 @@ def load(path: Any) -> Any:
 def read_metadata(path: Any) -> dict[str, Any]:
     """Return the metadata of a model file, without making the model.
 
-    Keys: format, library, scikit-learn, class, metrics, description, trial (a row to try it with).
+    Parameters
+    ----------
+    path : str or Path
+        A model file.
+
+    Returns
+    -------
+    dict
+        Keys: format, library, scikit-learn, class, metrics, description, trial (a row to try it
+        with).
     """
     with open_file(path) as (_, metadata):
         return metadata

@@ -53,6 +53,7 @@ class Chain(Search):
     Parameters
     ----------
     n_steps : int, default=100
+        Length of the chains.
     n_particles : int, default=64
         Parallel chains, from random starts.
     beta : float or "auto", default="auto"

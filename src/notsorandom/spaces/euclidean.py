@@ -111,7 +111,7 @@ class Euclidean(ContinuousSpace):
         return self._shorten(drawn)
 
     def draw_cauchy(self, n_frequencies: int, rows: Rows, rng: np.random.Generator) -> Array:
-        """Draw frequencies from spectra of Laplacian kernels; see :func:`cauchy_frequencies`."""
+        """Draw frequencies from spectra of Laplacian kernels; see `cauchy_frequencies`."""
         draws = cauchy_frequencies(n_frequencies, rows.n_features, rng)
         return self._shorten((draws / self.scale).astype(rows.dtype))
 

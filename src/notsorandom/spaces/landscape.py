@@ -107,7 +107,7 @@ class Landscape:
         In units of the space's scale.
     phase : {"aligned", "paired"}
     block_stats : list, optional
-        :func:`measure_stats` of the measure's blocks, if known.
+        `measure_stats` of the measure's blocks, if known.
     """
 
     space: ResolvedSpace
