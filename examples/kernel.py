@@ -30,21 +30,23 @@ print(f"test accuracy {model.score(X_test, y_test):.1%}")
 # The spectrum
 # ------------
 #
-# A kernel is an average of waves. A long frequency is a wave that changes within a short distance. If
-# all weight is on short frequencies, the decision function is nearly linear; weight on long ones
+# A kernel is an average of waves. A long frequency is a wave that changes within a short distance.
+# If all weight is on short frequencies, the decision function is nearly linear; weight on long ones
 # says that details matter. The weights say how many waves carry the kernel.
 
 SpectrumDisplay.from_estimator(model)
 weights = model.kernel_.weights
-print(f"{len(weights)} waves; the 10 heaviest have {np.sort(weights)[-10:].sum():.0%} of the weight")
+print(
+    f"{len(weights)} waves; the 10 heaviest have {np.sort(weights)[-10:].sum():.0%} of the weight"
+)
 pyplot.show()
 
 # %%
 # Which columns matter
 # --------------------
 #
-# The share of a column is the mean square slope of the decision function along it. Correlated columns
-# share what either of them could explain.
+# The share of a column is the mean square slope of the decision function along it. Correlated
+# columns share what either of them could explain.
 
 ImportancesDisplay.from_estimator(model, X_test, n_columns=10)
 pyplot.show()
@@ -81,7 +83,7 @@ print(
 # How good is the kernel
 # ----------------------
 #
-# The certificate compares the kernel with all kernels of its kind, on the training samples. Its last
-# line says what the numbers mean.
+# The certificate compares the kernel with all kernels of its kind, on the training samples. Its
+# last line says what the numbers mean.
 
 print(model.certificate(X, y))

@@ -3,8 +3,8 @@ Large data: samples that are not in memory
 ==========================================
 
 The readings of a sensor come in blocks, as from a log or a database. The fit writes them to a
-temporary file and reads that in passes, so they are never all in memory. The picture shows the
-memory of the fit over time, and the size of the samples.
+temporary file and reads that in passes, so they are never all in memory, and nor are their
+features. (Up to 256 MB they would be, which is faster.)
 """
 
 import threading
@@ -48,7 +48,7 @@ tracemalloc.start()
 watcher = threading.Thread(target=watch)
 watcher.start()
 try:
-    model = FourierClassifier(40, random_state=0).fit(readings(N_ROWS, rng))
+    model = FourierClassifier(80, random_state=0).fit(readings(N_ROWS, rng))
 finally:
     done.set()
     watcher.join()
@@ -60,8 +60,8 @@ print(f"peak memory of the fit: {max(held for _, held in trace):.0f} MB")
 print(f"test accuracy: {model.score(X_test, y_test):.3f}; duality gap: {model.duality_gap_:.0e}")
 
 # %%
-# Memory over time
-# ----------------
+# Memory over time, beside the size of the samples
+# ------------------------------------------------
 
 figure, axes = pyplot.subplots(figsize=(7, 3.5), layout="constrained")
 axes.plot(*zip(*trace, strict=True), label="memory of the fit")

@@ -1,6 +1,6 @@
 """Ordinary data frames: a pipeline of scikit-learn's own parts around an estimator.
 
-A table is cleaned (:class:`notsorandom.tabular.TableCleaner`), its numbers are scaled and imputed, its categories are
+A table is cleaned (:class:`TableCleaner`), its numbers are scaled and imputed, its categories are
 one-hot encoded, and the estimator gets the resulting columns, by name.
 """
 
@@ -45,8 +45,8 @@ def tabular_pipeline(estimator: Any = "classifier", **parameters: Any) -> Pipeli
     """Return a pipeline that fits an estimator to a data frame as people have them.
 
     - Numbers are scaled by their quartiles, with smooth limits for outliers
-      (:class:`notsorandom.tabular.SmoothScaler`). Missing ones become the median, with an additional column that says
-      where they were missing.
+      (:class:`notsorandom.tabular.SmoothScaler`). Missing ones become the median, with an
+      additional column that says where they were missing.
     - Categories (text) are one-hot encoded. Those of fewer than 5 rows share a column, which
       unknown ones get too at predict. Missing ones are a category of their own.
     - Booleans, also as text such as "yes" and "No", become 0 and 1.
@@ -65,8 +65,8 @@ def tabular_pipeline(estimator: Any = "classifier", **parameters: Any) -> Pipeli
     Returns
     -------
     Pipeline
-        With steps ``clean`` (:class:`notsorandom.tabular.TableCleaner`), ``encode`` (``ColumnTransformer``) and
-        ``model``. Needs pandas, which the extra ``tables`` installs.
+        With steps ``clean`` (:class:`notsorandom.tabular.TableCleaner`), ``encode``
+        (``ColumnTransformer``) and ``model``. Needs pandas, which the extra ``tables`` installs.
 
     Examples
     --------
@@ -117,8 +117,9 @@ def tabular_pipeline(estimator: Any = "classifier", **parameters: Any) -> Pipeli
 class TableCleaner(TransformerMixin, BaseEstimator):
     """Turn an ordinary data frame into one of numbers and categories.
 
-    See :func:`notsorandom.tabular_pipeline`. What a column is taken for is decided at `fit`; a value that is
-    something else later, such as text in a column of numbers, is an error that says where it is.
+    See :func:`notsorandom.tabular_pipeline`. What a column is taken for is decided at `fit`; a
+    value that is something else later, such as text in a column of numbers, is an error that says
+    where it is.
 
     Attributes
     ----------

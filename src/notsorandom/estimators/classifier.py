@@ -104,9 +104,10 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
     solver : {"gradient", "reweight", "equilibrium"} or object, default="gradient"
         How the game is solved. ``"gradient"`` is the paper's online gradient ascent.
         ``"reweight"`` then weights the frequencies found so that the margin is largest, and drops
-        those without weight. ``"equilibrium"``, for the sphere's harmonics, computes the
-        equilibrium directly. A :class:`notsorandom.GradientSolver` sets step size, weights,
-        projection and number of rounds.
+        those without weight. ``"equilibrium"`` computes the equilibrium itself, to a stated
+        gap; on R^d it needs a limit of the frequencies or smoothing. A
+        :class:`notsorandom.GradientSolver` sets step size, weights, projection and number of
+        rounds.
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class. ``"balanced"`` gives all classes the same total
         weight. A weight multiplies `C`, so leave that to the trials where a class is rare.

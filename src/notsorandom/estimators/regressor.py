@@ -60,9 +60,10 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
     solver : {"gradient", "reweight", "equilibrium"} or object, default="gradient"
         How the game is solved. ``"gradient"`` is the paper's online gradient ascent.
         ``"reweight"`` then weights the frequencies found so that the objective of the final model
-        is smallest, and drops those without weight. ``"equilibrium"``, for the sphere's harmonics,
-        computes the equilibrium directly. A :class:`notsorandom.GradientSolver` sets step size,
-        weights, projection and number of rounds.
+        is smallest, and drops those without weight. ``"equilibrium"`` computes the equilibrium
+        itself, to a stated gap; on R^d it needs a limit of the frequencies or smoothing. A
+        :class:`notsorandom.GradientSolver` sets step size, weights, projection and number of
+        rounds.
     validation_fraction : float or "auto", default="auto"
         Share of the samples held out with ``n_components="auto"``, if there are more than 1024.
         ``"auto"`` is a tenth, or up to 256 samples but at most a quarter.
