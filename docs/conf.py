@@ -10,6 +10,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 from sphinx.application import Sphinx
+from sphinx_gallery.sorting import ExplicitOrder
 
 from notsorandom import LearnedKernel, __version__
 
@@ -32,6 +33,7 @@ extensions = [
 ]
 # Markdown fragments that pages include.
 exclude_patterns = ["_build", "peers_table.md"]
+toc_object_entries_show_parents = "hide"
 nitpicky = True  # a reference to something that is not documented is a warning
 default_role = "literal"
 templates_path = ["_templates"]
@@ -49,11 +51,14 @@ numpydoc_validation_checks = {"PR01", "PR02", "PR03", "PR07"}
 # those in memory.
 numpydoc_validation_exclude = {r"notsorandom\.(dask|data|game|search|spaces)\."}
 
+# The order of the gallery; others follow.
+EXAMPLES = "tables size kernel probabilities regression images globe text svc large".split()
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"/(?!serve)\w+\.py$",  # serve.py runs until it is stopped: shown only
-    "within_subsection_order": "ExampleTitleSortKey",
+    "within_subsection_order": ExplicitOrder([f"{name}.py" for name in EXAMPLES] + ["*"]),
+    "default_thumb_file": str(Path(__file__).parent / "windmill.png"),
     "backreferences_dir": "api/examples",
     "doc_module": ("notsorandom",),
     "reference_url": {"notsorandom": None},
@@ -74,11 +79,16 @@ html_copy_source = False
 html_theme_options = {
     "show_prev_next": False,
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 6,
-    "secondary_sidebar_items": ["page-toc", "sg_download_links"],
+    "header_links_before_dropdown": 7,
+    "secondary_sidebar_items": {
+        "**": ["page-toc", "sg_download_links"],
+        "index": [],
+        "gallery/index": [],
+    },
     "footer_start": ["copyright"],
     "footer_end": [],
 }
+html_context = {"default_mode": "auto"}  # light or dark, as the reader's system
 html_sidebars = {"index": [], "start": [], "when": [], "changelog": []}
 
 
