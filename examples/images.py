@@ -29,7 +29,7 @@ print(f"correlation of single features with the label: up to {correlations.max()
 # What distinguishes the classes on average, the frequencies with the largest weights, and the share
 # of each pixel in how the prediction changes:
 
-figure, axes = pyplot.subplots(1, 3, figsize=(12, 4), layout="constrained")
+figure, axes = pyplot.subplots(1, 3, figsize=(9, 3.3), layout="constrained")
 difference = X[y == 3].mean(axis=0) - X[y == 8].mean(axis=0)
 limit = np.abs(difference).max()
 axes[0].imshow(difference.reshape(8, 8), cmap="RdBu_r", vmin=-limit, vmax=limit)

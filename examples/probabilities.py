@@ -28,17 +28,27 @@ for name, each in (("learned features", model), ("calibrated SVC", svm)):
     print(f"{name}: accuracy {each.score(X_test, y_test):.1%}, log loss {loss:.3f}")
 
 # %%
-# The probability of class 1 in the plane, and a reliability diagram on test samples
-# ----------------------------------------------------------------------------------
+# The probability of class 1 in the plane
+# ---------------------------------------
 
-figure, axes = pyplot.subplots(1, 3, figsize=(13, 4), layout="constrained")
+figure, axes = pyplot.subplots(figsize=(6, 4), layout="constrained")
 side = np.linspace(-2.5, 3.5, 150), np.linspace(-2, 2.5, 150)
 grid = np.stack(np.meshgrid(*side), axis=-1).reshape(-1, 2)
-levels = axes[0].contourf(*side, model.predict_proba(grid)[:, 1].reshape(150, 150), cmap="RdBu_r")
-figure.colorbar(levels, ax=axes[0])
-axes[0].scatter(*X.T, c=y, s=4, cmap="coolwarm")
-axes[0].set(title="probability of class 1", xticks=[], yticks=[])
-display = CalibrationDisplay.from_estimator(model, X_test, y_test, ax=axes[1:])
+levels = axes.contourf(*side, model.predict_proba(grid)[:, 1].reshape(150, 150), cmap="RdBu_r")
+figure.colorbar(levels, ax=axes)
+axes.scatter(*X.T, c=y, s=4, cmap="coolwarm")
+axes.set(xticks=[], yticks=[])
+pyplot.show()
+
+# %%
+# A reliability diagram on test samples
+# -------------------------------------
+#
+# For each bin of predicted probabilities: how often the class was 1. Beside it: how many samples
+# got which probability.
+
+figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
+display = CalibrationDisplay.from_estimator(model, X_test, y_test, ax=axes)
 print(f"expected calibration error: {display.expected_error:.3f}")
 pyplot.show()
 
@@ -50,6 +60,6 @@ print(
     f"chosen: {model.spectrum_} spectrum, smoothing {model.smoothing_:g}, C = {model.C_:.2g}, "
     f"temperature {model.temperature_:.2f}"
 )
-figure, axes = pyplot.subplots(1, 2, figsize=(11, 4), layout="constrained")
+figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 TuningDisplay.from_estimator(model, ax=axes)
 pyplot.show()

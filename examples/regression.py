@@ -36,7 +36,8 @@ print(f"R^2 on the noise-free surface, 60 random waves:  {other.score(grid, surf
 # The surface, both predictions, and the learned frequencies: the larger the dot, the larger its
 # weight.
 
-figure, axes = pyplot.subplots(1, 4, figsize=(13, 3.4), layout="constrained")
+figure, axes = pyplot.subplots(2, 2, figsize=(7.5, 7), layout="constrained")
+axes = axes.ravel()
 shown = {
     "the surface": surface(grid),
     "learned": model.predict(grid),

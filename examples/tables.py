@@ -63,9 +63,10 @@ print(f"accuracy {model.score(X_test, y_test):.1%}, by guessing {majority:.1%}")
 # The answer was made from age, city and the month of the first order. The model finds them. Of the
 # customers that it gives a probability of 70 %, about 70 % should come back.
 
-figure, axes = pyplot.subplots(1, 3, figsize=(13, 3.8), layout="constrained")
-ImportancesDisplay.from_estimator(model, X_test, ax=axes[0])
-CalibrationDisplay.from_estimator(model[-1], model[:-1].transform(X_test), y_test, ax=axes[1:])
+figure, axes = pyplot.subplots(figsize=(7, 2.6), layout="constrained")
+ImportancesDisplay.from_estimator(model, X_test, ax=axes)
+figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
+CalibrationDisplay.from_estimator(model[-1], model[:-1].transform(X_test), y_test, ax=axes)
 pyplot.show()
 
 # %%

@@ -75,7 +75,7 @@ print(
 
 names = words.get_feature_names_out()
 classifier = model[-1]
-figure, axes = pyplot.subplots(1, 3, figsize=(11, 4), layout="constrained")
+figure, axes = pyplot.subplots(1, 3, figsize=(9, 4), layout="constrained")
 for number, (axis, frequency) in enumerate(zip(axes, classifier.frequencies_, strict=False)):
     largest = np.argsort(-np.abs(frequency))[:14][::-1]
     axis.barh(names[largest], frequency[largest])
