@@ -211,8 +211,8 @@ def margin_bound(
 ) -> float:
     r"""Bound the error by the margins of a decision function of norm one with an intercept.
 
-    .. math:: \min_\theta \; \tfrac1n \#\{i : m_i \le \theta\} + \tfrac{4}{\theta} \Big(\mathcal R
-       + \frac{\sqrt k + 1}{\sqrt n}\Big) + \sqrt{\tfrac{\log \log_2 (2 / \theta)}{n}}
+    .. math:: \min_\theta \; \tfrac1n \#\{i : m_i \le \theta\} + \tfrac{4}{\theta} \left(\mathcal R
+       + \frac{\sqrt k + 1}{\sqrt n}\right) + \sqrt{\tfrac{\log \log_2 (2 / \theta)}{n}}
        + 3 \sqrt{\tfrac{\log (4 / (s \delta))}{2 n}}
 
     for :math:`0 < \theta \le 1`, with the empirical Rademacher complexity :math:`\mathcal R` of the

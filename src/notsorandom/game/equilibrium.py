@@ -88,7 +88,7 @@ def find_equilibrium(
 
     Minimised over the weights of the kernels, the SVM problem is
 
-    .. math:: \min_{w, b} \; \tfrac12 \Big(\sum_g |w_g|\Big)^2
+    .. math:: \min_{w, b} \; \tfrac12 \left(\sum_g |w_g|\right)^2
        + \sum_i \ell(t_i, \langle w, \phi_i\rangle + b),
 
     and the best weights are proportional to :math:`|w_g|`. Its saddle point form is a bilinear

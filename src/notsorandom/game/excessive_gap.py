@@ -39,7 +39,7 @@ def excessive_gap(
 
     Appendix A.3 of the paper suggests this method. The game is the saddle point of
 
-    .. math:: \tfrac12 \Big(\sum_g |w_g|\Big)^2 + \langle a, t - \Phi w\rangle
+    .. math:: \tfrac12 \left(\sum_g |w_g|\right)^2 + \langle a, t - \Phi w\rangle
 
     over :math:`\sum_g |w_g| \le \rho` and the feasible dual points. Both sides are smoothed by half
     the squared distance from a centre, with weights :math:`\mu_1` and :math:`\mu_2`, such that the
