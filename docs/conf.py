@@ -56,7 +56,7 @@ EXAMPLES = "tables size kernel probabilities regression images globe text svc la
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "filename_pattern": r"/(?!serve)\w+\.py$",  # serve.py runs until it is stopped: shown only
+    "filename_pattern": r"[/\\](?!serve)\w+\.py$",  # serve.py runs until it is stopped: shown only
     "within_subsection_order": ExplicitOrder([f"{name}.py" for name in EXAMPLES] + ["*"]),
     "default_thumb_file": str(Path(__file__).parent / "windmill.png"),
     "backreferences_dir": "api/examples",

@@ -1,4 +1,4 @@
-"""The pages of the site: snippets run, and the API reference is complete."""
+"""The site: snippets run, the API reference is complete, dead links are found."""
 
 import importlib
 import re
@@ -46,3 +46,23 @@ def test_every_public_name_is_in_the_reference(module):
         if f"{package.__name__}.{name}" not in listed and f"notsorandom.{name}" not in listed
     }
     assert not missing
+
+
+def test_dead_links_and_network_resources_are_found(tmp_path, monkeypatch):
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    check_links = importlib.import_module("check_links")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "b.html").write_text('<h1 id="top">b</h1><a href="../a.html#here">a</a>')
+    (tmp_path / "a.html").write_text(
+        '<p id="here"><a href="sub/b.html#top">fine</a><a href="https://other.site">fine</a>'
+        '<a href="#here">fine</a><img src="data:,x">'
+        '<a href="sub/b.html#gone">no anchor</a><a href="gone.html">no file</a>'
+        '<script src="https://cdn.example/x.js"></script>'
+    )
+    problems = sorted(check_links.find_problems(tmp_path))
+    assert problems == [
+        "a.html links to gone.html, but there is no such file",
+        "a.html links to sub/b.html#gone, but there is no such anchor",
+        "a.html loads https://cdn.example/x.js from the network",
+    ]

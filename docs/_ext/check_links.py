@@ -1,5 +1,6 @@
 """After a build: every link inside of the site has a target, and no page needs a network."""
 
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -32,25 +33,30 @@ class Page(HTMLParser):
             self.resources |= {values["src"]} if "src" in values else set()
 
 
-def check(app: Sphinx, error: Exception | None) -> None:
-    """Warn of dead links and of resources that are not in the folder."""
-    if error or app.builder.format != "html":
-        return
-    root = Path(app.outdir)
-    paths = [path for path in root.rglob("*.html") if "_static" not in path.parts]
+def find_problems(root: Path) -> Iterator[str]:
+    """Yield dead links of the pages in a folder, and resources that are not in the folder."""
+    paths = [path for path in root.resolve().rglob("*.html") if "_static" not in path.parts]
     pages = {path: Page(path) for path in paths}
     for path, page in pages.items():
+        name = path.relative_to(root.resolve())
         for link in sorted(page.links | page.resources):
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:
                 if link in page.resources and parts.scheme != "data":
-                    logger.warning("%s loads %s from the network", path.relative_to(root), link)
+                    yield f"{name} loads {link} from the network"
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             if not target.is_file():
-                logger.warning("%s links to %s, which is no file", path.relative_to(root), link)
+                yield f"{name} links to {link}, but there is no such file"
             elif target in pages and unquote(parts.fragment) not in pages[target].anchors:
-                logger.warning("%s links to %s, which has no anchor", path.relative_to(root), link)
+                yield f"{name} links to {link}, but there is no such anchor"
+
+
+def check(app: Sphinx, error: Exception | None) -> None:
+    """Warn of each problem."""
+    if error is None and app.builder.format == "html":
+        for problem in find_problems(Path(app.outdir)):
+            logger.warning(problem)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
