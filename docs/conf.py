@@ -89,7 +89,7 @@ html_theme_options = {
     "footer_end": [],
 }
 html_context = {"default_mode": "auto"}  # light or dark, as the reader's system
-html_sidebars = {"index": [], "start": [], "when": [], "changelog": []}
+html_sidebars = {"index": [], "start": [], "when": []}  # without pages below them
 
 
 def skip_member(app: Sphinx, what: str, name: str, member: Any, skip: bool, options: Any) -> bool:
