@@ -8,9 +8,11 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from notsorandom import FourierClassifier, FourierRegressor, tabular_pipeline
+from notsorandom.data.columns import convert, infer_kind
 from notsorandom.tabular import SmoothScaler, TableCleaner
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
@@ -342,3 +344,64 @@ class TestPipeline:
         model = skrub.tabular_pipeline(FourierClassifier(20, random_state=0))
         assert model.fit(frame, y).score(frame, y) > 0.6  # 0.5 by guessing
         assert model.predict_proba(frame).shape == (300, 2)
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers", "text_format"),
+    [
+        (["1.234,56", "-7,5"], [1234.56, -7.5], "1.234,5"),
+        (["1,5", "2,75"], [1.5, 2.75], "1.234,5"),
+        (["1,234.56", "5"], [1234.56, 5], "1,234.5"),
+        (["-$5.10", "$1,200"], [-5.1, 1200], "1,234.5"),
+        (["12%", "7.5 %"], [12, 7.5], ""),
+        (["€ 5", "6 €"], [5, 6], ""),
+    ],
+)
+def test_numbers_with_signs_and_marks(cells, numbers, text_format):
+    column = pd.Series(cells * 10)
+    assert infer_kind(column) == ("number", text_format)
+    values = convert(column, "x", "number", text_format)
+    np.testing.assert_allclose(values, numbers * 10)
+
+
+@pytest.mark.parametrize("cells", [["1,5", "1.5"], ["1.234,5", "1,234.5"], ["12,34", "1,234.5"]])
+def test_numbers_of_two_formats_are_categories(cells):
+    assert infer_kind(pd.Series(cells * 10)) == ("category", "")
+
+
+def test_dates_but_for_a_few_are_warned_of():
+    dates = pd.date_range("2020-02-01", periods=30).strftime("%Y-%m-%d").tolist() * 2
+    frame = pd.DataFrame({"when": [*dates, "2020-02-30"], "x": np.arange(61) % 7})
+    with pytest.warns(UserWarning, match=r"60 of 61 values are dates, but not '2020-02-30'"):
+        TableCleaner().fit(frame)
+
+
+def test_dates_of_two_readings_are_warned_of():
+    dates = [f"{month:02d}/{day:02d}/2020" for month in range(1, 13) for day in range(1, 13)]
+    frame = pd.DataFrame({"when": dates})
+    with pytest.warns(UserWarning, match="read as month/day/year, but may be day/month/year"):
+        TableCleaner().fit(frame)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        TableCleaner().fit(pd.DataFrame({"when": [*dates, "01/13/2020"]}))
+
+
+def test_errors_of_dates_name_the_format():
+    cleaner = TableCleaner().fit(pd.DataFrame({"when": pd.date_range("2020-01-01", periods=30)}))
+    with pytest.raises(ValueError, match="At fit they were like 2020-01-31"):
+        cleaner.transform(pd.DataFrame({"when": ["21.01.2023"]}))
+
+
+def test_a_scaler_can_be_replaced_where_rows_are_not_counted_from_zero():
+    frame = pd.DataFrame({"a": np.linspace(-1, 1, 60), "c": ["u", "v"] * 30}, index=range(100, 160))
+    model = tabular_pipeline("classifier", n_components=4, C=1.0, smoothing=0.1, random_state=0)
+    model.set_params(encode__number__scale=StandardScaler())
+    assert model.fit(frame, frame["a"] > 0).score(frame, frame["a"] > 0) > 0.9
+
+
+def test_huge_numbers_are_at_the_limit():
+    scaler = SmoothScaler().fit(np.linspace(-1, 1, 51)[:, None])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scaled = scaler.transform([[1e140], [1e300], [-1.7e308]])
+    np.testing.assert_allclose(scaled.ravel(), [3, 3, -3])

@@ -23,9 +23,10 @@ from notsorandom.data.columns import (
     DATE_PARTS,
     FREQUENT,
     convert,
-    count_numbers,
     date_part,
+    describe_mixture,
     infer_kind,
+    is_ambiguous,
     why_useless,
 )
 from notsorandom.data.rows import Array
@@ -35,10 +36,12 @@ from notsorandom.estimators.regressor import FourierRegressor
 ESTIMATORS: dict[str, Any] = {"classifier": FourierClassifier, "regressor": FourierRegressor}
 # Most columns that are made of one column of categories.
 MAX_CATEGORIES = 100
-# Share of numbers in a column of categories that is warned of.
+# Share of numbers or dates in a column of categories that is warned of.
 MOSTLY = 0.8
 # Largest absolute value of a scaled number, in units of the interquartile range.
 LIMIT = 3.0
+# Scaled numbers whose square doesn't overflow, and which are at the limit to the last digit.
+HUGE = 1e100
 
 
 def tabular_pipeline(estimator: Any = "classifier", **parameters: Any) -> Pipeline:
@@ -128,8 +131,8 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         ``"left out"``.
     left_out_ : dict of str to str
         Columns that are left out, and why.
-    date_formats_ : dict of str to str
-        The format of dates that are text.
+    formats_ : dict of str to str
+        The format of dates, and of numbers that are text and have another than the usual one.
     date_parts_ : dict of str to list of str
         The parts of each date that vary.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -165,15 +168,16 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         formats: dict[str, str] = {}
         parts: dict[str, list[str]] = {}
         for name, column in frame.items():
-            kinds[name], date_format = infer_kind(column)
-            values = convert(column, name, kinds[name], date_format)
+            kinds[name], text_format = infer_kind(column)
+            values = convert(column, name, kinds[name], text_format)
             reason = why_useless(name, values)
-            if kinds[name] == "category":
-                warn_of_numbers(name, values)
+            warn_of_doubts(name, column, values, kinds[name], text_format)
             if reason:
                 kinds[name], left_out[name] = "left out", reason
-            elif kinds[name] == "date":
-                formats[name] = date_format
+                continue
+            if text_format:
+                formats[name] = text_format
+            if kinds[name] == "date":
                 parts[name] = [p for p in DATE_PARTS if date_part(values, p).nunique() > 1]
         reasons = ", ".join(f"{name!r} ({reason})" for name, reason in left_out.items())
         if len(left_out) == len(kinds):
@@ -186,7 +190,7 @@ class TableCleaner(TransformerMixin, BaseEstimator):
             )
         if left_out:
             warnings.warn(f"Columns left out: {reasons}.", stacklevel=2)
-        self.kinds_, self.left_out_, self.date_formats_, self.date_parts_ = (
+        self.kinds_, self.left_out_, self.formats_, self.date_parts_ = (
             kinds,
             left_out,
             formats,
@@ -225,17 +229,17 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         done = {*plain, *self.left_out_}
         for name in [name for name in self.kinds_ if name not in done]:
             kind = self.kinds_[name]
-            values = convert(frame[name], name, kind, self.date_formats_.get(name, ""))
+            values = convert(frame[name], name, kind, self.formats_.get(name, ""))
             if kind == "date":
                 for part in self.date_parts_[name]:
                     columns[f"{name}_{part}"] = date_part(values, part).to_numpy()
             else:
                 columns[name] = values.to_numpy()
         pandas = import_pandas()
-        result = pandas.DataFrame(numbers, columns=plain, index=frame.index, copy=False)
+        result = pandas.DataFrame(numbers, columns=plain, copy=False)
         if not columns:
             return result
-        others = pandas.DataFrame(columns, index=frame.index, copy=False)
+        others = pandas.DataFrame(columns, copy=False)
         return pandas.concat([result, others], axis=1)[self.get_feature_names_out()]
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
@@ -305,9 +309,12 @@ class SmoothScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
-        scaled = X - self.center_
-        scaled /= self.scale_
-        divisor = scaled * scaled  # in place from here on: temporary arrays take most of the time
+        with np.errstate(over="ignore"):  # of what is clipped
+            scaled = X - self.center_
+            scaled /= self.scale_
+        # In place: temporary arrays take most of the time.
+        np.clip(scaled, -HUGE, HUGE, out=scaled)
+        divisor = scaled * scaled
         divisor /= LIMIT**2
         divisor += 1
         np.sqrt(divisor, out=divisor)
@@ -320,13 +327,19 @@ class SmoothScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-def warn_of_numbers(name: str, values: Any) -> None:
-    """Warn of a column of categories that are numbers but for a few."""
-    n_numbers, other = count_numbers(values)
-    if n_numbers > MOSTLY * len(values):
+def warn_of_doubts(name: str, column: Any, values: Any, kind: str, text_format: str) -> None:
+    """Warn of categories that are numbers or dates but for a few, and of dates of two readings."""
+    mixture = describe_mixture(values, MOSTLY) if kind == "category" else ""
+    if mixture:
         warnings.warn(
-            f"Column {name!r} is taken for categories: {n_numbers:,} of {len(values):,} values are "
-            f"numbers, but not {other!r}. Correct or empty such cells to use it as numbers.",
+            f"Column {name!r} is taken for categories: {mixture}. Correct or empty such cells to "
+            f"use it as {'dates' if 'are dates' in mixture else 'numbers'}.",
+            stacklevel=3,
+        )
+    if kind == "date" and is_ambiguous(column, text_format):
+        warnings.warn(
+            f"Dates of column {name!r} are read as month/day/year, but may be day/month/year: "
+            "convert them by pandas.to_datetime(..., dayfirst=True) if they are.",
             stacklevel=3,
         )
 

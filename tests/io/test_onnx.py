@@ -547,6 +547,14 @@ class TestTabularPipeline:
         else:
             assert_close(outputs["prediction"], model.predict(new))
 
+    def test_steps_that_are_switched_off(self, run):
+        frame, y = self.make_messy()
+        frame = frame.drop(columns=["income in $", "amount"])  # far too large without a scaler
+        model = tabular_pipeline("classifier", **SETTINGS)
+        model.set_params(encode__number__scale="passthrough").fit(frame, y)
+        outputs = run(model, model[0].transform(frame))
+        assert (outputs["label"] == model.predict(frame)).mean() > 0.95  # of days since 1970
+
 
 class TestFile:
     def test_versions(self, tmp_path):

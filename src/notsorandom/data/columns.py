@@ -19,9 +19,18 @@ BOOLEANS = dict.fromkeys(["true", "yes", "t", "y"], 1.0) | dict.fromkeys(
 )
 # Formats of dates in text, in the order in which they are tried.
 DATES = ["%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %b %Y"]
-DATES += ["%d-%b-%Y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y"]
+DATES += ["%d-%b-%Y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y", "%d.%m.%y", "%m/%d/%y", "%d/%m/%y"]
+TIMES = ["", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p"]
 ISO = "ISO8601"
-DATE_FORMATS = [ISO, *(date + time for date in DATES for time in ("", " %H:%M", " %H:%M:%S"))]
+DATE_FORMATS = [ISO, *(date + time for date in DATES for time in TIMES)]
+# Formats of numbers in text: what they match besides plain numbers, and the mark of thousands.
+THOUSANDS, DECIMAL_COMMA = "1,234.5", "1.234,5"
+NUMBER_FORMATS = {
+    THOUSANDS: (r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?", ","),
+    DECIMAL_COMMA: (r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d*)?", "."),
+}
+# Signs around numbers that are not part of them.
+SIGNS = r"^([+-]?)[$€£¥]\s?|\s?[$€£¥%]$"
 # What text must look like to be tried as a date: plain numbers and words are not.
 DATE_PATTERN = re.compile(r"\d{1,4}[-/.]\w{1,9}[-/.]\d{1,4}|\d{1,2} \w+ \d{4}|\w+ \d{1,2}, \d{4}")
 # Types of columns that are empty, by the kind of type that they should have.
@@ -36,7 +45,7 @@ IDENTIFIER = re.compile(
 
 
 def infer_kind(column: Any) -> tuple[str, str]:
-    """Return what a column is, and the format of dates."""
+    """Return what a column is, and the format of dates or numbers that are text."""
     pandas = import_pandas()
     if pandas.api.types.is_bool_dtype(column.dtype):
         return "boolean", ""
@@ -44,21 +53,22 @@ def infer_kind(column: Any) -> tuple[str, str]:
         return "category", ""
     values = simplify(column)
     if values.dtype.kind != "O":
-        return ("number" if values.dtype.kind == "f" else "date"), ISO
+        return ("number", "") if values.dtype.kind == "f" else ("date", ISO)
     text = values.dropna().drop_duplicates()
-    if parse_numbers(text, "boolean").notna().all() and text.str.isalpha().any():
+    if parse_booleans(text).notna().all() and text.str.isalpha().any():
         return "boolean", ""
-    if parse_numbers(text, "number").notna().all():
-        return "number", ""
     few = text.head(100)
-    if few.map(lambda cell: bool(DATE_PATTERN.match(cell))).all():
+    for number_format in ("", *NUMBER_FORMATS):
+        if all(parse_numbers(part, number_format).notna().all() for part in (few, text)):
+            return "number", number_format
+    if looks_like_dates(few).all():
         for date_format in DATE_FORMATS:
             if all(parse_dates(part, date_format).notna().all() for part in (few, text)):
                 return "date", date_format
     return "category", ""
 
 
-def convert(column: Any, name: str, kind: str, date_format: str) -> Any:
+def convert(column: Any, name: str, kind: str, text_format: str) -> Any:
     """Return a column as what it was taken for; raise ValueError if a value is something else."""
     if kind == "category":
         return to_text(column).fillna(MISSING_CATEGORY)
@@ -69,15 +79,19 @@ def convert(column: Any, name: str, kind: str, date_format: str) -> Any:
     if given.dtype.kind == expected:
         return values
     if given.dtype.kind == "O":
-        is_date = kind == "date"
-        values = parse_dates(given, date_format) if is_date else parse_numbers(given, kind)
+        if kind == "boolean":
+            values = parse_booleans(given)
+        else:
+            values = (parse_dates if kind == "date" else parse_numbers)(given, text_format)
     is_right = values.notna() & (values.dtype.kind == expected)
     wrong = np.flatnonzero(given.notna() & ~is_right)
     if len(wrong):
         plural = {"number": "numbers", "boolean": "booleans", "date": "dates"}[kind]
+        written = f" At fit they were like {text_format.replace(ISO, '2020-01-31')}."
         raise ValueError(
             f"Column {name!r} had {plural} at fit, but row {wrong[0]} has "
             f"{shorten(column.iloc[wrong[0]])}: correct it, or leave it empty."
+            f"{written if text_format else ''}"
         )
     return values
 
@@ -111,17 +125,30 @@ def to_text(column: Any) -> Any:
     return text.mask(column.isna() | text.str.lower().isin(MISSING_TEXT), None)
 
 
-def parse_numbers(text: Any, kind: str) -> Any:
-    """Return text as float64; NaN where it isn't a number, or a boolean."""
-    if kind == "boolean":
-        numbers = text.str.lower().map(BOOLEANS | {"0": 0.0, "1": 1.0, "0.0": 0.0, "1.0": 1.0})
-    else:
-        numbers = import_pandas().to_numeric(text, errors="coerce")
+def parse_booleans(text: Any) -> Any:
+    """Return text as 0 and 1; NaN where it isn't a boolean."""
+    values = BOOLEANS | {"0": 0.0, "1": 1.0, "0.0": 0.0, "1.0": 1.0}
+    return text.str.lower().map(values).astype(np.float64)
+
+
+def parse_numbers(text: Any, number_format: str = "") -> Any:
+    """Return text as float64, without signs of currencies and percent; NaN if it isn't a number."""
+    if text.str.contains("[$€£¥%]", regex=True, na=False).any():
+        text = text.str.replace(SIGNS, r"\1", regex=True)
+    if number_format:
+        pattern, thousands = NUMBER_FORMATS[number_format]
+        is_written = text.str.fullmatch(pattern, na=False)
+        numbers = text.str.replace(thousands, "", regex=False).str.replace(",", ".", regex=False)
+        # A plain number is one in both formats, but for the dot of 1.5 where the comma is decimal.
+        plain = text.where(text.str.isdigit() | (number_format == THOUSANDS))
+        text = numbers.where(is_written, plain)
+    numbers = import_pandas().to_numeric(text, errors="coerce")
     return numbers.astype(np.float64).replace([np.inf, -np.inf], np.nan)
 
 
 def parse_dates(text: Any, date_format: str) -> Any:
     """Return text as dates in UTC without a time zone; NaT where it isn't a date."""
+    text = text.str.replace(r" (UTC|GMT)$", "", regex=True)
     to_datetime = import_pandas().to_datetime
     dates = to_datetime(text, format=date_format, errors="coerce", utc=True)
     return dates.dt.tz_localize(None)
@@ -166,7 +193,31 @@ def are_row_numbers(values: Any) -> bool:
     return bool(fills_range and values.is_unique and (values % 1 == 0).all())
 
 
-def count_numbers(categories: Any) -> tuple[int, str]:
-    """Return how many categories are numbers, and the first that is not."""
-    is_number = parse_numbers(categories, "number").notna()
-    return int(is_number.sum()), "" if is_number.all() else str(categories[~is_number].iloc[0])
+def looks_like_dates(text: Any) -> Any:
+    """Return which texts look like dates."""
+    return text.map(lambda cell: bool(DATE_PATTERN.match(cell)))
+
+
+def describe_mixture(categories: Any, share: float) -> str:
+    """Return what most of a column's categories are besides text, and which is not; or nothing."""
+    text = categories[categories != MISSING_CATEGORY]
+    few = text.head(100)
+    candidates: list[tuple[str, Any, str]]
+    candidates = [("numbers", parse_numbers, each) for each in ("", *NUMBER_FORMATS)]
+    if looks_like_dates(few).mean() > share:
+        candidates += [("dates", parse_dates, each) for each in DATE_FORMATS]
+    for plural, parse, text_format in candidates:
+        if parse(few, text_format).notna().mean() > share:
+            is_one = parse(text, text_format).notna()
+            if share * len(text) < is_one.sum() < len(text):
+                other = str(text[~is_one].iloc[0])
+                return f"{is_one.sum():,} of {len(text):,} values are {plural}, but not {other!r}"
+    return ""
+
+
+def is_ambiguous(dates: Any, date_format: str) -> bool:
+    """Return whether dates in text may also have the day where the format has the month."""
+    other = date_format.replace("%m/%d", "%d/%m")
+    if other == date_format or dates.dtype.kind != "O":
+        return False
+    return bool(parse_dates(simplify(dates).dropna(), other).notna().all())

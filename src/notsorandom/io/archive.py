@@ -52,7 +52,7 @@ ALLOWED = re.compile(
 )
 BYTES_PER_VALUE = 24  # of a schema; skops writes 33, and fewer would take much memory
 MAX_HEADER = 500  # of an array; the parser nests as deeply as a header is long
-ZIP_HEADER, MIN_LENGTH = b"PK\x03\x04", 128  # of a file in an archive: an array has a header
+ZIP_HEADER, MIN_LENGTH = b"PK\x03\x04", 128  # of a file in an archive: as long as an array's header
 
 
 def encode(value: Any) -> dict[str, bytes]:

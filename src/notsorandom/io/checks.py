@@ -5,17 +5,20 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
+from string import Formatter
 from typing import Any
 
 import joblib
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.compose import ColumnTransformer
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.config import configure
 from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces import Euclidean
+from notsorandom.tabular import TableCleaner
 
 KERNEL_ARRAYS = ("frequencies", "phases", "scales", "weights")
 MAX_DEGREE = 10_000  # on the sphere; higher ones would take for ever
@@ -53,6 +56,13 @@ def validate(model: Any, trial: str | None, size: int) -> None:
             require(0 < abs(getattr(part, "n_jobs", None) or 1) <= MAX_JOBS, "n_jobs")
         if isinstance(part, OneHotEncoder) and hasattr(part, "categories_"):
             check_codes(part)
+        if isinstance(part, ColumnTransformer):
+            check_template(part.verbose_feature_names_out)
+        if isinstance(part, FunctionTransformer):  # an array would be combined with every row
+            for arguments in (part.kw_args or {}, part.inv_kw_args or {}):
+                require(all(map(np.isscalar, arguments.values())), "kw_args")
+        if isinstance(part, TableCleaner):
+            check_cleaner(part)
         if isinstance(part, LearnedKernel):
             check_kernel(part)
     with suppress(ImportError):  # of pandas: nor can there be a frame to predict for
@@ -81,6 +91,22 @@ def check_codes(encoder: Any) -> None:
         require(codes == list(range(len(codes))) and len(codes) == size, "_n_features_outs")
 
 
+def check_template(template: Any) -> None:
+    """Raise an error if names of columns are made by more than inserting names."""
+    if isinstance(template, str):
+        for _, field, width, conversion in Formatter().parse(template):
+            names = (None, "feature_name", "transformer_name")
+            require(field in names and not width and not conversion, "verbose_feature_names_out")
+
+
+def check_cleaner(cleaner: Any) -> None:
+    """Raise an error unless what a cleaner found out about the columns is text."""
+    for name in ("kinds_", "left_out_", "formats_"):
+        values = getattr(cleaner, name, {})
+        require(isinstance(values, dict), name)
+        require(all(isinstance(text, str) for pair in values.items() for text in pair), name)
+
+
 def check_kernel(kernel: Any) -> None:
     """Raise an error unless a kernel has finite numbers, and degrees that can be computed."""
     kernel.space.check()
@@ -99,11 +125,16 @@ def check_kernel(kernel: Any) -> None:
 def check_estimator(model: Any) -> None:
     """Raise an error if an estimator has wrong parameters, or may predict unknown classes."""
     configure(model)
-    if is_classifier(model):
-        n_tasks = len(model.classes_) - (len(model.classes_) <= 2)  # two classes have one task
+    for name in ("C_", "temperature_"):
+        require(getattr(model, name, 1.0) > 0, name)
+    for name, kinds in (("spectrum_", str), ("tuning_", dict), ("history_", dict)):
+        require(isinstance(getattr(model, name, None), kinds | None), name)
+    if hasattr(model, "coef_"):
+        n_tasks = len(model.coef_)
+        if is_classifier(model):
+            n_tasks = len(model.classes_) - (len(model.classes_) <= 2)  # two classes have one task
         require(model.coef_.shape == (n_tasks, model.kernel_.n_components), "coef_")
         require(model.intercept_.shape == (n_tasks,), "intercept_")
-        require(getattr(model, "temperature_", 1.0) > 0, "temperature_")
 
 
 @np.errstate(all="ignore")

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from notsorandom import __version__
 from notsorandom._utils.files import FileFormatError, check_output_path, write_atomic
 from notsorandom.estimators.base import FourierEstimator
-from notsorandom.io.archive import METADATA, decode, encode, pack, unpack
+from notsorandom.io.archive import METADATA, MIN_LENGTH, decode, encode, pack, unpack
 from notsorandom.io.checks import TRIALS, run_trial, validate, walk
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.base import Space
@@ -103,7 +103,8 @@ def build(model: Any, given: dict[str, Any]) -> bytes:
             run_trial(stored, kind, size)
             trial = kind
     metadata = {"format": FORMAT, **VERSIONS, "class": type(model).__name__, **given}
-    content = pack({METADATA: json.dumps(metadata | {"trial": trial}).encode(), **files})
+    text = json.dumps(metadata | {"trial": trial}).ljust(MIN_LENGTH)
+    content = pack({METADATA: text.encode(), **files})
     loaded = decode(content)
     if encode(loaded) != files:
         raise ValueError("skops would change a part of it, such as a dict whose keys are booleans")

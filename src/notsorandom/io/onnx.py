@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 from dataclasses import dataclass, replace
 from functools import partialmethod
@@ -60,8 +61,7 @@ def to_onnx(model: Any, path: Any) -> Path:
         raise ImportError(
             "Exporting to ONNX needs skl2onnx: install it with pip install 'notsorandom[onnx]'."
         ) from error
-    steps = model.steps if isinstance(model, Pipeline) else [("model", model)]
-    model = Pipeline([step for step in steps if not isinstance(step[1], TableCleaner | str | None)])
+    model = without_idle_steps(model if isinstance(model, Pipeline) else Pipeline([("", model)]))
     has_map = is_classifier(model) and type(model[-1]) not in CONVERTERS
     try:
         inputs = graph_inputs(model)
@@ -83,6 +83,21 @@ def to_onnx(model: Any, path: Any) -> Path:
     name_inputs(proto.graph, [name for name, _ in inputs])
     write_atomic(path, proto.SerializeToString())
     return path
+
+
+def without_idle_steps(model: Any) -> Any:
+    """Return pipelines without steps that are done before the graph, or do nothing."""
+    if isinstance(model, Pipeline):
+        steps = [(name, without_idle_steps(step)) for name, step in model.steps]
+        return Pipeline(
+            [step for step in steps if not isinstance(step[1], TableCleaner | str | None)]
+        )
+    if isinstance(model, ColumnTransformer):
+        model = copy.copy(model)
+        model.transformers_ = [
+            (name, without_idle_steps(step), columns) for name, step, columns in model.transformers_
+        ]
+    return model
 
 
 def graph_inputs(model: Any) -> list[tuple[str, Any]]:
