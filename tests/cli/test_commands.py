@@ -437,13 +437,13 @@ class TestPredict:
         script = tmp_path / "slow.py"
         script.write_text(
             "import time, sys\n"
-            "from notsorandom.cli import main, predict\n"
-            "predict_columns = predict.predict_columns\n"
+            "from notsorandom.cli import commands, main\n"
+            "predict_columns = commands.predict_columns\n"
             "def slow(*rest):\n"
             "    print('begun', flush=True)\n"
             "    time.sleep(1)\n"
             "    return predict_columns(*rest)\n"
-            "predict.predict_columns = slow\n"
+            "commands.predict_columns = slow\n"
             "sys.exit(main(sys.argv[1:]))\n"
         )
         output = tmp_path / "out"

@@ -5,14 +5,14 @@ import pytest
 
 from notsorandom import __version__, cli
 from notsorandom._utils.progress import Progress, format_seconds
-from notsorandom.cli import demo
+from notsorandom.cli import commands
 
 
 @pytest.fixture
 def run_demo(monkeypatch, quick_trials, tmp_path, capsys):
     """Run the demo with few samples and features; return its result and the picture."""
     for name, value in {"SIZES": (4, 8), "DRAWN_SIZE": 8, "N_TRAIN": 300, "N_TEST": 500}.items():
-        monkeypatch.setattr(demo, name, value)
+        monkeypatch.setattr(commands, name, value)
 
     def run():
         assert cli.main(["demo", "--json", "-o", str(tmp_path / "picture.png")]) == 0
@@ -62,7 +62,7 @@ def test_errors_of_a_command(error, code, message, monkeypatch, capsys, tmp_path
     def fail(*arguments, **parameters):
         raise error
 
-    monkeypatch.setattr(demo, "make_windmill", fail)
+    monkeypatch.setattr(commands, "make_windmill", fail)
     assert cli.main(["demo", "-o", str(tmp_path / "picture.png")]) == code
     assert message in capsys.readouterr().err
 

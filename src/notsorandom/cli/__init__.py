@@ -1,25 +1,20 @@
-"""The command line. Each command is a module with its arguments and `run`; its docstring is help.
+"""The command line: runs a command, and prints its result or its error.
 
 This module imports only the standard library, so that an interrupt is handled from the start.
 """
 
 from __future__ import annotations
 
-import argparse
 import io
+import json
 import os
 import signal
 import sys
-from collections.abc import Sequence
-from importlib import import_module
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-DETAILS = """\
-For examples: notsorandom COMMAND --help
-
-Results go to standard output, error messages of one line to standard error. Exit codes: 0 success;
-1 a file is missing or its content is wrong; 2 wrong arguments; 130 interrupted."""
-COMMANDS = ("fit", "predict", "evaluate", "inspect", "convert", "report", "demo")
+# Most items of a list that are printed.
+MAX_ITEMS = 10
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,47 +32,63 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run_command(arguments: Sequence[str] | None) -> int:
     """Parse the arguments, run the command and print its result or its error."""
-    from notsorandom import __version__
-    from notsorandom.cli.output import print_result, printable
+    from notsorandom.cli.arguments import make_parser
 
-    modules: dict[str, Any] = {name: import_module(f"notsorandom.cli.{name}") for name in COMMANDS}
-    layout: Any = {"formatter_class": argparse.RawDescriptionHelpFormatter}
-    summary = "Learn a kernel instead of guessing one."
-    parser = argparse.ArgumentParser("notsorandom", None, summary, DETAILS, **layout)
-    parser.add_argument("--version", action="version", version=f"notsorandom {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="command", required=True)
-    for name, module in modules.items():
-        summary, _, details = module.__doc__.partition("\n\n")
-        command = commands.add_parser(
-            name, help=summary, description=summary, epilog=details, **layout
-        )
-        command.add_argument("--json", action="store_true", help="print the result as JSON")
-        module.add_arguments(command)
-    options = parser.parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Labels may have characters that the terminal's encoding doesn't have.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        result = modules[options.command].run(options, commands.choices[options.command])
+        result = options.run(options)
         if result is not None:
-            print_result(result, options.json)
+            print(json.dumps(result) if options.json else format_result(result))
         sys.stdout.flush()
         return 0
     except BrokenPipeError:  # the reader of a pipe, such as head, has closed it
-        discard_output()
-        return 1
+        message = ""
     except (OSError, ImportError, ValueError, TypeError, OverflowError) as error:
         message = " ".join(str(error).split())
     except MemoryError:
         message = "not enough memory: use fewer rows, columns or features."
-    print(f"notsorandom {options.command}: {printable(message)}", file=sys.stderr)
-    discard_output()
+    if message:
+        print(f"notsorandom {options.command}: {printable(message)}", file=sys.stderr)
+    try:
+        sys.stdout.flush()
+    except OSError:  # discard what can't be written; else Python fails again when it exits
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1
 
 
-def discard_output() -> None:
-    """Discard buffered output that can't be written; else Python fails again when it exits."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def format_result(result: Mapping[str, Any]) -> str:
+    """Return a result as text, one line per item."""
+    lines = {
+        printable(name): printable(format_value(name, value))
+        for name, value in result.items()
+        if value is not None
+    }
+    width = max(map(len, lines))
+    return "\n".join(f"{name.ljust(width)}  {text}" for name, text in lines.items())
+
+
+def format_value(name: str, value: Any) -> str:
+    """Return a value of a result as text."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        is_share = "accuracy" in name or name in ("recall", "precision", "importances")
+        return f"{100 * value:.2f} %" if is_share else f"{value:.4g}"
+    if isinstance(value, Mapping):
+        kind = name if name == "importances" else ""
+        value = [f"{key} {format_value(kind or key, item)}" for key, item in value.items()]
+    if isinstance(value, list):
+        shown = ", ".join(format_value(name, item) for item in value[:MAX_ITEMS])
+        return f"{shown}, ... ({len(value):,} in all)" if len(value) > MAX_ITEMS else shown
+    return f"{value:,}" if type(value) is int else str(value)
+
+
+def printable(text: str) -> str:
+    """Return text with escape sequences for characters that would control a terminal."""
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in text
+    )

@@ -1,35 +1,71 @@
-"""Arguments that several commands share, and types of arguments."""
+"""The commands and their arguments."""
 
 from __future__ import annotations
 
 import argparse
+import ast
 import csv
+import inspect
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from notsorandom import FourierClassifier, __version__
 from notsorandom._utils.files import check_output_path
+from notsorandom.cli import commands
+from notsorandom.cli.fit import fit
 from notsorandom.data.files import MAX_BYTES
+from notsorandom.estimators.config import SOLVERS
+from notsorandom.game.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+
+DETAILS = """\
+For examples: notsorandom COMMAND --help
+
+Results go to standard output, error messages of one line to standard error. Exit codes: 0 success;
+1 a file is missing or its content is wrong; 2 wrong arguments; 130 interrupted."""
+
+DEFAULT = " (default: %(default)s)"
 
 
-def add_model_and_data(command: argparse.ArgumentParser, data_help: str) -> None:
-    """Add the arguments of commands that apply a model to data."""
-    command.add_argument("model", type=Path, help="a model file (.skops)")
-    command.add_argument("data", type=Path, help=data_help)
-    add_limit(command)
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands; the docstring of a command is its help."""
+    layout: Any = {"formatter_class": argparse.RawDescriptionHelpFormatter}
+    summary = "Learn a kernel instead of guessing one."
+    parser = argparse.ArgumentParser("notsorandom", None, summary, DETAILS, **layout)
+    parser.add_argument("--version", action="version", version=f"notsorandom {__version__}")
+    subparsers = parser.add_subparsers(dest="command", metavar="command", required=True)
+    for name, (run, flags, suffixes, settings) in COMMANDS.items():
+        summary, _, epilog = inspect.cleandoc(run.__doc__ or "").partition("\n\n")
+        command = subparsers.add_parser(
+            name, help=summary, description=summary, epilog=epilog, **layout
+        )
+        command.set_defaults(run=run, parser=command)
+        if suffixes:
+            text, kind = f"{' or '.join(suffixes)} file to write", partial(output_file, suffixes)
+            text += DEFAULT if "default" in settings else ""
+            command.add_argument("-o", "--output", type=kind, help=text, **settings)
+        columns = command.add_mutually_exclusive_group() if "--drop" in flags else command
+        for flag in [*flags.split(), "--json"]:
+            text, default, kind = ARGUMENTS[flag]
+            text += DEFAULT if default is not None and kind not in (bool, names) else ""
+            form = {"type" if callable(kind) else "choices": kind, "default": default}
+            form = {"action": "store_true"} if kind is bool else form
+            group = columns if flag in ("--columns", "--drop") else command
+            group.add_argument(flag, help=text, **form)
+    return parser
 
 
-def add_limit(command: argparse.ArgumentParser) -> None:
-    """Add the limit of what is read into memory."""
-    text = "most bytes of a file, uncompressed, to hold in memory (default: %(default)s)"
-    command.add_argument("--max-bytes", type=int, default=MAX_BYTES, metavar="N", help=text)
-
-
-def add_seed(command: argparse.ArgumentParser) -> None:
-    """Add the seed, as scikit-learn takes it."""
-    text = "random seed (default: %(default)s)"
-    command.add_argument("--seed", type=in_range(int, 0, 2**31 - 1), default=0, help=text)
+def output_file(suffixes: list[str], path: str) -> Path:
+    """Return the path of a file that can be written, with one of these suffixes."""
+    try:
+        checked = check_output_path(path, *suffixes)
+    except (OSError, ValueError) as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    if not os.access(checked.resolve().parent, os.W_OK):
+        raise argparse.ArgumentTypeError(f"the folder of {path} can't be written to")
+    return checked
 
 
 def in_range(kind: type, low: float, high: float) -> Callable[[str], float]:
@@ -43,23 +79,65 @@ def in_range(kind: type, low: float, high: float) -> Callable[[str], float]:
     return number
 
 
-def add_output(
-    command: argparse.ArgumentParser, suffixes: Sequence[str], text: str, **settings: Any
-) -> None:
-    """Add the file to write, with one of these suffixes."""
-
-    def file(path: str) -> Path:
-        try:
-            checked = check_output_path(path, *suffixes)
-        except (OSError, ValueError) as error:
-            raise argparse.ArgumentTypeError(str(error)) from error
-        if not os.access(checked.resolve().parent, os.W_OK):
-            raise argparse.ArgumentTypeError(f"the folder of {path} can't be written to")
-        return checked
-
-    command.add_argument("-o", "--output", type=file, help=text, **settings)
-
-
 def names(text: str) -> list[str]:
     """Split a comma-separated list; a name with a comma is in double quotes."""
     return [name.strip() for line in csv.reader([text]) for name in line if name.strip()]
+
+
+def parse_number(text: str) -> Any:
+    """Return a number, or a list of numbers, if the text is one, for the estimator's own checks."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+DEFAULTS = FourierClassifier()
+TASKS, SCALES = ["auto", "classification", "regression"], ["auto", "standard", "none"]
+LOSSES = [*CLASSIFICATION_LOSSES, *REGRESSION_LOSSES]
+# Help, default, and type or choices.
+ARGUMENTS: dict[str, tuple[str, Any, Any]] = {
+    "model": ("a model file (.skops)", None, Path),
+    "file": ("a model file (.skops) or a checkpoint", None, Path),
+    "data": ("a data file: text with a header, .parquet, .npy, .npz or .libsvm", None, Path),
+    "--target": ("name of the target column", None, str),
+    "--columns": ("comma-separated columns to learn from", [], names),
+    "--drop": ("comma-separated columns to ignore", [], names),
+    "--keep": ("comma-separated columns to copy to the output", [], names),
+    "--scores": ("also write decision values", False, bool),
+    "--proba": ("also write probabilities", False, bool),
+    "--task": ("auto decides by the loss if it is given, else by the target", "auto", TASKS),
+    "--loss": (f"loss of the model ({DEFAULTS.loss}, or squared, if not given)", None, LOSSES),
+    "--n-components": ("number of features, or auto", DEFAULTS.n_components, parse_number),
+    "--C": ("inverse regularisation, or auto: chosen on training rows", DEFAULTS.C, parse_number),
+    "--smoothing": (
+        "noise in units of the median distance of samples, or auto; higher is smoother",
+        DEFAULTS.smoothing,
+        parse_number,
+    ),
+    "--solver": ("how the game is solved", DEFAULTS.solver, list(SOLVERS)),
+    "--space": ("samples on the sphere get norm one", DEFAULTS.space, ["euclidean", "sphere"]),
+    "--class-weight": ("give all classes the same total weight", None, ["balanced"]),
+    "--scale": ("scaling of numbers: auto scales those of tables, not of arrays", "auto", SCALES),
+    "--checkpoint": ("file from which an interrupted fit continues", None, Path),
+    "--holdout": ("fraction of the rows to hold out", 0.2, in_range(float, 0, 0.9)),
+    "--seed": ("random seed", 0, in_range(int, 0, 2**31 - 1)),
+    "--max-bytes": ("most bytes of a file, uncompressed, to hold in memory", MAX_BYTES, int),
+    "--quiet": ("show no progress", False, bool),
+    "--json": ("print the result as JSON", False, bool),
+}
+FIT = "data --target --columns --drop --task --loss --n-components --C --smoothing --solver"
+FIT += " --space --class-weight --scale --checkpoint --holdout --seed --quiet --max-bytes"
+PREDICT = "model data --keep --scores --proba --quiet --max-bytes"
+EVALUATE = "model data --target --max-bytes"
+PICTURES = [".png", ".pdf", ".svg"]  # which every installation of matplotlib can write
+# Function, arguments, suffixes of the file that it writes, and settings of that argument.
+COMMANDS: dict[str, tuple[Callable[..., Any], str, list[str], dict[str, Any]]] = {
+    "fit": (fit, FIT, [".skops"], {"required": True}),
+    "predict": (commands.predict, PREDICT, [".csv", ".parquet"], {}),
+    "evaluate": (commands.evaluate, EVALUATE, [], {}),
+    "inspect": (commands.inspect, "file", [], {}),
+    "convert": (commands.convert, "model", [".onnx"], {"required": True}),
+    "report": (commands.report, EVALUATE, [".html", ".htm"], {"default": "report.html"}),
+    "demo": (commands.demo, "--seed", PICTURES, {"default": "notsorandom-demo.png"}),
+}

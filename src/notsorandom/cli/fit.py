@@ -1,26 +1,8 @@
-"""Fit a model to a data file and save it.
-
-For example:
-  notsorandom fit train.csv --target label -o model.skops
-  notsorandom fit house.parquet --target price --drop id,address -o price.skops
-  notsorandom fit digits.npz --loss hinge --C 1 -o svm.skops     # with arrays X and y
-  notsorandom fit embeddings.npz --space sphere -o model.skops
-  notsorandom fit train.libsvm --holdout 0 --checkpoint game.npz -o model.skops
-
-Reads .csv, .tsv and .txt (also .gz), .parquet, .npz and .libsvm. Delimiter, decimal comma and
-encoding of text are found. Columns may hold numbers, categories, booleans and dates, with gaps; the
-result says what each was taken for. The columns of .npz and .libsvm files are numbers, which are
-scaled with --scale standard only.
-
-A fifth of the rows is held out to evaluate the model. A target of integers is a classification
-target if it has at most 20 distinct values. A model of classes has probabilities, unless --loss is
-that of an SVM. C, smoothing and spectrum are chosen on held-out parts of the training rows.
-"""
+"""Fit a model to a data file, evaluate it on rows that were held out, and save it."""
 
 from __future__ import annotations
 
 import argparse
-import ast
 import sys
 import tempfile
 import time
@@ -33,80 +15,49 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from notsorandom import Checkpoint, FourierClassifier, FourierRegressor, Sphere
-from notsorandom.cli.arguments import add_limit, add_output, add_seed, in_range, names
-from notsorandom.cli.evaluate import evaluate
 from notsorandom.cli.loading import LoadedModel, digest_file, steps_of
+from notsorandom.cli.scores import compute_scores
 from notsorandom.cli.training import TrainingTable, read_training_table, split_rows
 from notsorandom.data.files import open_data_file
 from notsorandom.data.rows import Array
 from notsorandom.display import column_importances
 from notsorandom.display.inspection import describe_spectrum
-from notsorandom.estimators.config import SOLVERS, configure
-from notsorandom.game.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from notsorandom.estimators.config import configure
+from notsorandom.game.losses import REGRESSION_LOSSES
 from notsorandom.io import save
 from notsorandom.tabular import tabular_pipeline
 
-# Numbers, or "auto" where the estimator allows it. The estimator checks them.
-NUMBERS = {
-    "n_components": "number of features, or auto",
-    "C": "inverse regularisation, or auto: chosen on held-out training rows",
-    "smoothing": "noise in units of the median distance of samples, or auto; higher is smoother",
-}
 # Held-out rows below which a score says little.
 FEW_ROWS = 100
 # Columns whose importances are kept in the file, and rows that they are computed from.
 N_IMPORTANCES, IMPORTANCE_ROWS = 20, 10_000
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add, default = parser.add_argument, FourierClassifier()
-    add("data", type=Path, help="the training data")
-    add("--target", help="name of the target column")
-    add_output(parser, [".skops"], "the .skops file to write", required=True)
-    tasks = ["auto", "classification", "regression"]
-    add("--task", choices=tasks, default="auto", help="auto decides by the target")
-    text = "loss of the model; decides the task if --task doesn't"
-    losses = [*CLASSIFICATION_LOSSES, *REGRESSION_LOSSES]
-    add("--loss", choices=losses, help=f"{text} (default: {default.loss}, or squared)")
-    columns = parser.add_mutually_exclusive_group()
-    for flag, verb in (("--columns", "learn from"), ("--drop", "ignore")):
-        text = f"comma-separated columns to {verb}"
-        columns.add_argument(flag, type=names, default=[], metavar="NAMES", help=text)
-    for name, text in NUMBERS.items():
-        flag, text = f"--{name.replace('_', '-')}", f"{text} (default: %(default)s)"
-        add(flag, type=parse_number, default=getattr(default, name), metavar="NUMBER", help=text)
-    text = "how the game is solved (default: gradient)"
-    add("--solver", choices=list(SOLVERS), default="gradient", help=text)
-    text = "space of the samples; for the sphere they are scaled to norm one"
-    add("--space", choices=["euclidean", "sphere"], default="euclidean", help=text)
-    add("--class-weight", choices=["balanced"], help="give all classes the same total weight")
-    add("--checkpoint", type=Path, help="file from which an interrupted fit continues")
-    text = "scaling of numbers: auto scales those of tables, but not those of arrays"
-    add("--scale", choices=["auto", "standard", "none"], default="auto", help=text)
-    text = "fraction of the rows to hold out; 0 trains on all rows (default: 0.2)"
-    add("--holdout", type=in_range(float, 0, 0.9), default=0.2, help=text)
-    add_seed(parser)
-    add("--quiet", action="store_true", help="show no progress bars")
-    add_limit(parser)
+def fit(options: argparse.Namespace) -> dict[str, Any]:
+    """Fit a model to a data file and save it.
 
+    For example:
+      notsorandom fit train.csv --target label -o model.skops
+      notsorandom fit house.parquet --target price --drop id,address -o price.skops
+      notsorandom fit digits.npz --loss hinge --C 1 -o svm.skops     # with arrays X and y
+      notsorandom fit embeddings.npz --space sphere -o model.skops
+      notsorandom fit train.libsvm --holdout 0 --checkpoint game.npz -o model.skops
 
-def parse_number(text: str) -> Any:
-    """Return a number, or a list of numbers, if the text is one, for the estimator's own checks."""
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
+    Reads .csv, .tsv and .txt (also .gz), .parquet, .npz and .libsvm. Delimiter, decimal comma and
+    encoding of text are found. Columns may hold numbers, categories, booleans and dates, with gaps;
+    the result says what each was taken for. The columns of .npz and .libsvm files are numbers,
+    which are scaled with --scale standard only.
 
-
-def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[str, Any]:
-    """Check the arguments, then read, fit, evaluate and save."""
+    A fifth of the rows is held out to evaluate the model. A target of integers is a classification
+    target if it has at most 20 distinct values. A model of classes has probabilities, unless --loss
+    is that of an SVM. C, smoothing and spectrum are chosen on held-out parts of the training rows.
+    """
     start = time.perf_counter()
     is_regression = options.task == "regression" or options.loss in REGRESSION_LOSSES
     try:
         configure(make_estimator(options, options.task == "classification" or not is_regression))
     except ValueError as error:
-        parser.error(str(error))
+        options.parser.error(str(error))
     file = open_data_file(options.data, max_bytes=options.max_bytes)
     data = read_training_table(file, options)
     train, test = split_rows(data, options.holdout, options.seed)
@@ -123,7 +74,7 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[st
         "holdout": options.holdout,
         "seed": options.seed,
         "importances": find_importances(model, X),
-        "zero_based": is_zero_based(options.data) if issparse(data.X) else None,
+        "zero_based": is_zero_based(options.data) if issparse(data.X) else "auto",
         "digest": digest_file(options.data),
         "bytes": options.data.stat().st_size,
     }
@@ -135,7 +86,7 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[st
         "rows": len(data.y),
         "rows without target, left out": data.n_unlabelled or None,
         "reason": data.reason,
-        **LoadedModel(model, {}, record).describe(),
+        **LoadedModel(model, record).describe(),
         "spectrum": describe_spectrum(steps_of(model)[-1].kernel_),
         **scores,
         "caution": find_caution(scores.get("held-out", {}), len(test)),
@@ -148,7 +99,7 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[st
 def make_estimator(options: argparse.Namespace, is_classification: bool) -> Any:
     """Return the estimator with the parameters of the command line."""
     parameters: dict[str, Any] = {
-        **{name: getattr(options, name) for name in (*NUMBERS, "solver")},
+        **{name: getattr(options, name) for name in ("n_components", "C", "smoothing", "solver")},
         "space": Sphere(normalize=True) if options.space == "sphere" else "euclidean",
         "checkpoint": options.checkpoint and Checkpoint(options.checkpoint),
         "random_state": options.seed,
@@ -180,7 +131,7 @@ def make_model(options: argparse.Namespace, data: TrainingTable) -> Any:
 
 def measure(model: Any, X: Any, y: Array) -> dict[str, float]:
     """Return the score of some rows, its standard error, that of guessing, and others."""
-    scores = evaluate(model, [(X, y)])
+    scores = compute_scores(model, [(X, y)])
     return {name: value for name, value in scores.items() if isinstance(value, float)}
 
 

@@ -1,4 +1,4 @@
-"""Open a model file, and read data files for it in blocks of rows."""
+"""A model file with what ``notsorandom fit`` recorded in it, and data files in blocks for it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ class LoadedModel:
     """A model, and what ``notsorandom fit`` recorded about it."""
 
     model: Any
-    metadata: Mapping[str, Any]
     record: Mapping[str, Any]
 
     @classmethod
@@ -47,12 +46,11 @@ class LoadedModel:
             raise ValueError(
                 f"{path} is not a model file: give a .skops file first, then the data."
             )
-        model, metadata = notsorandom.load(path), read_metadata(path)
+        model, record = notsorandom.load(path), read_metadata(path)["description"].get("fit")
         last = steps_of(model)[-1]
         if "n_jobs" in last.get_params(deep=False):
             last.set_params(n_jobs=-1)
-        record = metadata["description"].get("fit")
-        return cls(model, metadata, record if isinstance(record, dict) else {})
+        return cls(model, record if isinstance(record, dict) else {})
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -60,26 +58,30 @@ class LoadedModel:
         return getattr(steps_of(self.model)[0], "kinds_", {})
 
     @property
-    def names(self) -> list[str] | None:
-        """Names of the columns that the model needs, or None if they have none."""
+    def names(self) -> list[str]:
+        """Names of the columns that the model needs, if they have names."""
         if self.kinds:
             return [name for name, kind in self.kinds.items() if kind != "left out"]
-        names = getattr(self.model, "feature_names_in_", None)
-        return None if names is None else names.tolist()
+        return list(getattr(self.model, "feature_names_in_", []))
+
+    @property
+    def n_components(self) -> int:
+        """Number of features that the last step of the model computes, if it is ours."""
+        last = steps_of(self.model)[-1]
+        return last.kernel_.n_components if hasattr(last, "kernel_") else 0
 
     def describe(self) -> dict[str, Any]:
         """Return what is known about the model."""
         model, steps = self.model, steps_of(self.model)
-        first, last = steps[0], steps[-1]
         task = "classification" if is_classifier(model) else "regression"
-        columns: dict[str, Any] = {"names": self.names}
+        columns: dict[str, Any] = {"names": self.names or None}
         if self.kinds:
             columns = {
                 plural: [name for name, kind in self.kinds.items() if kind == single] or None
                 for single, plural in PLURALS.items()
             }
-            reasons = [f"{name} ({reason})" for name, reason in first.left_out_.items()]
-            columns |= {"left out": reasons or None, "date parts": first.date_parts_ or None}
+            reasons = [f"{name} ({reason})" for name, reason in steps[0].left_out_.items()]
+            columns |= {"left out": reasons or None, "date parts": steps[0].date_parts_ or None}
         return {
             "task": task if hasattr(model, "predict") else "features",
             "target": self.record.get("target"),
@@ -87,8 +89,8 @@ class LoadedModel:
             "columns": int(model.n_features_in_),
             **columns,
             "model": " -> ".join(type(step).__name__ for step in steps),
-            "features": n_components_of(model) or None,
-            **{name: getattr(last, attribute, None) for name, attribute in SETTINGS.items()},
+            "features": self.n_components or None,
+            **{name: getattr(steps[-1], attribute, None) for name, attribute in SETTINGS.items()},
             "importances": self.record.get("importances"),
         }
 
@@ -96,32 +98,33 @@ class LoadedModel:
         self, file: DataFile, others: Sequence[str] = ()
     ) -> Iterator[tuple[Any, Mapping[str, Any]]]:
         """Iterate over samples as the model takes them, with other columns by name, as text."""
-        names, n_features = self.names, self.model.n_features_in_
-        width = n_features + n_components_of(self.model)
-        max_rows = max(MIN_ROWS, BLOCK_BYTES // (8 * width))
+        n_features = self.model.n_features_in_
+        max_rows = max(MIN_ROWS, BLOCK_BYTES // (8 * (n_features + self.n_components)))
         if not file.is_frame:
-            if names is not None:
+            if needed := [name for name in (*self.names, *others) if name != UNNAMED_TARGET]:
                 raise ValueError(
-                    f"{file.path} has no column names, but the model needs {format_names(names)}: "
-                    "give a .csv or .parquet file."
+                    f"{file.path} has no column names, but needs {format_names(needed)}: give a "
+                    ".csv or .parquet file."
                 )
-            zero_based = self.record.get("zero_based")
-            X, y = file.read_matrix(n_features, "auto" if zero_based is None else zero_based)
+            X, y = file.read_matrix(n_features, self.record.get("zero_based", "auto"))
             check_width(file, X.shape[1], n_features)
+            if others and y is None:
+                raise ValueError(f"{file.path} has no target: give a file with one.")
             for start in range(0, X.shape[0], max_rows):
                 rows = slice(start, start + max_rows)
-                yield X[rows], {} if y is None else {UNNAMED_TARGET: y[rows]}
+                yield X[rows], dict.fromkeys(others, y if y is None else y[rows])
             return
-        if names is None:
+        names = self.names
+        if not names:
             left_out = {*others, self.record.get("target")}
             names = [name for name in file.columns if name not in left_out]
             check_width(file, len(names), n_features)
-        texts = [name for name in names if self.kinds.get(name, "number") != "number"]
-        texts += [name for name in others if name not in names]
-        wanted = list(dict.fromkeys([*names, *others]))
-        for frame in prefetch(file.blocks(wanted, texts, max_rows)):
+        wanted = dict.fromkeys([*names, *others])
+        kinds = dict.fromkeys(others, "text") | dict.fromkeys(names, "number") | self.kinds
+        texts = [name for name in wanted if kinds[name] != "number"]
+        for frame in prefetch(file.blocks(list(wanted), texts, max_rows)):
             samples = frame[names]
-            yield samples.to_numpy() if self.names is None else samples, frame[list(others)]
+            yield samples if self.names else samples.to_numpy(), frame[list(others)]
 
     def labelled_blocks(self, file: DataFile, target: str | None) -> Iterator[tuple[Any, Array]]:
         """Iterate over samples and their targets, by default those with the name of the fit."""
@@ -130,22 +133,15 @@ class LoadedModel:
             raise ValueError(f"Give --target, one of {format_names(file.columns)}.")
         classes, first_row = getattr(self.model, "classes_", None), 0
         for X, others in self.blocks(file, [name]):
-            if name not in others:
-                raise ValueError(f"{file.path} has no target: give a file with one.")
             labelled, column = drop_unlabelled(X, others[name])
-            yield labelled, to_targets(column, classes, first_row)
+            if len(column):
+                yield labelled, to_targets(column, classes, first_row)
             first_row += X.shape[0]
 
 
 def steps_of(model: Any) -> list[Any]:
     """Return the steps of a pipeline, or the estimator itself."""
     return [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-
-
-def n_components_of(model: Any) -> int:
-    """Return the number of features that the last step of a model computes, if it is ours."""
-    last = steps_of(model)[-1]
-    return last.kernel_.n_components if hasattr(last, "kernel_") else 0
 
 
 def take_rows(X: Any, rows: Array) -> Any:

@@ -1,18 +1,7 @@
-"""Compute the accuracy or R^2 of a model on a data file of any size.
-
-For example:
-  notsorandom evaluate model.skops test.csv
-  notsorandom evaluate model.skops test.parquet --target label --json
-
-Prints the accuracy or R^2 with its standard error, and that of guessing the largest class or the
-mean; recall and precision per class, and the log loss if the model has probabilities; or root mean
-squared error and mean absolute error. By default the target is the column of that name in the
-training data.
-"""
+"""Scores of a model, in one pass over blocks of rows."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,70 +9,48 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.metrics import confusion_matrix
 
-from notsorandom.cli.arguments import add_model_and_data
-from notsorandom.cli.loading import LoadedModel, counted_from, encode, is_training_file
-from notsorandom.data.files import open_data_file
+from notsorandom.cli.loading import counted_from, encode
 from notsorandom.data.rows import Array
 from notsorandom.display.calibration import log_loss
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_model_and_data(parser, "a data file with the target")
-    parser.add_argument("--target", help="name of the target column")
+def compute_scores(model: Any, blocks: Iterable[tuple[Any, Array]]) -> dict[str, Any]:
+    """Return the scores of a model on blocks of samples and targets, that of guessing third."""
+    return (score_classifier if is_classifier(model) else score_regressor)(model, blocks)
 
 
-def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> dict[str, Any]:
-    """Evaluate in one pass over the blocks of a file."""
-    loaded = LoadedModel.open(options.model)
-    if not hasattr(loaded.model, "predict"):
-        parser.error(f"{options.model} holds features, which have no predictions")
-    file = open_data_file(options.data, max_bytes=options.max_bytes)
-    result = evaluate(loaded.model, loaded.labelled_blocks(file, options.target))
-    if is_training_file(options.data, loaded.record):
-        result["caution"] = (
-            "the model was fitted to this file: these figures say little about new rows"
-        )
-    return result
-
-
-def evaluate(model: Any, blocks: Iterable[tuple[Any, Array]]) -> dict[str, Any]:
-    """Return the scores of a model on blocks of samples and targets; see the module."""
-    return (evaluate_classifier if is_classifier(model) else evaluate_regressor)(model, blocks)
-
-
-def evaluate_classifier(model: Any, blocks: Iterable[tuple[Any, Array]]) -> dict[str, Any]:
+def score_classifier(model: Any, blocks: Iterable[tuple[Any, Array]]) -> dict[str, Any]:
     """Return accuracy and log loss, and recall and precision per class."""
-    classes, n_rows, total_loss = model.classes_, 0, 0.0
+    classes, total_loss = model.classes_, 0.0
     has_probabilities = hasattr(model, "predict_proba")
     counts = np.zeros((len(classes), len(classes)), dtype=int)  # (true, predicted)
     for X, y in blocks:
-        with counted_from(n_rows):
+        with counted_from(counts.sum()):
             last, encoded = encode(model, X)
             counts += confusion_matrix(y, last.predict(encoded), labels=classes)
         if has_probabilities:
             total_loss += len(y) * log_loss(last.predict_log_proba(encoded), y, classes)
-        n_rows += len(y)
-    correct, n_true, n_predicted = np.diag(counts), counts.sum(axis=1), counts.sum(axis=0)
-    accuracy = float(correct.sum() / n_rows)
+    n_rows = int(counts.sum())
+    accuracy = float(counts.trace() / n_rows)
     result: dict[str, Any] = {
         "rows": n_rows,
         "accuracy": accuracy,
         "standard error of accuracy": float(np.sqrt(accuracy * (1 - accuracy) / n_rows)),
-        "accuracy of guessing the largest class": float(n_true.max() / n_rows),
+        "accuracy of guessing the largest class": float(counts.sum(axis=1).max() / n_rows),
     }
     if has_probabilities:
         result["log loss"] = float(total_loss / n_rows)
     for k, label in enumerate(classes.tolist()):
+        n_true, n_predicted = int(counts[k].sum()), int(counts[:, k].sum())
         result[f"class {label}"] = {
-            "rows": int(n_true[k]),
-            "recall": float(correct[k] / n_true[k]) if n_true[k] else None,
-            "precision": float(correct[k] / n_predicted[k]) if n_predicted[k] else None,
+            "rows": n_true,
+            "recall": float(counts[k, k] / n_true) if n_true else None,
+            "precision": float(counts[k, k] / n_predicted) if n_predicted else None,
         }
     return result
 
 
-def evaluate_regressor(model: Any, blocks: Iterable[tuple[Any, Array]]) -> dict[str, Any]:
+def score_regressor(model: Any, blocks: Iterable[tuple[Any, Array]]) -> dict[str, Any]:
     """Return R^2 with its standard error, root mean squared error and mean absolute error."""
     n_rows, absolute_errors, origin, unit = 0, 0.0, None, 1.0
     moments = np.zeros((4, 4))  # sums of products of 1, y, y^2 and the squared error

@@ -1,0 +1,224 @@
+"""The commands for models that exist, and the demo. Their docstrings are their help."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+import notsorandom
+from notsorandom import FourierClassifier
+from notsorandom._utils.files import FileFormatError
+from notsorandom._utils.progress import Progress
+from notsorandom.baselines import RandomFourierFeatures
+from notsorandom.cli.loading import LoadedModel, counted_from, encode, is_training_file, steps_of
+from notsorandom.cli.scores import compute_scores
+from notsorandom.cli.training import read_training_table, split_rows
+from notsorandom.data.files import open_data_file, open_writer
+from notsorandom.data.rows import Array
+from notsorandom.datasets import make_windmill
+from notsorandom.display import GameDisplay
+from notsorandom.display.figures import save_figure
+from notsorandom.display.inspection import scores_by_size
+from notsorandom.estimators.resume import read_checkpoint_header
+from notsorandom.io import read_metadata
+
+# What else `predict` can write: the flag, the beginning of the columns' names, method, and words.
+EXTRAS = [("scores", "score", "decision_function", "decision values")]
+EXTRAS += [("proba", "proba", "predict_proba", "probabilities")]
+# Of the demo: numbers of features, the one whose game is drawn, and numbers of samples.
+SIZES, DRAWN_SIZE, N_TRAIN, N_TEST = (20, 100, 500), 100, 2000, 50_000
+
+
+def predict(options: argparse.Namespace) -> dict[str, Any] | None:
+    """Predict for each row of a data file of any size.
+
+    For example:
+      notsorandom predict model.skops new.csv -o predictions.csv
+      notsorandom predict model.skops new.parquet --keep id --proba -o predictions.parquet
+      notsorandom predict model.skops new.csv --proba | head
+
+    Reads and writes in blocks of rows, so files can be larger than memory. Columns are found by
+    name, other columns are ignored. Files without column names (.npy, .npz, .libsvm) must have the
+    number of columns of the training data. The output, by default CSV on standard output, is .csv
+    or .parquet. A file appears when it is complete.
+    """
+    import pandas as pd
+
+    if options.json and options.output is None:
+        options.parser.error("--json replaces the predictions on standard output: give --output")
+    loaded = LoadedModel.open(options.model)
+    for flag, _, method, words in EXTRAS:
+        if getattr(options, flag) and not hasattr(loaded.model, method):
+            options.parser.error(
+                f"--{flag}: this {type(steps_of(loaded.model)[-1]).__name__} has no {words}; leave "
+                "it out, or fit a classifier with --loss logistic"
+            )
+    file = open_data_file(options.data, max_bytes=options.max_bytes)
+    start, n_rows = time.perf_counter(), 0
+    if options.output and options.output.exists() and options.output.samefile(options.data):
+        options.parser.error(f"--output {options.output} is an input file: give another one")
+    shown = not options.quiet and options.output is not None and sys.stderr.isatty()
+    with open_writer(options.output) as write, Progress(0, "rows", shown) as bar:
+        for X, kept in loaded.blocks(file, options.keep):
+            columns = {name: np.asarray(kept[name]) for name in options.keep}
+            with counted_from(n_rows):
+                predicted = predict_columns(loaded, X, options)
+            for name, column in predicted.items():
+                columns[f"{name}_predicted" if name in columns else name] = column
+            write(pd.DataFrame(columns))
+            n_rows += X.shape[0]
+            bar.update(n_rows)
+    if options.output is None:
+        return None
+    return {
+        "output": str(options.output),
+        "rows": n_rows,
+        "file read as": file.dialect or None,
+        "seconds": round(time.perf_counter() - start, 3),
+    }
+
+
+def predict_columns(loaded: LoadedModel, X: Any, options: argparse.Namespace) -> dict[str, Array]:
+    """Return predictions, with what else is wanted, or features, as columns by name."""
+    if not hasattr(loaded.model, "predict"):
+        return to_columns(loaded.model.transform(X), loaded.model.get_feature_names_out())
+    name = loaded.record.get("target", "prediction")
+    model, X = encode(loaded.model, X)
+    if is_classifier(model) and model is not loaded.model and not options.scores + options.proba:
+        X = X.astype(np.float32)  # many times faster; only classes of equal scores may differ
+    values = model.predict(X)
+    columns = to_columns(
+        values, [name] if values.ndim == 1 else [f"{name}_{k}" for k in range(values.shape[1])]
+    )
+    for flag, prefix, method, _ in EXTRAS:
+        if getattr(options, flag):
+            values, labels = getattr(model, method)(X), model.classes_.tolist()
+            labels = labels[1:] if values.ndim == 1 else labels  # of two classes, the second
+            columns |= to_columns(values, [f"{prefix}_{label}" for label in labels])
+    return columns
+
+
+def to_columns(values: Any, names: Any) -> dict[str, Array]:
+    """Return the columns of an array or data frame by name."""
+    values = np.asarray(values)
+    return dict(zip(names, values.reshape(len(values), -1).T, strict=True))
+
+
+def evaluate(options: argparse.Namespace) -> dict[str, Any]:
+    """Compute the accuracy or R^2 of a model on a data file of any size.
+
+    For example:
+      notsorandom evaluate model.skops test.csv
+      notsorandom evaluate model.skops test.parquet --target label --json
+
+    Prints the accuracy or R^2 with its standard error, and that of guessing the largest class or
+    the mean; recall and precision per class, and the log loss if the model has probabilities; or
+    root mean squared error and mean absolute error. By default the target is the column of that
+    name in the training data.
+    """
+    loaded = LoadedModel.open(options.model)
+    if not hasattr(loaded.model, "predict"):
+        options.parser.error(f"{options.model} holds features, which have no predictions")
+    file = open_data_file(options.data, max_bytes=options.max_bytes)
+    result = compute_scores(loaded.model, loaded.labelled_blocks(file, options.target))
+    if is_training_file(options.data, loaded.record):
+        result["caution"] = (
+            "the model was fitted to this file: these figures say little about new rows"
+        )
+    return result
+
+
+def inspect(options: argparse.Namespace) -> dict[str, Any]:
+    """Print what is in a model file or a checkpoint.
+
+    For example: notsorandom inspect model.skops
+
+    Nothing in the file is executed.
+    """
+    path: Path = options.file
+    if path.suffix.lower() == ".skops":
+        found, metadata = LoadedModel.open(path).describe(), read_metadata(path)
+        versions = f"notsorandom {metadata['library']}, scikit-learn {metadata['scikit-learn']}"
+        found = {"kind": "model", **found, **metadata["metrics"]}
+        found |= {"description": metadata["description"] or None, "written by": versions}
+    else:
+        try:
+            found = {"kind": "checkpoint", **read_checkpoint_header(path)}
+        except FileFormatError as error:
+            message = f"{path} is neither a model file (.skops) nor a checkpoint."
+            raise ValueError(message) from error
+    return {**found, "bytes": path.stat().st_size}
+
+
+def convert(options: argparse.Namespace) -> dict[str, Any]:
+    """Convert a model file to an ONNX graph in float32.
+
+    For example: notsorandom convert model.skops -o model.onnx
+
+    The graph of a model of a table has an input for each column: numbers, and text for categories
+    ("missing" where there is none). Dates are given as the parts that "notsorandom inspect" lists.
+    """
+    notsorandom.to_onnx(notsorandom.load(options.model), options.output)
+    return {"output": str(options.output), "bytes": options.output.stat().st_size}
+
+
+def report(options: argparse.Namespace) -> dict[str, Any]:
+    """Write a page about a model: one HTML file that opens in any browser.
+
+    For example: notsorandom report model.skops train.csv -o report.html
+
+    Needs the file that the model was fitted to. Scores are those on the rows that "notsorandom fit"
+    held out.
+    """
+    loaded = LoadedModel.open(options.model)
+    file = open_data_file(options.data, max_bytes=options.max_bytes)
+    record = {"holdout": 0.0, "seed": 0, "target": None, **loaded.record}
+    if loaded.record and not is_training_file(options.data, record):
+        raise ValueError(
+            f"{options.data} is not the file that {options.model} was fitted to: give that one."
+        )
+    options.target = options.target or record["target"]
+    options.task = "classification" if is_classifier(loaded.model) else "regression"
+    options.columns, options.drop = loaded.names, []
+    data = read_training_table(file, options)
+    train, test = split_rows(data, record["holdout"], record["seed"])
+    X_test, y_test = data.take(test) if len(test) else (None, None)
+    X, y = data.take(train)
+    settings: dict[str, Any] = {"X_test": X_test, "y_test": y_test, "title": options.model.stem}
+    page = notsorandom.report(loaded.model, X, y, options.output, **settings)
+    return {"page": str(page.resolve())}
+
+
+def demo(options: argparse.Namespace) -> dict[str, Any]:
+    """Learn the windmill data: a table against random features, and a picture of the game.
+
+    For example: notsorandom demo -o windmill.png
+
+    All features get the same linear model. Takes less than a minute.
+    """
+    seed = options.seed
+    train = make_windmill(N_TRAIN, random_state=seed)
+    test = make_windmill(N_TEST, random_state=seed + 1)
+    result: dict[str, Any] = {"data": "the windmill", "rows": N_TRAIN, "test rows": N_TEST}
+    baselines = {"random": RandomFourierFeatures(random_state=seed)}
+    models = {}
+    for size in SIZES:
+        start = time.perf_counter()
+        model = FourierClassifier(size, random_state=seed, verbose=sys.stderr.isatty()).fit(*train)
+        seconds = round(time.perf_counter() - start, 2)
+        _, scores = scores_by_size(model, *train, *test, [size], baselines)
+        accuracies = {f"{name} accuracy": float(score) for name, (score,) in scores.items()}
+        result[f"{size} features"] = {**accuracies, "seconds of learning": seconds}
+        models[size] = model
+    try:
+        display = GameDisplay.from_estimator(models[DRAWN_SIZE], *train)
+    except ImportError as error:
+        return {**result, "picture": str(error)}
+    save_figure(display.figure_, options.output)
+    return {**result, "picture": str(options.output.resolve())}
