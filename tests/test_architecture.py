@@ -176,6 +176,6 @@ def test_the_command_line_starts_at_once():
 
 @pytest.mark.slow
 def test_import_loads_no_optional_packages():
-    modules = "notsorandom.datasets, notsorandom.cli.fit, notsorandom.tabular, notsorandom.io"
-    loaded = loaded_modules(f"import {modules}")
+    modules = "datasets cli.arguments tabular io".split()
+    loaded = loaded_modules("import " + ", ".join(f"notsorandom.{name}" for name in modules))
     assert not loaded & {"matplotlib", "skimage", "onnx", "pyarrow", "zarr", "dask", "torch"}

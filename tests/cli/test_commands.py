@@ -529,6 +529,17 @@ class TestEvaluate:
             == 120
         )
 
+    def test_whole_blocks_without_target(self, run, folder, tmp_path, monkeypatch):
+        monkeypatch.setattr("notsorandom.cli.loading.MIN_ROWS", 7)
+        monkeypatch.setattr("notsorandom.cli.loading.BLOCK_BYTES", 100)
+        table = pd.read_csv(folder / "iris.csv")
+        path = tmp_path / "gaps.csv"
+        table.assign(species=table["species"].where(table.index >= 20)).to_csv(path, index=False)
+        assert json.loads(run("evaluate", "iris.skops", str(path), "--json"))["rows"] == 130
+        table.assign(species=None).to_csv(path, index=False)
+        text = run("evaluate", "iris.skops", str(path), code=1)
+        assert "the target 'species' is empty: give another --target" in text
+
     def test_numbers_with_decimal_commas(self, run, folder, tmp_path):
         table = pd.read_parquet(folder / "reals.parquet")
         table.to_csv(tmp_path / "d.csv", sep=";", decimal=",", index=False)
@@ -605,7 +616,7 @@ class TestReport:
         assert json.loads(result) == {"page": str(output)}
         held = read_metadata(folder / "iris.skops")["metrics"]["held-out accuracy"]
         page = output.read_text()
-        assert f"test accuracy</dt><dd>{held:.2%}" in page
+        assert f"test accuracy</dt><dd>{100 * held:.2f} %" in page
         assert "training samples</dt><dd>120" in page
 
     @pytest.mark.parametrize("change", ["order", "label", "cell"])
@@ -672,6 +683,7 @@ class TestReport:
         (["fit", "arrays.npz", "-o", "m.skops", "--drop", "a"], "has no column names"),
         (["predict", "missing.skops", "iris.csv"], "missing.skops"),
         (["predict", "iris.skops", "iris.csv", "--keep", "colour"], "colour"),
+        (["predict", "arrays.skops", "arrays.npz", "--keep", "id"], "no column names, but needs"),
         (["evaluate", "iris.skops", "reals.parquet"], "'sepal'"),
         (["inspect", "missing.skops"], "missing.skops"),
         (["inspect", "missing.npz"], "missing.npz"),

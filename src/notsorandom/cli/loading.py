@@ -131,12 +131,15 @@ class LoadedModel:
         name = (target or self.record.get("target")) if file.is_frame else UNNAMED_TARGET
         if name is None:
             raise ValueError(f"Give --target, one of {format_names(file.columns)}.")
-        classes, first_row = getattr(self.model, "classes_", None), 0
+        classes, first_row, is_empty = getattr(self.model, "classes_", None), 0, True
         for X, others in self.blocks(file, [name]):
             labelled, column = drop_unlabelled(X, others[name])
             if len(column):
+                is_empty = False
                 yield labelled, to_targets(column, classes, first_row)
             first_row += X.shape[0]
+        if is_empty:
+            raise ValueError(f"{file.path}: the target {name!r} is empty: give another --target.")
 
 
 def steps_of(model: Any) -> list[Any]:
