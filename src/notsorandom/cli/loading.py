@@ -107,7 +107,6 @@ class LoadedModel:
                     ".csv or .parquet file."
                 )
             X, y = file.read_matrix(n_features, self.record.get("zero_based", "auto"))
-            check_width(file, X.shape[1], n_features)
             if others and y is None:
                 raise ValueError(f"{file.path} has no target: give a file with one.")
             for start in range(0, X.shape[0], max_rows):
@@ -118,7 +117,11 @@ class LoadedModel:
         if not names:
             left_out = {*others, self.record.get("target")}
             names = [name for name in file.columns if name not in left_out]
-            check_width(file, len(names), n_features)
+            if len(names) != n_features:
+                raise ValueError(
+                    f"{file.path} has {len(names)} columns, but the model was fitted to "
+                    f"{n_features} without names: give a file with as many."
+                )
         wanted = dict.fromkeys([*names, *others])
         kinds = dict.fromkeys(others, "text") | dict.fromkeys(names, "number") | self.kinds
         texts = [name for name in wanted if kinds[name] != "number"]
@@ -161,15 +164,6 @@ def drop_unlabelled(X: Any, target: Any) -> tuple[Any, Any]:
     return (X, column) if len(known) == len(column) else (take_rows(X, known), column.iloc[known])
 
 
-def check_width(file: DataFile, width: int, expected: int) -> None:
-    """Raise ValueError unless a file has as many columns as a model without names needs."""
-    if width != expected:
-        raise ValueError(
-            f"{file.path} has {width} columns, but the model was fitted to {expected} without "
-            "names: give a file with as many."
-        )
-
-
 def encode(model: Any, X: Any) -> tuple[Any, Any]:
     """Return the last step of a pipeline, and samples as it gets them, to use them repeatedly."""
     last = steps_of(model)[-1]
@@ -196,16 +190,14 @@ def to_targets(column: Any, classes: Array | None, first_row: int = 0) -> Array:
     """
     import pandas as pd
 
-    if classes is None or classes.dtype.kind in "iuf":
-        values = pd.to_numeric(column, errors="coerce")
-    else:
-        values = to_text(column)
-        values = values.str.lower().map(BOOLEANS) if classes.dtype.kind == "b" else values
     if classes is None:
-        values = pd.Series(values.to_numpy(np.float64, na_value=np.nan), column.index)
+        values = pd.to_numeric(column, errors="coerce").astype(np.float64)
         is_right, expected = np.isfinite(values), "a number: correct it, leave the row out, or "
         expected += "give --task classification to fit"
     else:
+        is_number = classes.dtype.kind in "iuf"
+        values = pd.to_numeric(column, errors="coerce") if is_number else to_text(column)
+        values = values.str.lower().map(BOOLEANS) if classes.dtype.kind == "b" else values
         is_right = values.isin(classes.tolist())
         expected = f"one of the model's classes, {format_names(classes.tolist())}"
     if not is_right.all():

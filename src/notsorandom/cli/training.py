@@ -76,8 +76,6 @@ def read_columns(file: DataFile, options: argparse.Namespace) -> tuple[Any, str,
     check_columns(file.path, file.columns, [*left_out, *options.columns])
     wanted = dict.fromkeys(options.columns or file.columns)
     names = [name for name in wanted if name not in left_out]
-    if not names:
-        raise ValueError(f"{file.path} has no columns besides the target: nothing to learn from.")
     frame = file.read([*names, options.target])
     return frame[names], options.target, frame[options.target]
 
