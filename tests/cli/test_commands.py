@@ -12,13 +12,16 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from sklearn.datasets import dump_svmlight_file, load_iris
 
 import notsorandom
+from benchmarks.forgery import unzip
 from notsorandom._utils.files import write_atomic
 from notsorandom.cli import main
 from notsorandom.cli.training import TrainingTable, choose_task, split_rows
 from notsorandom.io import read_metadata
+from notsorandom.io.archive import SCHEMA, pack
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
 
@@ -567,6 +570,20 @@ class TestInspect:
         assert "\\x1b[2J" in text
         assert "\x1b" not in text
         assert "\x07" not in text
+
+    def test_control_characters_in_warnings(self, folder, tmp_path, capsys):
+        """Those of scikit-learn have the version that a file says it was written by."""
+        parts = unzip((folder / "iris.skops").read_bytes())
+        schema, version = parts[SCHEMA].decode(), json.dumps(json.dumps(sklearn.__version__))
+        assert version in schema
+        parts[SCHEMA] = schema.replace(version, json.dumps(json.dumps("\x1b[2J"))).encode()
+        path = tmp_path / "m.skops"
+        path.write_bytes(pack(parts))
+        assert main(["inspect", str(path)]) == 0
+        text = capsys.readouterr().err
+        assert "notsorandom inspect: Trying to unpickle estimator" in text
+        assert "\\x1b[2J" in text
+        assert "\x1b" not in text
 
     def test_checkpoint(self, run, folder, tmp_path, monkeypatch):
         path = tmp_path / "game.npz"

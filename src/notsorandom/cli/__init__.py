@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -35,23 +36,29 @@ def run_command(arguments: Sequence[str] | None) -> int:
     from notsorandom.cli.arguments import make_parser
 
     options = make_parser().parse_args(arguments)
+
+    def print_message(message: Any, *_: Any, **__: Any) -> None:
+        """Print an error or a warning, which may have text of a file, as one line."""
+        text = printable(" ".join(str(message).split()))
+        print(f"notsorandom {options.command}: {text}", file=sys.stderr)
+
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Labels may have characters that the terminal's encoding doesn't have.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        result = options.run(options)
+        with warnings.catch_warnings():
+            warnings.showwarning = print_message
+            result = options.run(options)
         if result is not None:
             print(json.dumps(result) if options.json else format_result(result))
         sys.stdout.flush()
         return 0
     except BrokenPipeError:  # the reader of a pipe, such as head, has closed it
-        message = ""
+        pass
     except (OSError, ImportError, ValueError, TypeError, OverflowError) as error:
-        message = " ".join(str(error).split())
+        print_message(error)
     except MemoryError:
-        message = "not enough memory: use fewer rows, columns or features."
-    if message:
-        print(f"notsorandom {options.command}: {printable(message)}", file=sys.stderr)
+        print_message("not enough memory: use fewer rows, columns or features.")
     try:
         sys.stdout.flush()
     except OSError:  # discard what can't be written; else Python fails again when it exits
