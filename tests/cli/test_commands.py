@@ -815,3 +815,50 @@ def test_messy_file_to_predictions(encoding, table, run, tmp_path):
     result = json.loads(run("evaluate", model, str(data), "--json"))
     assert result["accuracy"] > 0.9
     assert "fitted to this file" in result["caution"]
+
+
+class TestDoubtfulTargets:
+    """Files in which the target is not what it seems."""
+
+    SETTINGS = (
+        "--target",
+        "y",
+        "--n-components",
+        "5",
+        "--C",
+        "1",
+        "--smoothing",
+        "0.06",
+        "--quiet",
+    )
+
+    def fit(self, run, tmp_path, y, ending="csv"):
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame(rng.normal(size=(len(y), 2)), columns=["a", "b"]).assign(y=y)
+        data, model = tmp_path / f"t.{ending}", tmp_path / "m.skops"
+        frame.to_csv(data, index=False) if ending == "csv" else frame.to_parquet(data)
+        run("fit", str(data), "-o", str(model), *self.SETTINGS)
+        run("evaluate", str(model), str(data))
+        return notsorandom.load(model).classes_.tolist()
+
+    def test_booleans_with_gaps(self, run, tmp_path):
+        y = ["TRUE", "False", "true", ""] * 30
+        assert self.fit(run, tmp_path, y) == ["False", "True"]
+
+    def test_missing_text_of_typed_columns(self, run, tmp_path):
+        y = ["k", "m", "", "NA"] * 40
+        assert self.fit(run, tmp_path, y, "parquet") == ["k", "m"]
+
+    def test_every_class_has_a_training_row(self, run, tmp_path):
+        y = [f"c{k % 30:02d}" for k in range(60)]
+        assert self.fit(run, tmp_path, y) == sorted(set(y))
+
+    def test_kept_columns_are_copied_as_they_are(self, run, tmp_path):
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame({"zip": [f"{k:05d}" for k in rng.permutation(9000)[:200]]})
+        frame["y"] = np.where(frame["zip"].astype(int) > 4500, "p", "q")
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        model, output = str(tmp_path / "m.skops"), str(tmp_path / "p.csv")
+        run("fit", str(tmp_path / "t.csv"), "-o", model, *self.SETTINGS)
+        run("predict", model, str(tmp_path / "t.csv"), "--keep", "zip", "-o", output)
+        assert pd.read_csv(output, dtype=str)["zip"].tolist() == frame["zip"].tolist()

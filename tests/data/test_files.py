@@ -174,8 +174,13 @@ def test_an_index_of_pandas(frame, tmp_path):
         ('"a\nb","c, d"\n1,2\n', "", {"a\nb": [1], "c, d": [2]}),
         ("a, b ,c\n 1 , x, NA\n2, ?,3 \n", "", {"a": [1, 2], "b": ["x", None], "c": [None, 3]}),
         ("a,b\n1.5 ,   NA \n  2,x\n", "", {"a": [1.5, 2], "b": ["NA ", "x"]}),
-        ('"a","b"\n"1",5,"x"\n"2",6,"y"\n', "",
+        ('"a","b"\n"1",5,"x"\n"2",6,"y"\n', "row names in the first column",
          {"Unnamed: 0": [1, 2], "a": [5, 6], "b": ["x", "y"]}),
+        ("a,b\n1,2,\n3,4,\n", "delimiters at the ends of rows",
+         {"a": [1, 3], "b": [2, 4], "Unnamed: 2": [None, None]}),
+        ("a;b\n1.234,5;1,5\n1.234.567;192.168.100.200\n7;21.01.2020\n",
+         "semicolons, decimal commas",
+         {"a": ["1234.5", "1234567", "7"], "b": ["1.5", "192.168.100.200", "21.01.2020"]}),
         ("a;b\n1,5;x\nNA ;y\n", "semicolons, decimal commas",
          {"a": ["1.5", "NA "], "b": ["x", "y"]}),
         ("sep=;\na;b\n1;2\n", "semicolons", {"a": [1], "b": [2]}),
@@ -189,7 +194,7 @@ def test_an_index_of_pandas(frame, tmp_path):
         ("a;b\n1,234;x\n2,345;\n", "semicolons, decimal commas",
          {"a": [1.234, 2.345], "b": ["x", None]}),
         ("a;b\n1.234,5;1,5\n-2,5;1\n", "semicolons, decimal commas",
-         {"a": ["1.234,5", "-2.5"], "b": [1.5, 1]}),
+         {"a": ["1234.5", "-2.5"], "b": [1.5, 1]}),
         ("a\tb\n1,234\tx\n2,345\ty\n", "tabs", {"a": ["1,234", "2,345"], "b": ["x", "y"]}),
         ("a, b|c\nx|1,5\ny|2,5\n", "vertical bars, decimal commas",
          {"a, b": ["x", "y"], "c": [1.5, 2.5]}),
@@ -568,3 +573,27 @@ def test_files_that_cannot_be_written(tmp_path):
     ):
         with pytest.raises(error, match=says), open_writer(path):
             pass
+
+
+def test_blocks_have_fewer_rows_where_rows_are_longer(write):
+    data = open_data_file(write("a.csv", "a,b\n" + "1,u\n" * 10**5 + f"1,{'u' * 2000}\n" * 10**5))
+    frames = list(data.blocks(["a", "b"], ["b"]))
+    assert sum(map(len, frames)) == 2 * 10**5
+    assert max(frame["b"].str.len().sum() for frame in frames) < 2**28
+    assert len(frames[-2]) < len(frames[0]) / 100
+
+
+def test_a_block_of_rows_that_are_suddenly_long_is_refused(write, monkeypatch):
+    monkeypatch.setattr("notsorandom.data.text.MAX_BLOCK_BYTES", 2**20)
+    data = open_data_file(write("a.csv", "a,b\n" + "1,u\n" * 10**5 + f"1,{'u' * 2000}\n" * 10**4))
+    with pytest.raises(TableError, match="many times longer than the first rows"):
+        list(data.blocks(["a", "b"], ["b"]))
+    assert len(data.read()) == 11 * 10**4  # as a whole, the limit is that of the file
+
+
+def test_text_of_typed_columns_counts_in_the_limit(tmp_path):
+    text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(200, np.int32)), ["u" * 10**5])
+    table = pa.table({"a": np.arange(200.0), "c": text})
+    pq.write_table(table, tmp_path / "t.parquet", store_schema=False)
+    with pytest.raises(TableError, match="max-bytes"):
+        open_data_file(tmp_path / "t.parquet", max_bytes=10**7).read()

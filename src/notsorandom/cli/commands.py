@@ -146,7 +146,8 @@ def inspect(options: argparse.Namespace) -> dict[str, Any]:
         found, metadata = LoadedModel.open(path).describe(), read_metadata(path)
         versions = f"notsorandom {metadata['library']}, scikit-learn {metadata['scikit-learn']}"
         found = {"kind": "model", **found, **metadata["metrics"]}
-        found |= {"description": metadata["description"] or None, "written by": versions}
+        others = {name: value for name, value in metadata["description"].items() if name != "fit"}
+        found |= {"description": others or None, "written by": versions}
     else:
         try:
             found = {"kind": "checkpoint", **read_checkpoint_header(path)}

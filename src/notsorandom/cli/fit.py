@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import tempfile
 import time
@@ -123,7 +124,6 @@ def make_model(options: argparse.Namespace, data: TrainingTable) -> Any:
     model = tabular_pipeline(estimator)
     if options.scale == "standard":
         model.set_params(encode__number__scale=scaler)
-        model["encode"].set_output(transform="pandas")
     elif options.scale == "none" or options.space == "sphere":
         model.set_params(encode__number__scale="passthrough")
     return model
@@ -132,7 +132,11 @@ def make_model(options: argparse.Namespace, data: TrainingTable) -> Any:
 def measure(model: Any, X: Any, y: Array) -> dict[str, float]:
     """Return the score of some rows, its standard error, that of guessing, and others."""
     scores = compute_scores(model, [(X, y)])
-    return {name: value for name, value in scores.items() if isinstance(value, float)}
+    return {
+        name: value
+        for name, value in scores.items()
+        if isinstance(value, float) and math.isfinite(value)
+    }
 
 
 def find_caution(scores: dict[str, float], n_new: int) -> str | None:

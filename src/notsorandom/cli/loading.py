@@ -98,6 +98,8 @@ class LoadedModel:
         self, file: DataFile, others: Sequence[str] = ()
     ) -> Iterator[tuple[Any, Mapping[str, Any]]]:
         """Iterate over samples as the model takes them, with other columns by name, as text."""
+        import pandas as pd
+
         n_features = self.model.n_features_in_
         max_rows = max(MIN_ROWS, BLOCK_BYTES // (8 * (n_features + self.n_components)))
         if not file.is_frame:
@@ -123,10 +125,12 @@ class LoadedModel:
                     f"{n_features} without names: give a file with as many."
                 )
         wanted = dict.fromkeys([*names, *others])
-        kinds = dict.fromkeys(others, "text") | dict.fromkeys(names, "number") | self.kinds
-        texts = [name for name in wanted if kinds[name] != "number"]
+        kinds = dict.fromkeys(names, "number") | self.kinds
+        texts = [name for name in wanted if name in others or kinds[name] != "number"]
         for frame in prefetch(file.blocks(list(wanted), texts, max_rows)):
             samples = frame[names]
+            for name in set() if self.kinds else set(names).intersection(others):
+                samples = samples.assign(**{name: pd.to_numeric(samples[name])})  # is text too
             yield samples if self.names else samples.to_numpy(), frame[list(others)]
 
     def labelled_blocks(self, file: DataFile, target: str | None) -> Iterator[tuple[Any, Array]]:
@@ -160,7 +164,8 @@ def drop_unlabelled(X: Any, target: Any) -> tuple[Any, Any]:
     import pandas as pd
 
     column = pd.Series(target).reset_index(drop=True)
-    known = np.flatnonzero(column.notna())
+    is_text = column.dtype.kind not in "biufM"
+    known = np.flatnonzero((to_text(column) if is_text else column).notna())
     return (X, column) if len(known) == len(column) else (take_rows(X, known), column.iloc[known])
 
 
@@ -198,6 +203,8 @@ def to_targets(column: Any, classes: Array | None, first_row: int = 0) -> Array:
         is_number = classes.dtype.kind in "iuf"
         values = pd.to_numeric(column, errors="coerce") if is_number else to_text(column)
         values = values.str.lower().map(BOOLEANS) if classes.dtype.kind == "b" else values
+        if set(classes) <= {"True", "False"}:  # pandas reads such text as booleans at fit
+            values = values.str.title()
         is_right = values.isin(classes.tolist())
         expected = f"one of the model's classes, {format_names(classes.tolist())}"
     if not is_right.all():

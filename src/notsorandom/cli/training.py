@@ -99,17 +99,19 @@ def choose_task(column: Any, options: argparse.Namespace) -> tuple[bool, str]:
 def split_rows(data: TrainingTable, holdout: float, seed: int) -> tuple[Array, Array]:
     """Return rows to train on and rows to test on, stratified by class if possible.
 
-    The only row of a class is always a training row.
+    Every class has a training row.
     """
     rows = candidates = np.arange(len(data.y))
     n_test, stratify = round(holdout * len(rows)), None
     if not n_test:
         return rows, rows[:0]
     if data.is_classification:
-        _, codes, counts = np.unique(data.y, return_inverse=True, return_counts=True)
+        _, first, codes, counts = np.unique(data.y, True, True, True)
         candidates = rows[counts[codes] > 1]
         if (counts > 1).sum() <= min(n_test, len(candidates) - n_test):
             stratify = data.y[candidates]
+        else:
+            candidates = np.setdiff1d(rows, first)
     if n_test > len(candidates) - 2:
         raise ValueError(
             f"--holdout {holdout}: too few of {len(rows)} rows are left to train on. Give more "

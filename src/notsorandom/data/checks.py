@@ -80,7 +80,7 @@ def read_errors(source: object) -> Iterator[None]:
     """Raise TableError for whatever a library raises on damaged data."""
     try:
         yield
-    except TableError:
+    except (TableError, MemoryError):
         raise
     except Exception as error:  # depends on the library, its version and the damage
         reason = " ".join(str(error).split())

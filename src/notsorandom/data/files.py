@@ -27,6 +27,7 @@ TEXT, MATRIX = (".csv", ".tsv", ".txt"), (".npy", ".npz", ".libsvm", ".svm", ".s
 SUFFIXES = (*TEXT, *(f"{suffix}.gz" for suffix in TEXT), ".parquet", *MATRIX)
 # Most bytes of a table in memory, and most rows and bytes of a block.
 MAX_BYTES, MAX_ROWS, BLOCK_BYTES = 2**31, 2**16, 2**25
+MIN_ROWS = 2**10  # of a batch of typed columns
 
 
 def open_data_file(path: str | Path, *, max_bytes: int = MAX_BYTES) -> DataFile:
@@ -84,7 +85,12 @@ class DataFile:
             if isinstance(self.source, TextFile):
                 return next(self.source.blocks(max_bytes=self.max_bytes))[names]
             check_size(self.path, 8 * len(names) * self.source.metadata.num_rows, self.max_bytes)
-            return to_frame(self.source.read(names))[names]
+            n_bytes, batches = 0, []
+            for batch in self.source.iter_batches(MIN_ROWS, columns=names):  # text may be long
+                n_bytes += batch.nbytes
+                check_size(self.path, n_bytes, self.max_bytes)
+                batches.append(batch)
+            return to_frame(combine_batches(batches))[names]
 
     def blocks(
         self, columns: Sequence[str], texts: Collection[str] = (), max_rows: int = MAX_ROWS
@@ -126,7 +132,10 @@ class DataFile:
                 with np.load(path, allow_pickle=False) as arrays:
                     sizes = [info.file_size for info in arrays.zip.infolist()]
                     check_size(path, sum(sizes), self.max_bytes)
-                    X, y = arrays["X"], arrays.get("y")
+                    try:
+                        X, y = arrays["X"], arrays.get("y")
+                    except MemoryError as error:  # a header announces more than there is
+                        raise ValueError(str(error)) from error
             else:
                 check_size(path, path.stat().st_size, self.max_bytes)
                 X, y = load_svmlight_file(str(path), n_features=n_features, zero_based=zero_based)
@@ -141,6 +150,13 @@ class DataFile:
                 "rows and columns, and y one number or text for each row."
             )
         return X, y
+
+
+def combine_batches(batches: Sequence[Any]) -> Any:
+    """Return batches of rows of pyarrow as one table."""
+    import pyarrow as pa
+
+    return pa.Table.from_batches(batches)
 
 
 def to_frame(table: Any) -> Any:

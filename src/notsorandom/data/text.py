@@ -22,8 +22,12 @@ DELIMITERS = {",": "", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 # The dialect is found from so many bytes, more if these have no row below the header.
 HEAD_BYTES = 2**18
 MAX_LINE_BYTES = 2**24
-# A cell that is a number with a decimal comma, in a column whose other cells are not all numbers.
-DECIMAL_COMMA = r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)\s*$"
+# Most bytes of a block of rows. The number of its rows follows from the block before it.
+MAX_BLOCK_BYTES = 2**28
+ALL_ROWS = 2**62
+# A cell that is a number with a decimal comma, or with points between thousands, in a column whose
+# other cells are not all numbers.
+DECIMAL_COMMA = r"^\s*[+-]?(?:\d{1,3}(?:\.\d{3}){1,2}|\d*(?=,))(?:,\d+)?(?:[eE][+-]?\d+)?\s*$"
 # Bytes that are not valid UTF-8 are read as Windows-1252, which older programs write.
 codecs.register_error(
     "windows-1252",
@@ -43,7 +47,7 @@ class TextFile:
     row_bytes: int  # of a typical row
 
     def blocks(
-        self, texts: Collection[str] = (), n_rows: int = 2**62, max_bytes: float = 2**62
+        self, texts: Collection[str] = (), n_rows: int = ALL_ROWS, max_bytes: float = 2**62
     ) -> Iterator[Any]:
         """Iterate over data frames of `n_rows` rows, by default all rows in one.
 
@@ -52,7 +56,8 @@ class TextFile:
         """
         import pandas as pd
 
-        file = LimitedFile(self.path, max_bytes, 8 * len(self.columns))
+        most = float("inf") if n_rows == ALL_ROWS else MAX_BLOCK_BYTES
+        file = LimitedFile(self.path, max_bytes, 8 * len(self.columns), most)
         with io.TextIOWrapper(file, self.encoding, "windows-1252", newline="") as text:
             reader = pd.read_csv(
                 text,
@@ -64,33 +69,56 @@ class TextFile:
                 keep_default_na=False,
                 skipinitialspace=True,
                 low_memory=False,
-                chunksize=n_rows,
+                iterator=True,
                 **self.options,
             )
-            for frame in reader:
+            size = n_rows
+            while len(frame := next_rows(reader, size)):
+                # Rows may be longer than the first ones; up to HEAD_BYTES are read ahead.
+                row_bytes = (file.block_bytes - HEAD_BYTES) / len(frame)
+                size = max(1, int(n_rows * self.row_bytes / max(row_bytes, self.row_bytes)))
+                file.block_bytes = 0
                 if self.options["decimal"] == ",":
                     for name in frame.select_dtypes(exclude=["number", "bool"]):
-                        frame[name] = frame[name].replace(DECIMAL_COMMA, r"\1.\2", regex=True)
+                        frame[name] = frame[name].str.replace(DECIMAL_COMMA, plain, regex=True)
                 yield frame
+
+
+def plain(cell: re.Match[str]) -> str:
+    """Return a number with a decimal comma as others write it."""
+    return cell[0].replace(".", "").replace(",", ".").strip()
+
+
+def next_rows(reader: Any, n_rows: int) -> Any:
+    """Return the next rows of a reader of pandas; none at its end."""
+    try:
+        return reader.get_chunk(n_rows)
+    except StopIteration:
+        return ()
 
 
 class LimitedFile(io.BufferedReader):
     """The bytes of a file, decompressed if its name says so, with limits of its size.
 
-    Raises TableError if a line is longer than `MAX_LINE_BYTES`, or if its bytes, or `row_size` for
-    each of its lines, are more than `max_bytes`.
+    Raises TableError if a line is longer than `MAX_LINE_BYTES`, if its bytes, or `row_size` for
+    each of its lines, are more than `max_bytes`, or if those since `block_bytes` was set to zero
+    are more than `max_block`.
     """
 
-    def __init__(self, path: Path, max_bytes: float, row_size: int) -> None:
+    def __init__(
+        self, path: Path, max_bytes: float, row_size: int, max_block: float = float("inf")
+    ) -> None:
         raw: Any = gzip.GzipFile(path) if path.suffix.lower() == ".gz" else io.FileIO(path)
         super().__init__(raw)
         self.path, self.max_bytes, self.row_size = path, max_bytes, row_size
-        self.n_bytes = self.n_lines = self.line_bytes = 0
+        self.max_block = max_block
+        self.n_bytes = self.n_lines = self.line_bytes = self.block_bytes = 0
 
     def read1(self, size: int = -1) -> bytes:
         """Return the next bytes, for :class:`io.TextIOWrapper`."""
         data = self.read(HEAD_BYTES)
         self.n_bytes += len(data)
+        self.block_bytes += len(data)
         self.n_lines += data.count(b"\n")
         last = data.rfind(b"\n")
         self.line_bytes = self.line_bytes + len(data) if last < 0 else len(data) - last
@@ -98,6 +126,11 @@ class LimitedFile(io.BufferedReader):
             raise TableError(
                 f"{self.path} has a line of more than {MAX_LINE_BYTES:,} bytes, after line "
                 f"{self.n_lines:,}: is a quotation mark missing there?"
+            )
+        if self.block_bytes > self.max_block:
+            raise TableError(
+                f"{self.path} has rows before line {self.n_lines + 2:,} that are many times longer "
+                "than the first rows: is a quotation mark missing there? Else put them first."
             )
         check_size(self.path, max(self.n_bytes, self.row_size * self.n_lines), self.max_bytes)
         return data
@@ -127,8 +160,12 @@ def open_text(path: Path) -> TextFile:
     header, *rows = tables[delimiter]
     if not rows:
         raise TableError(f"{path} has no rows below the header: add rows.")
-    if all(len(row) == len(header) + 1 for row in rows):  # as R writes the names of rows
-        header = ["", *header]
+    layout = ""
+    if all(len(row) == len(header) + 1 for row in rows):
+        if all(not row[-1].strip() for row in rows):
+            header, layout = [*header, ""], "delimiters at the ends of rows"
+        else:  # as R writes them
+            header, layout = ["", *header], "row names in the first column"
     names = [name.strip() or f"Unnamed: {number}" for number, name in enumerate(header)]
     if all(re.fullmatch(r"[+-]?[0-9.,]+([eE][+-]?[0-9]+)?", name) for name in names):
         raise TableError(
@@ -143,7 +180,7 @@ def open_text(path: Path) -> TextFile:
                 f"{len(names)}: put cells that have a delimiter in quotation marks."
             )
     decimal = find_decimal([cell.strip() for row in rows for cell in row], delimiter)
-    notes = [DELIMITERS[delimiter], "decimal commas" if decimal == "," else ""]
+    notes = [DELIMITERS[delimiter], "decimal commas" if decimal == "," else "", layout]
     notes += ["UTF-16" if is_utf16 else "Windows-1252" if is_windows else ""]
     options = {"sep": delimiter, "decimal": decimal, "skiprows": 1 if hint else 0}
     dialect = ", ".join(filter(None, notes))
