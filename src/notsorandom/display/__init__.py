@@ -5,7 +5,11 @@ from notsorandom.display.figures import import_pyplot
 from notsorandom.display.game import GameDisplay
 from notsorandom.display.globe import GlobeDisplay
 from notsorandom.display.history import HistoryDisplay
-from notsorandom.display.importances import ImportancesDisplay, column_importances
+from notsorandom.display.importances import (
+    ImportancesDisplay,
+    column_contributions,
+    column_importances,
+)
 from notsorandom.display.score_curve import ScoreCurveDisplay
 from notsorandom.display.spectrum import SpectrumDisplay
 from notsorandom.display.tuning import TuningDisplay
@@ -19,6 +23,7 @@ __all__ = [
     "ScoreCurveDisplay",
     "SpectrumDisplay",
     "TuningDisplay",
+    "column_contributions",
     "column_importances",
     "import_pyplot",
 ]

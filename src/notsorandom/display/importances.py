@@ -1,4 +1,4 @@
-"""Which columns a model depends on."""
+"""Which columns a model depends on, and what they add to single predictions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from notsorandom._utils.parameters import check_number
+from notsorandom.data.rows import Array
 from notsorandom.display.figures import BLUE, axes_or_new, check_image_shape
+from notsorandom.estimators.predictor import FourierPredictor
 from notsorandom.tabular import TableCleaner
 
 N_COLUMNS = 15
-MAX_LABEL = 30  # letters
+# Letters of a label, at its beginning and at its end.
+LABEL_HEAD, LABEL_TAIL = 17, 10
 
 
 def column_importances(model: Any, X: Any) -> dict[str, float]:
@@ -25,7 +28,8 @@ def column_importances(model: Any, X: Any) -> dict[str, float]:
     ----------
     model : FourierClassifier, FourierRegressor, or a Pipeline that ends in one
         Fitted. The columns that :func:`notsorandom.tabular_pipeline` makes of one column, such as
-        the categories of a text, count as one; those of other pipelines count each.
+        the categories of a text, count as one; those of other pipelines count each, by the names
+        that its steps give them.
     X : array-like or data frame
         Samples like those of the fit.
 
@@ -44,20 +48,84 @@ def column_importances(model: Any, X: Any) -> dict[str, float]:
     >>> list(column_importances(model, frame))
     ['city', 'age']
     """
-    if not isinstance(model, Pipeline):
-        return model.importances(X).to_dict()
-    found = model[-1].importances(model[:-1].transform(X))
-    sums = dict.fromkeys(sources := source_columns(model, found.names), 0.0)
-    for name, share in zip(sources, found.shares.tolist(), strict=True):
-        sums[name] += share
-    return dict(sorted(sums.items(), key=lambda item: -item[1]))
+    shares = shares_in_order(model, X)
+    return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
 
-def source_columns(model: Pipeline, names: list[str]) -> list[str]:
-    """Return which column of the table each encoded column of a `tabular_pipeline` is made of."""
-    cleaner, encoder = model[0], model[1] if len(model) > 1 else None
-    if not isinstance(cleaner, TableCleaner) or not isinstance(encoder, ColumnTransformer):
+def shares_in_order(model: Any, X: Any) -> dict[str, float]:
+    """Return the share of each column, in the order of the columns."""
+    last, X = last_step_and_samples(model, X)
+    found = last.importances(X)
+    return sum_by_name(source_columns(model, found.names), found.shares.tolist())
+
+
+def column_contributions(model: Any, X: Any) -> dict[str, Array]:
+    """Return what each column of `X` adds to each decision value or prediction.
+
+    See :meth:`notsorandom.FourierClassifier.contributions`: over the columns they add up to the
+    value at the sample, less the value at the mean of the training samples.
+
+    Parameters
+    ----------
+    model : FourierClassifier, FourierRegressor, or a Pipeline that ends in one
+        Fitted; see :func:`column_importances`.
+    X : array-like or data frame
+        Samples.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (n_samples,) or (n_samples, n_tasks)
+        By column, in their order. The latter for more than two classes, or several outputs.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from notsorandom import tabular_pipeline
+    >>> from notsorandom.display import column_contributions
+    >>> frame = pd.DataFrame({"age": [30, 41, 52, 60] * 20, "city": ["Rome", "Oslo"] * 40})
+    >>> model = tabular_pipeline(n_components=10, random_state=0).fit(frame, ["a", "b"] * 40)
+    >>> pd.DataFrame(column_contributions(model, frame)).shape
+    (80, 2)
+    """
+    last, X = last_step_and_samples(model, X)
+    values = np.moveaxis(last.contributions(X), -1, 0)  # (n_columns, n_samples, ...)
+    return sum_by_name(source_columns(model, last._column_names()), values)
+
+
+def last_step_and_samples(model: Any, X: Any) -> tuple[FourierPredictor, Any]:
+    """Return the last step of a pipeline, or the estimator, and the samples as it gets them."""
+    last = model
+    if isinstance(model, Pipeline):
+        last, X = model[-1], model[:-1].transform(X) if len(model) > 1 else X
+    if not isinstance(last, FourierPredictor):
+        raise TypeError(
+            f"Importances and contributions of a {type(last).__name__} can't be computed: give a "
+            "fitted FourierClassifier or FourierRegressor, or a pipeline that ends in one."
+        )
+    return last, X
+
+
+def sum_by_name(names: list[str], values: Any) -> dict[str, Any]:
+    """Return the sum of the values of each name, in the order of the names."""
+    sums = dict.fromkeys(names, 0.0)
+    for name, value in zip(names, values, strict=True):
+        sums[name] = sums[name] + value
+    return sums
+
+
+def source_columns(model: Any, names: list[str]) -> list[str]:
+    """Return the names of the columns that the last step gets.
+
+    For a `tabular_pipeline`, those of the columns of the table that they are made of.
+    """
+    if not isinstance(model, Pipeline) or len(model) == 1:
         return names
+    cleaner, encoder = model[0], model[1]
+    if not isinstance(cleaner, TableCleaner) or not isinstance(encoder, ColumnTransformer):
+        try:  # arrays between the steps have no names
+            return model[:-1].get_feature_names_out().tolist()
+        except AttributeError:  # of a step that can't tell
+            return names
     dates = {
         f"{name}_{part}": name for name, parts in cleaner.date_parts_.items() for part in parts
     }
@@ -83,7 +151,7 @@ class ImportancesDisplay:
     Parameters
     ----------
     shares : dict of str to float
-        By column, as of :func:`column_importances`.
+        By column, as of :func:`column_importances`; for an image, in the order of its pixels.
     n_columns : int, default=15
         Most bars; the largest are drawn.
     image_shape : (height, width) or (height, width, n_channels), optional
@@ -139,12 +207,7 @@ class ImportancesDisplay:
         ax : matplotlib Axes, optional
             Where to draw; by default on a new figure.
         """
-        if image_shape is None:
-            shares = column_importances(estimator, X)
-        else:
-            found = estimator.importances(X)  # in the order of the pixels
-            shares = dict(zip(found.names, found.shares.tolist(), strict=True))
-        return cls(shares, n_columns, image_shape).plot(ax)
+        return cls(shares_in_order(estimator, X), n_columns, image_shape).plot(ax)
 
     def plot(self, ax: Any = None) -> ImportancesDisplay:
         """Draw it.
@@ -167,12 +230,14 @@ class ImportancesDisplay:
             return self
         order = np.argsort(-values, kind="stable")[: self.n_columns][::-1]
         names = list(self.shares)
-        axis.barh([shorten_label(names[k]) for k in order], 100 * values[order], color=BLUE)
+        axis.barh(range(len(order)), 100 * values[order], color=BLUE)
+        axis.set_yticks(range(len(order)), [shorten_label(names[k]) for k in order])
         axis.set(xlabel="importance (%)")
         return self
 
 
 def shorten_label(name: str) -> str:
     """Return a name that fits beside a bar, without marks that matplotlib reads as mathematics."""
-    text = name if len(name) <= MAX_LABEL else f"{name[: MAX_LABEL - 3]}..."
-    return text.replace("$", r"\$")
+    if len(name) > LABEL_HEAD + LABEL_TAIL + 3:
+        name = f"{name[:LABEL_HEAD]}...{name[-LABEL_TAIL:]}"
+    return name.replace("$", r"\$")

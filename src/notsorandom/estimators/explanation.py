@@ -31,19 +31,28 @@ class Importances:
         Of the columns.
     scales : ndarray of shape (n_features,)
         Standard deviations of the columns.
-    matrix : ndarray of shape (n_features, n_features)
-        The average outer product of gradients, :math:`E[\sum_k \nabla f_k(x) \nabla f_k(x)^\top]`,
-        over samples :math:`x` and decision functions or outputs :math:`f_k`.
+    root : ndarray of shape (rank, n_features)
+        The matrix is ``root.T @ root``. Its rank is at most the number of frequencies, so that the
+        root of many columns takes much less memory than the matrix.
     """
 
     names: list[str]
     scales: Array
-    matrix: Array
+    root: Array
+
+    @property
+    def matrix(self) -> Array:
+        r"""The average outer product of gradients, of shape (n_features, n_features).
+
+        It is :math:`E[\sum_k \nabla f_k(x) \nabla f_k(x)^\top]` over samples :math:`x` and decision
+        functions or outputs :math:`f_k`.
+        """
+        return self.root.T @ self.root
 
     @property
     def shares(self) -> Array:
         """Share of each column: the mean square slope along it, per standard deviation."""
-        squares = np.diag(self.matrix) * self.scales**2
+        squares = np.square(self.root).sum(axis=0) * self.scales**2
         return squares / (squares.sum() or 1.0)
 
     def to_dict(self) -> dict[str, float]:
@@ -53,7 +62,7 @@ class Importances:
 
     def __str__(self) -> str:
         shares = list(self.to_dict().items())
-        lines = [f"{share:6.1%}  {name}" for name, share in shares[:N_SHOWN]]
+        lines = [f"{100 * share:6.2f} %  {name}" for name, share in shares[:N_SHOWN]]
         n_others = len(shares) - N_SHOWN
         return "\n".join(lines + [f"and {n_others} more columns"] * (n_others > 0))
 
@@ -62,20 +71,30 @@ def compute_importances(
     kernel: LearnedKernel, coef: Array, rows: Rows, names: list[str]
 ) -> Importances:
     """Return the importances of the columns, in one pass over the samples."""
+    if len(rows) < 2:
+        raise ValueError(
+            "X has 1 sample, but importances are about how predictions change from sample to "
+            "sample: give more. For a single prediction, see the method contributions."
+        )
     cosines, sines, center = wave_amplitudes(kernel, coef)
+    # Gradients are combinations of the frequencies: products are taken of whichever are fewer.
+    is_wide = kernel.frequencies.shape[1] > len(kernel.frequencies)
 
     def sums(X: Any) -> tuple[Array, ...]:
         X = dense(to_host(X)).astype(np.float64) - center
         angles = X @ kernel.frequencies.T  # (n_rows, n_frequencies)
         slopes = np.cos(angles) * sines[:, None] - np.sin(angles) * cosines[:, None]
-        gradients = (slopes @ kernel.frequencies).reshape(-1, X.shape[1])  # of all tasks
-        return gradients.T @ gradients, X.sum(axis=0), np.square(X).sum(axis=0)
+        factors = slopes if is_wide else slopes @ kernel.frequencies
+        factors = factors.reshape(-1, factors.shape[2])  # of all tasks
+        return factors.T @ factors, X.sum(axis=0), np.square(X).sum(axis=0)
 
-    width = 2 * len(coef) * kernel.frequencies.size
+    width = numbers_per_row(kernel, coef)
     products, total, squares = rows.sum_blocks(sums, width=width, dtype=np.float64)
     mean = total / len(rows)
     scales = np.sqrt(np.maximum(squares / len(rows) - mean**2, 0.0))
-    return Importances(names, scales, products / len(rows))
+    values, vectors = np.linalg.eigh(products / len(rows))
+    root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    return Importances(names, scales, root @ kernel.frequencies if is_wide else root)
 
 
 def compute_contributions(kernel: LearnedKernel, coef: Array, rows: Rows) -> Array:
@@ -97,7 +116,12 @@ def compute_contributions(kernel: LearnedKernel, coef: Array, rows: Rows) -> Arr
         slopes = mean_cosine * sines[:, None] - mean_sine * cosines[:, None]
         return np.moveaxis(slopes @ kernel.frequencies * X, 0, 1)
 
-    return rows.map(contributions, width=2 * len(coef) * kernel.frequencies.size)
+    return rows.map(contributions, width=numbers_per_row(kernel, coef))
+
+
+def numbers_per_row(kernel: LearnedKernel, coef: Array) -> int:
+    """Return how many numbers are held for each row: slopes and gradients, of all tasks."""
+    return 2 * (len(coef) + 1) * sum(kernel.frequencies.shape)
 
 
 def wave_amplitudes(kernel: LearnedKernel, coef: Array) -> tuple[Array, Array, Array]:

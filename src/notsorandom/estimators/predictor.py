@@ -98,16 +98,19 @@ class FourierPredictor(FourierEstimator):
         from notsorandom.estimators.explanation import compute_importances
 
         with self._rows(X) as rows:
-            names = getattr(self, "feature_names_in_", None)
-            labels = [f"x{k}" for k in range(self.n_features_in_)] if names is None else list(names)
-            return compute_importances(self.kernel_, self.coef_, rows, labels)
+            return compute_importances(self.kernel_, self.coef_, rows, self._column_names())
+
+    def _column_names(self) -> list[str]:
+        names = getattr(self, "feature_names_in_", None)
+        return [f"x{k}" for k in range(self.n_features_in_)] if names is None else list(names)
 
     def contributions(self, X: Any) -> Array:
         """Return what each column adds to each decision value or prediction.
 
         They are integrated gradients along the straight path from the mean of the training samples
         to the sample. Their sum over the columns is the value at the sample, less the value at the
-        mean.
+        mean. For a pipeline, :func:`notsorandom.display.column_contributions` gives those of the
+        columns of its own `X`.
 
         Parameters
         ----------
