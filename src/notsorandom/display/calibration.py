@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array
-from notsorandom.display.figures import BLUE, GREY, import_pyplot
+from notsorandom.display.figures import BLUE, GREY, import_pyplot, percent
 
 N_BINS = 10
 
@@ -144,9 +144,11 @@ class CalibrationDisplay:
         )
         # Dollar signs are escaped: matplotlib would read them as mathematics.
         label = self.name.replace("$", r"\$")
-        self.ax_.set(xlabel=label, ylabel="frequency")
+        self.ax_.set(xlabel=label, ylabel="share that comes true")
         histogram.hist(self.probability, np.linspace(0, 1, 2 * self.n_bins + 1), color=GREY)
-        histogram.set(xlabel=label, ylabel="number of samples", xlim=self.ax_.get_xlim())
+        histogram.set(xlabel=label, ylabel="rows", xlim=self.ax_.get_xlim())
+        for side in (self.ax_.xaxis, self.ax_.yaxis, histogram.xaxis):
+            side.set_major_formatter(percent)
         return self
 
 

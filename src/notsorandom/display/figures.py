@@ -18,6 +18,11 @@ DPI = 110
 RED, BLUE, GREY = "#c0392b", "#2c6fbb", "#7f8c8d"
 
 
+def percent(value: float, position: int | None = None) -> str:
+    """Return the label of a share on an axis."""
+    return f"{100 * value:.0f} %"
+
+
 def import_pyplot() -> Any:
     """Return ``matplotlib.pyplot``; raise ImportError with the extra to install without it."""
     try:
@@ -36,7 +41,7 @@ def axes_or_new(ax: Any) -> Any:
 
 def new_axis(side: float | None = None) -> Any:
     """Return the axes of a new figure: a square with that side in inches, or a wide one."""
-    size = (5.6, 3.7) if side is None else (side, side)
+    size = (4.8, 3.2) if side is None else (side, side)
     return import_pyplot().Figure(figsize=size, layout="constrained").subplots()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from notsorandom.data.rows import Array
-from notsorandom.display.figures import BLUE, GREY, RED, import_pyplot
+from notsorandom.display.figures import BLUE, GREY, RED, import_pyplot, percent
 from notsorandom.display.inspection import bounds_by_round
 
 
@@ -85,14 +85,18 @@ class HistoryDisplay:
         potential = self.history["potential"]
         rounds = np.arange(1, len(potential) + 1)
         axis.plot(rounds, potential, ".-", color=RED, label="potential")
-        axis.set(xlabel="round", ylabel="highest potential, relative to its maximum")
+        axis.set(xlabel="round", ylabel="highest potential / its maximum")
         if np.any(potential > 0):
             axis.set_yscale("log")
-        shares = axis.twinx()
-        shares.plot(rounds, self.history["share_at_zero"], color=BLUE, label="dual at 0")
-        shares.plot(rounds, self.history["share_at_upper"], color=BLUE, ls="--", label="dual at C")
-        shares.set(ylabel="share of the dual variables", ylim=(0, 1.02))
-        add_legend(axis, shares)
+        axes = [axis]
+        for name, style, label in (("zero", "-", "dual at 0"), ("upper", "--", "dual at C")):
+            values = self.history[f"share_at_{name}"]
+            if values.any():  # losses of real targets have no such bounds
+                axes = axes if len(axes) > 1 else [axis, axis.twinx()]
+                axes[1].plot(rounds, values, color=BLUE, ls=style, label=label)
+                axes[1].set(ylabel="share of the dual variables", ylim=(0, 1.02))
+                axes[1].yaxis.set_major_formatter(percent)
+        add_legend(*axes)
 
 
 def draw_bounds(
@@ -106,7 +110,9 @@ def draw_bounds(
     axis.set(xlabel="round", ylabel="value of the game", xscale="log", ylim=(0, None))
     gaps = axis.twinx()
     gaps.plot(rounds, 1 - lower / upper, color=GREY, ls=":", label="relative gap")
-    gaps.set(ylabel="relative gap", ylim=(0, 1))
+    gaps.set(ylabel="relative gap", ylim=(0, 1.02))
+    gaps.yaxis.set_major_formatter(percent)
+    axis.yaxis.set_major_formatter("{x:.3g}")
     add_legend(axis, gaps)
 
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from notsorandom.baselines import RandomFourierFeatures
 from notsorandom.data.array_api import to_host
-from notsorandom.data.rows import Array, Rows
+from notsorandom.data.rows import Array, Rows, dense
 from notsorandom.estimators.certify import PeakBounds, solve_svms
 from notsorandom.estimators.config import GradientSolver, configure
 from notsorandom.estimators.targets import shortened
@@ -223,26 +223,6 @@ def score_predictions(estimator: Any, scores: Array, y: Any) -> float:
     return float(r2_score(targets, scores, multioutput="variance_weighted"))
 
 
-def score_beside_guessing(estimator: Any, scores: Array, y: Any) -> tuple[float, float, float]:
-    """Return the score, its standard error, and the score of guessing the largest class or mean."""
-    score = score_predictions(estimator, scores, y)
-    if hasattr(estimator, "classes_"):
-        counts = np.unique(column_or_1d(y), return_counts=True)[1]
-        error = float(np.sqrt(score * (1 - score) / len(scores)))
-        return score, error, float(counts.max() / len(scores))
-    targets = np.asarray(y, dtype=np.float64).reshape(len(scores), -1)
-    squares = np.square(scores - targets).sum(axis=1)
-    spread = np.square(targets - targets.mean(axis=0)).sum(axis=1)
-    # By the delta method, as the error of a ratio of means.
-    errors = (squares - (1 - score) * spread) / (spread.mean() or 1.0)
-    return score, float(errors.std() / np.sqrt(len(scores))), 0.0
-
-
-def format_score(name: str, value: float) -> str:
-    """Return an accuracy in percent, and R^2 as a number."""
-    return f"{100 * value:.2f} %" if name == "accuracy" else f"{value:.4f}"
-
-
 def score_name(estimator: Any) -> str:
     """Return the name of the score that suits the targets."""
     return "accuracy" if hasattr(estimator, "classes_") else "R^2"
@@ -282,6 +262,26 @@ def describe_spectrum(kernel: LearnedKernel) -> str:
     degrees, counts = np.unique(kernel.space.norms(kernel.frequencies), return_counts=True)
     parts = [f"{degree:g} ({count:,})" for degree, count in zip(degrees, counts, strict=True)]
     return f"{text} Degrees (number of frequencies): {', '.join(parts)}."
+
+
+def describe_waves(kernel: LearnedKernel, rows: Rows) -> str:
+    """Return a sentence about how often the features go up and down across the samples."""
+    if not kernel.space.is_vector_space:
+        degrees = kernel.space.norms(kernel.frequencies)
+        return f"Each goes through {degrees.min():g} to {degrees.max():g} waves around the sphere."
+
+    def sums(X: Any) -> tuple[Array, ...]:
+        angles = (dense(to_host(X)) - kernel.space.center) @ kernel.frequencies.T
+        return angles.sum(axis=0), np.square(angles).sum(axis=0)
+
+    total, squares = rows.sum_blocks(sums, width=2 * len(kernel.frequencies), dtype=np.float64)
+    deviations = np.sqrt(np.maximum(squares / len(rows) - (total / len(rows)) ** 2, 0))
+    # Across two standard deviations on both sides, for the middle 80 % of the features.
+    ends = [f"{end:.1f}" for end in np.quantile(4 * deviations / (2 * np.pi), [0.1, 0.9])]
+    return (
+        f"Each is a wave: across the data, most go up and down {' to '.join(dict.fromkeys(ends))} "
+        "times. Below half a time, a wave is nearly a straight line."
+    )
 
 
 def geometric_subset(numbers: Array, n_points: int) -> Array:

@@ -7,11 +7,14 @@ import io
 import json
 import re
 import string
+import warnings
 from collections.abc import Sequence
 from html import escape
 from importlib import resources
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from notsorandom import __version__
 from notsorandom._utils.files import check_output_path, write_atomic
@@ -19,6 +22,7 @@ from notsorandom.data.rows import Array
 from notsorandom.display.figures import BLUE, RED, import_pyplot
 from notsorandom.display.game import PANELS, GameDisplay
 from notsorandom.display.inspection import GameSnapshot
+from notsorandom.display.results import format_share
 
 SUFFIXES = (".html", ".htm")
 # Colours of matplotlib's output that follow the page's light or dark scheme.
@@ -28,6 +32,8 @@ THEME = {
     RED: "var(--red)",
     BLUE: "var(--blue)",
 }
+# Classes above which a confusion matrix takes the whole width.
+MANY_CLASSES = 6
 # Pixels per inch of images within SVG figures.
 IMAGE_DPI = 144
 # Pixels along each side of a frame of the slider, and points where functions are evaluated.
@@ -57,7 +63,8 @@ def write_page(path: str | Path, title: str, subtitle: str, sections: Sequence[s
 
 def fold(title: str, sections: Sequence[str]) -> str:
     """Return sections that are shown when their title is clicked."""
-    return f"<details><summary>{escape(title)}</summary>{''.join(sections)}</details>"
+    body = f'<div class="sections">{"".join(sections)}</div>'
+    return f"<details><summary>{escape(title)}</summary>{body}</details>"
 
 
 def facts_section(title: str, facts: Sequence[tuple[str, str]], note: str = "") -> str:
@@ -75,12 +82,55 @@ def figures_section(title: str, figures: Sequence[tuple[str, Any]], note: str = 
     return section(title, f'<div class="panels figures">{body}</div>', note)
 
 
+def bars_section(
+    title: str, shares: Sequence[tuple[str, float]], note: str = "", caption: str = ""
+) -> str:
+    """Return a section with a bar for each name and share."""
+    largest = max((share for _, share in shares), default=0) or 1.0
+    lines = [
+        f'<tr><th>{escape(name)}</th><td><span style="width: {100 * share / largest:.1f}%"></span>'
+        f"</td><td>{format_share(share)}</td></tr>"
+        for name, share in shares
+    ]
+    body = f'<table class="bars">{"".join(lines)}</table><p class="note">{escape(caption)}</p>'
+    return section(title, body, note)
+
+
+def matrix_section(title: str, names: Sequence[str], counts: Array, note: str = "") -> str:
+    """Return a section with a confusion matrix, of shape (n_actual, n_predicted)."""
+    hits, actual, predicted = np.diag(counts), counts.sum(axis=1), counts.sum(axis=0)
+    recall, precision = (
+        [
+            f"<td>{format_share(n / of) if of else '-'}</td>"
+            for n, of in zip(hits, total, strict=True)
+        ]
+        for total in (actual, predicted)
+    )
+    headers = [f"<th>{escape(name)}</th>" for name in names]
+    lines = [f'<th></th><th colspan="{len(names)}">predicted</th><th></th>']
+    lines.append(f"<th>actual</th>{''.join(headers)}<th>recall</th>")
+    for header, row, of, share in zip(headers, counts, actual, recall, strict=True):
+        # Shaded by the share of the actual class, so that numbers stay readable.
+        shades = 0.6 * row / max(of, 1)
+        cells = [
+            f'<td style="--shade: {shade:.3f}">{count:,}</td>'
+            for count, shade in zip(row.tolist(), shades, strict=True)
+        ]
+        lines.append(f"{header}{''.join(cells)}{share}")
+    lines.append(f"<th>precision</th>{''.join(precision)}<td></td>")
+    rows = "".join(f"<tr>{line}</tr>" for line in lines)
+    kind = "wide" if len(names) > MANY_CLASSES else "scroll"
+    return section(title, f'<div class="{kind}"><table class="matrix">{rows}</table></div>', note)
+
+
 def svg(figure: Any, label: str) -> str:
     """Return a matplotlib figure as an SVG element, and close the figure."""
     pyplot = import_pyplot()
     content = io.StringIO()
     # Text stays text, and equal figures give equal pages.
-    with pyplot.rc_context({"svg.fonttype": "none", "svg.hashsalt": "notsorandom"}):
+    settings = {"svg.fonttype": "none", "svg.hashsalt": "notsorandom"}
+    with pyplot.rc_context(settings), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # the browser has other fonts
         figure.savefig(content, format="svg", dpi=IMAGE_DPI, metadata={"Date": None})
     pyplot.close(figure)
     text = content.getvalue()

@@ -7,35 +7,39 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import ConfusionMatrixDisplay
+from sklearn.metrics import confusion_matrix
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import column_or_1d
 
 from notsorandom._utils.files import check_output_path
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array, Rows
-from notsorandom.display.calibration import CalibrationDisplay, log_loss
+from notsorandom.display.calibration import N_BINS, CalibrationDisplay, log_loss
 from notsorandom.display.figures import BLUE, GREY, new_axis
-from notsorandom.display.importances import ImportancesDisplay
-from notsorandom.display.inspection import (
-    describe_spectrum,
-    format_score,
-    score_beside_guessing,
-    score_name,
+from notsorandom.display.importances import N_COLUMNS, ImportancesDisplay, column_importances
+from notsorandom.display.inspection import describe_waves
+from notsorandom.display.page import (
+    SUFFIXES,
+    bars_section,
+    facts_section,
+    figures_section,
+    fold,
+    matrix_section,
+    write_page,
 )
-from notsorandom.display.page import SUFFIXES, facts_section, figures_section, fold, write_page
 from notsorandom.display.research import research_sections
+from notsorandom.display.results import Evaluation, format_number, format_share
 from notsorandom.display.score_curve import ScoreCurveDisplay
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.classifier import log_probabilities
 from notsorandom.estimators.training import fit_linear_models
 from notsorandom.estimators.validation import read_samples
-from notsorandom.game.dual import codes_from_scores
 
-# Larger confusion matrices can't be read.
-MAX_CLASSES = 30
-# Outputs of a regression that are drawn.
-MAX_OUTPUTS = 4
+# Larger confusion matrices can't be read: the most frequent mistakes are listed instead.
+MAX_CLASSES, N_MISTAKES = 30, 12
+# Outputs of a regression that are drawn, and points above which they are drawn as an image.
+MAX_OUTPUTS, MAX_POINTS = 4, 2000
+# Fewest rows for each point of a calibration curve.
+ROWS_PER_BIN = 10
 # Distance of the mean of X from that at fit, in units of the median distance between samples.
 MAX_DISTANCE = 0.1
 
@@ -57,14 +61,14 @@ def report(
     confusion matrix or predicted against actual values, a calibration curve if the model has
     probabilities, and the score by number of features. Behind a fold are the settings, the
     spectrum, the course of the game with bounds on its value, and what trials found when they chose
-    parameters; for two features and two classes also a slider through the rounds of the game.
+    parameters; for two columns and two classes also a slider through the rounds of the game.
 
     Parameters
     ----------
     model : FourierFeatures, FourierClassifier, FourierRegressor, or a Pipeline that ends in one
         Fitted.
     X, y : array-likes
-        The training data, as the pipeline got it.
+        The training data, as the pipeline got it. The name of a pandas `y` is that of the target.
     path : str or Path
         The file to write; its name must end in ``.html``.
     X_test, y_test : array-likes, optional
@@ -96,23 +100,27 @@ def report(
         )
     problem = model._game_problem(X, y)
     check_same_samples(model, problem.rows)
-    data_name = "training" if X_test is None else "test"
-    X_scored, y_scored = (X, to_host(y)) if X_test is None else (X_test, to_host(y_test))
-    scores = predict_scores(model, X, y, X_scored)
-    sections = [result_section(model, data_name, scores, y_scored)]
+    X_scored, y_scored = (X, y) if X_test is None else (X_test, y_test)
+    evaluation = Evaluation(
+        model,
+        predict_scores(model, X, y, X_scored),
+        to_host(y_scored),
+        "training" if X_test is None else "test",
+        name_target(y),
+    )
+    sections = [facts_section("Result", evaluation.facts(), evaluation.describe())]
     if hasattr(model, "coef_") and model.kernel_.space.is_vector_space:
         sections.append(importances_section(whole, X_given, image_shape))
-    if not hasattr(model, "classes_"):
-        sections.append(predictions_section(scores, y_scored, data_name))
-    elif len(model.classes_) <= MAX_CLASSES:
-        sections.append(confusion_section(model, scores, y_scored, data_name))
-    if hasattr(model, "predict_proba"):
-        sections.append(calibration_section(model, scores, y_scored, data_name))
-    sections.append(kernel_section(model, X, y, X_scored, y_scored, data_name))
+    is_classifier = hasattr(model, "classes_")
+    sections.append((mistakes_section if is_classifier else predictions_section)(evaluation))
+    n_bins = min(N_BINS, len(evaluation.scores) // ROWS_PER_BIN)
+    if hasattr(model, "predict_proba") and n_bins > 1:
+        sections.append(calibration_section(evaluation, n_bins))
+    curve = draw_score_curve(evaluation, X, y, X_scored)
+    sections.append(kernel_section(model, problem.rows, curve))
     research = research_sections(model, problem, X, y, image_shape)
     sections.append(fold("For researchers: the game, its bounds and its settings", research))
-    subtitle = describe_data(model, y, data_name, len(scores))
-    return write_page(path, title or "Learned model", subtitle, sections)
+    return write_page(path, title or "Learned model", describe_data(whole, evaluation), sections)
 
 
 def check_same_samples(model: Any, rows: Rows) -> None:
@@ -137,107 +145,127 @@ def predict_scores(model: Any, X: Any, y: Any, X_scored: Any) -> Array:
     return model.kernel_.scores(rows, coef, intercept)
 
 
-def describe_data(model: Any, y: Any, data_name: str, n_scored: int) -> str:
-    """Return a sentence about the model and its data."""
-    target = getattr(y, "name", None) or "the target"
-    tested = f" and {n_scored:,} to test" if data_name == "test" else ""
+def name_target(y: Any) -> str:
+    """Return the name of the target, or those of several."""
+    names = getattr(y, "columns", [getattr(y, "name", None)])
+    return ", ".join(str(name) for name in names if name is not None) or "the target"
+
+
+def left_out(model: Any) -> dict[str, str]:
+    """Return the columns that a pipeline for tables leaves out, and why."""
+    return getattr(model[0], "left_out_", {}) if isinstance(model, Pipeline) else {}
+
+
+def describe_data(model: Any, evaluation: Evaluation) -> str:
+    """Return a sentence about the target and the data."""
+    last, n_left_out = evaluation.model, len(left_out(model))
+    predicts = "Predicts" if hasattr(last, "coef_") else "A linear model on the features predicts"
+    classes = f" ({len(last.classes_):,} classes)" if hasattr(last, "classes_") else ""
+    omitted = f", {n_left_out:,} of which are left out" if n_left_out else ""
+    tested = f", tested on {len(evaluation.scores):,} others" * (evaluation.part == "test")
     return (
-        f"Predicts {target} from {model.n_features_in_:,} columns by "
-        f"{model.kernel_.n_components:,} learned features; {model.n_samples_fit_:,} samples to "
-        f"learn from{tested}."
+        f"{predicts} {evaluation.target}{classes} from {model.n_features_in_:,} columns{omitted}. "
+        f"Learned from {last.n_samples_fit_:,} rows{tested}."
     )
-
-
-def result_section(model: Any, data_name: str, scores: Array, y: Any) -> str:
-    """Return the section with the score, its standard error, and the score of guessing."""
-    name = score_name(model)
-    score, error, guess = score_beside_guessing(model, scores, y)
-    guessed = "guessing the largest class" if name == "accuracy" else "guessing the mean"
-    facts = [
-        (f"{data_name} {name}", format_score(name, score)),
-        ("standard error", format_score(name, error)),
-        (guessed, format_score(name, guess)),
-        ("features", f"{model.kernel_.n_components:,}"),
-        ("training samples", f"{model.n_samples_fit_:,}"),
-        ("input columns", f"{model.n_features_in_:,}"),
-    ]
-    if name == "accuracy":
-        facts.append(("classes", f"{len(model.classes_):,}"))
-    note = "Of the samples that it learned from: new ones are predicted less well."
-    note = note if data_name == "training" else ""
-    return facts_section("Result", facts, note)
 
 
 def importances_section(model: Any, X: Any, image_shape: Sequence[int] | None) -> str:
     """Return the section about the columns that the model depends on."""
-    axis, title = new_axis(), "Which columns matter"
+    title = "Which columns matter"
+    note = "Importance: how strongly the prediction reacts to a small change in a {}, as a share."
     if image_shape is not None:
+        axis = new_axis(3.4)
         ImportancesDisplay.from_estimator(model, X, image_shape=image_shape, ax=axis)
-        return figures_section(title, [("Importance of each pixel.", axis.figure)])
-    display = ImportancesDisplay.from_estimator(model, X, ax=axis)
-    n_hidden = len(display.shares) - display.n_columns
-    caption = f"The {n_hidden:,} other columns have less." if n_hidden > 0 else ""
-    note = "Share of each column in how much the prediction changes from sample to sample."
-    return figures_section(title, [(caption, axis.figure)], note)
+        figures = [("Darker pixels matter more.", axis.figure)]
+        return figures_section(title.replace("columns", "pixels"), figures, note.format("pixel"))
+    shares = list(column_importances(model, X).items())
+    n_hidden, reasons = len(shares) - N_COLUMNS, left_out(model)
+    caption = f"The {n_hidden:,} other columns have less. " if n_hidden > 0 else ""
+    if reasons:
+        omitted = ", ".join(f"{name} ({reason})" for name, reason in reasons.items())
+        caption += f"Left out: {omitted}."
+    return bars_section(title, shares[:N_COLUMNS], note.format("column"), caption)
 
 
-def predictions_section(scores: Array, y: Any, data_name: str) -> str:
+def mistakes_section(evaluation: Evaluation) -> str:
+    """Return the section with the confusion matrix, or with the most frequent mistakes."""
+    classes = evaluation.model.classes_
+    names = [str(name) for name in classes.tolist()]
+    counts = confusion_matrix(evaluation.targets, evaluation.predicted, labels=classes)
+    if len(classes) <= MAX_CLASSES:
+        title, note = (
+            f"Confusion matrix of the {evaluation.part} rows",
+            (
+                "Numbers of rows. Recall: share of a class that is found. Precision: share of the "
+                "predictions of a class that are right."
+            ),
+        )
+        return matrix_section(title, names, counts, note)
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    np.fill_diagonal(shares, 0)
+    order = np.argsort(-shares, axis=None, kind="stable")[:N_MISTAKES]
+    pairs = zip(*np.unravel_index(order, shares.shape), strict=True)
+    title = f"Most frequent mistakes in the {evaluation.part} rows"
+    bars = [(f"{names[k]} taken for {names[j]}", shares[k, j]) for k, j in pairs if shares[k, j]]
+    note = "As shares of the rows of the actual class." if bars else "There are none."
+    return bars_section(title, bars, note)
+
+
+def predictions_section(evaluation: Evaluation) -> str:
     """Return the section with predicted against actual values."""
-    y = np.asarray(y, dtype=np.float64).reshape(len(scores), -1)
+    predicted, actual = evaluation.scores, evaluation.targets
+    names = evaluation.target.split(", ")
     figures = []
-    for output in range(min(y.shape[1], MAX_OUTPUTS)):
-        axis = new_axis(4.2)
-        axis.plot(scores[:, output], y[:, output], "o", markersize=3, alpha=0.5, color=BLUE)
-        ends = [min(y[:, output].min(), scores[:, output].min())]
-        ends.append(max(y[:, output].max(), scores[:, output].max()))
+    for output in range(min(actual.shape[1], MAX_OUTPUTS)):
+        x, y = predicted[:, output], actual[:, output]
+        axis = new_axis(3.4)
+        style = {"markersize": 3, "alpha": 0.5, "color": BLUE, "rasterized": len(x) > MAX_POINTS}
+        axis.plot(x, y, "o", **style)
+        ends = [min(x.min(), y.min()), max(x.max(), y.max())]
         axis.plot(ends, ends, color=GREY, linewidth=1)
         axis.set(xlabel="predicted", ylabel="actual")
-        figures.append(("" if y.shape[1] == 1 else f"Output {output}.", axis.figure))
-    title = f"Predicted and actual values of the {data_name} samples"
+        axis.locator_params("x", nbins=3)  # long numbers would overlap
+        for side in (axis.xaxis, axis.yaxis):
+            side.set_major_formatter(lambda value, _: f"{value:,.10g}")
+        error = format_number(float(np.abs(x - y).mean()))
+        name = names[output] if len(names) == actual.shape[1] else f"output {output}"
+        caption = f"{name}: mean absolute error {error}."
+        figures.append((caption if actual.shape[1] > 1 else "", axis.figure))
+    title = f"Predicted and actual values of the {evaluation.part} rows"
     return figures_section(title, figures, "On the line, both are equal.")
 
 
-def kernel_section(model: Any, X: Any, y: Any, X_scored: Any, y_scored: Any, data_name: str) -> str:
-    """Return the section about the learned kernel in words, and the score by number of features."""
-    axis = new_axis()
-    ScoreCurveDisplay.from_estimator(model, X, y, X_scored, y_scored, ax=axis)
-    axis.set_ylabel(axis.get_ylabel().replace("test", data_name))
-    caption = "The same linear model on the first learned features and on random features."
-    sentence = describe_spectrum(model.kernel_)
-    return figures_section("Learned features", [(caption, axis.figure)], sentence)
-
-
-def calibration_section(model: Any, scores: Array, y: Any, data_name: str) -> str:
+def calibration_section(evaluation: Evaluation, n_bins: int) -> str:
     """Return the section about the probabilities."""
-    logarithms = log_probabilities(scores, model.temperature_)
-    axes = [new_axis(4.2), new_axis()]
-    display = CalibrationDisplay.from_log_probabilities(logarithms, y, model.classes_).plot(axes)
+    classes, y = evaluation.model.classes_, evaluation.targets
+    logarithms = log_probabilities(evaluation.scores, evaluation.model.temperature_)
+    axes = [new_axis(3.4), new_axis()]
+    display = CalibrationDisplay.from_log_probabilities(logarithms, y, classes, n_bins).plot(axes)
     captions = (
-        "How often what is predicted with some probability comes true; on the diagonal if it is "
-        "calibrated. Each point is a tenth of the samples.",
-        "Histogram of the probabilities.",
+        "How often what is predicted with some probability comes true: on the diagonal, as often "
+        "as predicted.",
+        "How many rows have which probability.",
     )
     note = (
-        f"Log loss {log_loss(logarithms, y, model.classes_):.4g}, expected calibration error "
-        f"{display.expected_error:.4g}, temperature {model.temperature_:.4g}."
+        f"Probabilities differ from what comes true by {format_share(display.expected_error)} on "
+        f"the average (expected calibration error). Log loss: "
+        f"{format_number(log_loss(logarithms, y, classes))}."
     )
     figures = [(caption, axis.figure) for caption, axis in zip(captions, axes, strict=True)]
-    return figures_section(f"Probabilities of the {data_name} samples", figures, note)
+    return figures_section(f"Probabilities of the {evaluation.part} rows", figures, note)
 
 
-def confusion_section(model: Any, scores: Array, y: Any, data_name: str) -> str:
-    """Return the section with the confusion matrix."""
-    # Dollar signs are escaped: matplotlib would read them as mathematics.
-    names = [str(name).replace("$", r"\$") for name in model.classes_.tolist()]
-    axis = new_axis(max(4.0, 1.5 + 0.4 * len(names)))
-    ConfusionMatrixDisplay.from_predictions(
-        column_or_1d(y),
-        model.classes_[codes_from_scores(scores)],
-        labels=model.classes_,
-        display_labels=names,
-        xticks_rotation="vertical" if max(map(len, names)) > 3 else "horizontal",
-        cmap="Blues",
-        colorbar=False,
-        ax=axis,
-    )
-    return figures_section(f"Confusion matrix of the {data_name} samples", [("", axis.figure)])
+def draw_score_curve(evaluation: Evaluation, X: Any, y: Any, X_scored: Any) -> Any:
+    """Return a figure of the score by number of features."""
+    axis = new_axis()
+    ScoreCurveDisplay.from_estimator(evaluation.model, X, y, X_scored, evaluation.y, ax=axis)
+    axis.set_ylabel(axis.get_ylabel().replace("test", evaluation.part))
+    return axis.figure
+
+
+def kernel_section(model: Any, rows: Rows, curve: Any) -> str:
+    """Return the section about the learned kernel in words, and the score by number of features."""
+    text = f"The model adds up {model.kernel_.n_components:,} learned features. "
+    text += describe_waves(model.kernel_, rows)
+    caption = "The same linear model on the first learned features, and on random features."
+    return figures_section("Learned features", [(caption, curve)], text)

@@ -12,6 +12,7 @@ from notsorandom.display.figures import new_axis
 from notsorandom.display.history import HistoryDisplay
 from notsorandom.display.inspection import (
     bounds_by_round,
+    describe_spectrum,
     geometric_subset,
     is_replayable,
     take_snapshots,
@@ -54,7 +55,9 @@ def settings_section(model: Any) -> str:
         ("seconds of learning", f"{model.history_['seconds'][-1]:.2f}"),
     ]
     if model.spectrum_ is not None:
-        facts.insert(-1, ("spectrum of the starts", model.spectrum_))
+        facts.insert(-1, ("search spectrum", model.spectrum_))
+    if hasattr(model, "temperature_"):
+        facts.insert(-1, ("temperature", f"{model.temperature_:.4g}"))
     return facts_section("Settings", facts)
 
 
@@ -81,7 +84,7 @@ def spectrum_section(model: Any, image_shape: Sequence[int] | None) -> str:
             "blue pixels have opposite signs."
         )
         figures.append((caption, display.figure_))
-    return figures_section("Spectrum of the kernel", figures)
+    return figures_section("Spectrum of the kernel", figures, describe_spectrum(model.kernel_))
 
 
 def history_section(model: Any, X: Any, y: Any) -> str:
@@ -106,7 +109,7 @@ def tuning_section(model: Any) -> str:
     captions = [f"Lowest held-out loss for each {name}." for name in display.parameters]
     figures = [(caption, axis.figure) for caption, axis in zip(captions, axes, strict=True)]
     note = (
-        f"Short games on a part of the training samples, {len(model.tuning_['loss'])} settings "
+        f"Short games on a part of the training rows, {len(model.tuning_['loss'])} settings "
         f"compared on the others. Chosen: C = {model.C_:.4g}, smoothing {model.smoothing_:.4g}"
     )
     note += "." if model.spectrum_ is None else f", {model.spectrum_} spectrum."

@@ -1,0 +1,133 @@
+"""How good the predictions of a model are, in numbers and in words.
+
+The words are those of ``notsorandom evaluate``. Accuracies and other shares are in percent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import column_or_1d
+
+from notsorandom.data.rows import Array
+from notsorandom.display.inspection import score_name, score_predictions
+from notsorandom.game.dual import codes_from_scores
+
+# Rows below which a score says little.
+FEW_ROWS = 100
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Predictions of some rows, and their targets."""
+
+    model: Any
+    scores: Array  # (n_rows, n_tasks): decision values or predictions
+    y: Any
+    part: str  # "test" or "training"
+    target: str
+
+    @property
+    def predicted(self) -> Array:
+        """The predicted classes."""
+        return self.model.classes_[codes_from_scores(self.scores)]
+
+    @property
+    def targets(self) -> Array:
+        """The classes, or the real targets with one column per output."""
+        if hasattr(self.model, "classes_"):
+            return column_or_1d(self.y)
+        return np.asarray(self.y, dtype=np.float64).reshape(len(self.scores), -1)
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return names and values of the scores."""
+        name = score_name(self.model)
+        score, error, guess = score_beside_guessing(self.model, self.scores, self.y)
+        guessed = "the largest class" if name == "accuracy" else "the mean"
+        facts = [
+            (f"{self.part} {name}", format_score(name, score)),
+            (f"standard error of {name}", format_score(name, error)),
+            (f"{name} of guessing {guessed}", format_score(name, guess)),
+        ]
+        if name == "R^2" and self.targets.shape[1] == 1:
+            errors = self.scores - self.targets
+            squared = float(np.sqrt(np.square(errors).mean()))
+            facts.append(("root mean squared error", format_number(squared)))
+            facts.append(("mean absolute error", format_number(np.abs(errors).mean())))
+        return facts
+
+    def describe(self) -> str:
+        """Return what the scores mean, and how far they can be relied on."""
+        n_rows, is_test, targets = len(self.scores), self.part == "test", self.targets
+        where = f"{n_rows:,} {self.part} rows{', which it has not seen before' * is_test}"
+        text = ""
+        if hasattr(self.model, "classes_"):
+            names, counts = np.unique(targets, return_counts=True)
+            n_hits = int((self.predicted == targets).sum())
+            text = (
+                f"The model predicts {self.target} correctly in {n_hits:,} of {where}. Always "
+                f'guessing "{names[counts.argmax()]}" would be correct in {counts.max():,}. '
+            )
+        elif targets.shape[1] == 1:
+            error, guess = (
+                format_number(np.abs(targets - each).mean())
+                for each in (self.scores, targets.mean())
+            )
+            text = (
+                f"On the average of {where}, the model's prediction of {self.target} is off by "
+                f"{error}. Always guessing the mean would be off by {guess}. "
+            )
+        if not is_test:
+            return f"{text}It learned from these rows: new ones are predicted less well."
+        found = score_beside_guessing(self.model, self.scores, self.y)
+        caution = find_caution(n_rows, *found)
+        return f"{text}But {caution}." if caution else text.strip()
+
+
+def score_beside_guessing(estimator: Any, scores: Array, y: Any) -> tuple[float, float, float]:
+    """Return the score, its standard error, and the score of guessing the largest class or mean."""
+    score = score_predictions(estimator, scores, y)
+    if hasattr(estimator, "classes_"):
+        counts = np.unique(column_or_1d(y), return_counts=True)[1]
+        return score, accuracy_error(score, len(scores)), float(counts.max() / len(scores))
+    targets = np.asarray(y, dtype=np.float64).reshape(len(scores), -1)
+    squares = np.square(scores - targets).sum(axis=1)
+    spread = np.square(targets - targets.mean(axis=0)).sum(axis=1)
+    # By the delta method, as the error of a ratio of means.
+    errors = (squares - (1 - score) * spread) / (spread.mean() or 1.0)
+    return score, float(errors.std() / np.sqrt(len(scores))), 0.0
+
+
+def accuracy_error(accuracy: float, n_rows: int) -> float:
+    """Return the standard error of an accuracy.
+
+    As of Agresti and Coull, two correct and two wrong rows are added: without mistakes in a few
+    rows, the error is not zero.
+    """
+    n_more = n_rows + 4
+    share = (accuracy * n_rows + 2) / n_more
+    return float(np.sqrt(share * (1 - share) / n_more))
+
+
+def find_caution(n_rows: int, score: float, error: float, guess: float) -> str:
+    """Return why a score on new rows should not be relied on; empty if it can be."""
+    if n_rows < FEW_ROWS:
+        return f"{n_rows} rows are too few to tell how good the model is"
+    return "the model is not clearly better than guessing" if score < guess + 2 * error else ""
+
+
+def format_score(name: str, value: float) -> str:
+    """Return an accuracy in percent, and R^2 as a number."""
+    return format_share(value) if name == "accuracy" else format_number(value)
+
+
+def format_share(value: float) -> str:
+    """Return a share in percent."""
+    return f"{100 * value:.2f} %"
+
+
+def format_number(value: float) -> str:
+    """Return four digits of a number, or all before the point."""
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
