@@ -93,11 +93,11 @@ class TestFit:
         chosen = [result[name] for name in ("loss", "C", "smoothing", "temperature")]
         assert chosen == ["logistic", 3.0, 0.06, model[-1].temperature_]
         assert result["search spectrum"] == model[-1].spectrum_
-        losses = [result["training"]["log loss"], result["held-out"]["log loss"]]
+        losses = [result["training"]["log loss"], result["test"]["log loss"]]
         total = np.dot(losses, [160, 40]) / 200
         assert total == pytest.approx(log_loss(table["two"], model.predict_proba(X)))
         text = run("inspect", str(output))
-        for part in ("C ", "temperature", "search spectrum", "held-out log loss"):
+        for part in ("C ", "temperature", "search spectrum", "test log loss"):
             assert part in text
 
     def test_parameters_are_chosen(self, run, folder, tmp_path):
@@ -130,4 +130,4 @@ class TestFit:
 def test_the_page_has_a_calibration_curve(run, tmp_path):
     output = tmp_path / "page.html"
     run("report", "two-logistic.skops", "data.csv", "-o", str(output))
-    assert "Probabilities of the test samples" in output.read_text()
+    assert "Probabilities of the test rows" in output.read_text()

@@ -66,7 +66,7 @@ class TestFit:
         text = run(
             "fit", "iris.csv", "--target", "species", "-o", str(output), "--smoothing", "0.1"
         )
-        for part in ("classification", "3 distinct texts", "held-out", "effective"):
+        for part in ("classification", "3 distinct texts", "test", "effective"):
             assert part in text
         model = notsorandom.load(output)
         assert model.feature_names_in_.tolist() == ["sepal", "breadth", "petal", "width"]
@@ -80,7 +80,7 @@ class TestFit:
         assert result["rows"] == 200
         assert result["bytes"] == output.stat().st_size
         metrics = read_metadata(output)["metrics"]
-        assert metrics["held-out R^2"] == result["held-out"]["R^2"] > 0.6
+        assert metrics["test R^2"] == result["test"]["R^2"] > 0.6
 
     def test_held_out_rows_are_not_in_the_training_data(self, folder, run):
         """Errors on training and held-out rows add up to those of the saved model on all rows."""
@@ -92,7 +92,7 @@ class TestFit:
         assert model[-1].n_samples_fit_ == 120
         table = pd.read_csv(folder / "iris.csv")
         right = model.predict(table) == table["species"]
-        wrong = (1 - metrics["held-out accuracy"]) * 30 + (1 - metrics["training accuracy"]) * 120
+        wrong = (1 - metrics["test accuracy"]) * 30 + (1 - metrics["training accuracy"]) * 120
         assert (~right).sum() == round(wrong)
 
     def test_columns_with_names_are_scaled(self, run, folder, tmp_path):
@@ -554,7 +554,7 @@ class TestEvaluate:
 class TestInspect:
     def test_model(self, run, folder):
         text = run("inspect", "iris.skops")
-        for part in ("FourierClassifier", "held-out accuracy", "species", "virginica", "petal"):
+        for part in ("FourierClassifier", "test accuracy", "species", "virginica", "petal"):
             assert part in text
         result = json.loads(run("inspect", "iris.skops", "--json"))
         assert result["model"] == "TableCleaner -> ColumnTransformer -> FourierClassifier"
@@ -631,10 +631,12 @@ class TestReport:
         output = tmp_path / "page.html"
         result = run("report", "iris.skops", "iris.csv", "-o", str(output), "--json")
         assert json.loads(result) == {"page": str(output)}
-        held = read_metadata(folder / "iris.skops")["metrics"]["held-out accuracy"]
+        held = read_metadata(folder / "iris.skops")["metrics"]["test accuracy"]
         page = output.read_text()
         assert f"test accuracy</dt><dd>{100 * held:.2f} %" in page
-        assert "training samples</dt><dd>120" in page
+        assert "Predicts species (3 classes) from 4 columns." in page
+        assert "Learned from 120 rows, tested on 30 others." in page
+        assert "<h1>iris, a model of iris.csv</h1>" in page
 
     @pytest.mark.parametrize("change", ["order", "label", "cell"])
     def test_changed_data_is_rejected(self, change, run, folder, tmp_path):
@@ -806,7 +808,7 @@ def test_messy_file_to_predictions(encoding, table, run, tmp_path):
     assert result["booleans"] == ["aktiv"]
     assert result["dates"] == ["seit"]
     assert result["left out"] == ["Kunde (all values differ)"]
-    assert result["held-out"]["accuracy"] > 0.85
+    assert result["test"]["accuracy"] > 0.85
     run("predict", model, str(new), "--proba", "--keep", "Kunde", "-o", str(output))
     found = pd.read_csv(output)
     assert found["Kunde"].tolist() == table["Kunde"].tolist()

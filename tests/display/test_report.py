@@ -17,8 +17,22 @@ from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sp
 from notsorandom.datasets import make_checkerboard, make_windmill
 from notsorandom.display.calibration import calibration_error
 from notsorandom.display.figures import import_pyplot
-from notsorandom.display.inspection import score_beside_guessing, score_predictions
-from notsorandom.display.page import facts_section, figures_section, section, write_page
+from notsorandom.display.inspection import score_predictions
+from notsorandom.display.page import (
+    bars_section,
+    facts_section,
+    figures_section,
+    matrix_section,
+    section,
+    write_page,
+)
+from notsorandom.display.results import (
+    Evaluation,
+    accuracy_error,
+    find_caution,
+    format_number,
+    score_beside_guessing,
+)
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
 
@@ -58,6 +72,8 @@ class TestPage:
         figure = import_pyplot().Figure()
         figure.subplots().set_xlabel(name)
         sections.append(figures_section(name, [(name, figure)], name))
+        sections.append(bars_section(name, [(name, 1.0)], name, name))
+        sections.append(matrix_section(name, [name, name], np.eye(2, dtype=int), name))
         text = write_page(tmp_path / "page.html", name, name, sections).read_text()
         assert "<script>alert" not in text
         assert text.count(f"<h2>{escape(name)}</h2>") == len(sections)
@@ -102,8 +118,8 @@ class TestReport:
         assert titles(path) == [
             "Result",
             "Which columns matter",
-            "Confusion matrix of the test samples",
-            "Probabilities of the test samples",
+            "Confusion matrix of the test rows",
+            "Probabilities of the test rows",
             "Learned features",
             "Settings",
             "Spectrum of the kernel",
@@ -115,22 +131,28 @@ class TestReport:
         assert text.index("<summary>For researchers") < text.index("Settings")
         score = model.score(X_test, y_test)
         assert facts(path)["test accuracy"] == f"{100 * score:.2f} %"
-        error = np.std(model.predict(X_test) == y_test) / np.sqrt(len(y_test))
-        assert facts(path)["standard error"] == f"{100 * error:.2f} %"
+        hits = model.predict(X_test) == y_test
+        error = np.std([*hits, 0, 0, 1, 1]) / np.sqrt(len(hits) + 4)
+        assert facts(path)["standard error of accuracy"] == f"{100 * error:.2f} %"
         largest = max(np.mean(y_test), 1 - np.mean(y_test))
-        assert facts(path)["guessing the largest class"] == f"{100 * largest:.2f} %"
-        assert facts(path)["features"] == "12"
+        guessing = facts(path)["accuracy of guessing the largest class"]
+        assert guessing == f"{100 * largest:.2f} %"
+        assert "Predicts the target (2 classes) from 2 columns. Learned from 150 rows, " in text
+        assert f"predicts the target correctly in {hits.sum()} of 200 test rows, which" in text
+        assert "adds up 12 learned features" in text
         assert "random (RBF)" in text
         assert "12 frequencies (effective number" in text
         assert f"round {len(model.history_['plays'])}: 12 frequencies" in text
         loss = log_loss(y_test, model.predict_proba(X_test))
         error = calibration_error(y_test, model.predict_proba(X_test)[:, 1])
-        assert f"Log loss {loss:.4g}, expected calibration error {error:.4g}, temp" in text
+        assert f"by {100 * error:.2f} % on the average (expected calibration error)" in text
+        assert f"Log loss: {loss:.4g}." in text
+        assert facts(path)["temperature"] == f"{model.temperature_:.4g}"
         assert f"{len(model.tuning_['loss'])} settings compared" in text
         assert f"Chosen: C = {model.C_:.4g}, smoothing 0.06, {model.spectrum_} spectrum" in text
         assert facts(path)["loss"] == "logistic"
         assert facts(path)["C"] == f"{model.C_:.4g}"
-        assert facts(path)["spectrum of the starts"] == model.spectrum_
+        assert facts(path)["search spectrum"] == model.spectrum_
 
     def test_it_has_the_sentence_of_the_certificate(self, windmill_page):
         path, model, _ = windmill_page
@@ -147,7 +169,7 @@ class TestReport:
 
     def test_multiclass_images(self, digits_page):
         assert "Game, round by round" not in titles(digits_page)
-        assert "Confusion matrix of the training samples" in titles(digits_page)
+        assert "Confusion matrix of the training rows" in titles(digits_page)
         assert "as images" in digits_page.read_text(encoding="utf-8")
 
     @pytest.mark.parametrize(
@@ -169,17 +191,24 @@ class TestReport:
         assert "Course of the game" in titles(path)
         assert "<no>" not in path.read_text()
         assert r"$\yes$" in path.read_text()
+        assert re.search("waves? around the sphere|most go up and down", path.read_text())
 
     def test_regression_with_named_columns(self, tmp_path, rng):
         X = pd.DataFrame(rng.standard_normal((60, 2)), columns=["usage", "tickets"])
         model = FourierRegressor(8, smoothing=0.06, random_state=0).fit(X, X["usage"] ** 2)
         path = notsorandom.report(model, X, X["usage"] ** 2, tmp_path / "page.html")
         text = path.read_text(encoding="utf-8")
-        assert facts(path)["training R^2"] == f"{model.score(X, X['usage'] ** 2):.4f}"
-        assert facts(path)["guessing the mean"] == "0.0000"
+        errors = model.predict(X) - X["usage"] ** 2
+        assert facts(path) | {
+            "training R^2": f"{model.score(X, X['usage'] ** 2):.4g}",
+            "R^2 of guessing the mean": "0",
+            "root mean squared error": f"{np.sqrt(np.mean(errors**2)):.4g}",
+            "mean absolute error": f"{np.abs(errors).mean():.4g}",
+        } == facts(path)
         assert "Predicts usage from 2 columns" in text
-        assert {"usage", "tickets"} <= set(re.findall("<text[^>]*>(.*?)</text>", text))
-        assert "Predicted and actual values of the training samples" in titles(path)
+        assert re.findall("<tr><th>(.*?)</th>", text) == ["usage", "tickets"]
+        assert "Predicted and actual values of the training rows" in titles(path)
+        assert "It learned from these rows" in text
         assert not any(title.startswith("Confusion") for title in titles(path))
         assert "R^2 (%)" not in text
 
@@ -195,6 +224,46 @@ class TestReport:
         assert score == pytest.approx(r2_score(y, scores, multioutput="variance_weighted"))
         assert error == pytest.approx(np.std(boot), rel=0.2)
         assert guess == 0
+
+    def test_errors_of_accuracies(self, rng):
+        """Two standard errors cover the true accuracy, also near 1 and for few rows."""
+        for n_rows, truth in ((5, 0.9), (20, 0.98), (100, 0.6)):
+            found = rng.binomial(n_rows, truth, size=4000) / n_rows
+            errors = np.array([accuracy_error(share, n_rows) for share in found])
+            centers = (found * n_rows + 2) / (n_rows + 4)
+            assert np.mean(np.abs(centers - truth) < 2 * errors) > 0.93
+        assert accuracy_error(1.0, 5) > 0.1
+
+    def test_cautions(self):
+        assert find_caution(99, 1.0, 0.01, 0.5) == (
+            "99 rows are too few to tell how good the model is"
+        )
+        assert "not clearly better" in find_caution(100, 0.55, 0.03, 0.5)
+        assert find_caution(100, 0.6, 0.03, 0.5) == ""
+        assert [format_number(x) for x in (1e5, 2345.678, -1e-7)] == ["100,000", "2346", "-1e-07"]
+
+    def test_words_for_several_outputs_and_few_rows(self, rng):
+        y = rng.standard_normal((7, 2))
+        words = Evaluation(FourierRegressor(), y + 0.1, y, "test", "a, b").describe()
+        assert "all outputs together" in words
+        assert words.endswith("But 7 rows are too few to tell how good the model is.")
+        words = Evaluation(FourierRegressor(), y[:, :1] + 0.5, y[:, 0], "test", "a").describe()
+        assert "prediction of a is off by 0.5. Always" in words
+
+    def test_many_classes_have_a_list_of_mistakes(self, tmp_path, rng):
+        codes = np.arange(220) % 22
+        X = np.column_stack([np.cos(codes), np.sin(codes), codes]) + rng.normal(0, 0.3, (220, 3))
+        model = FourierClassifier(30, C=1.0, smoothing=0.06, random_state=0).fit(X, codes)
+        page = notsorandom.report(model, X, codes, tmp_path / "page.html")
+        assert "Most frequent mistakes in the training rows" in titles(page)
+        found = re.findall(
+            r"<th>(\d+) taken for (\d+)</th>.*?<td>([\d.]+) %</td>", page.read_text()
+        )
+        predicted = model.predict(X)
+        for actual, other, share in found:
+            rows = predicted[codes == int(actual)]
+            assert float(share) == round(100 * np.mean(rows == int(other)), 2) > 0
+        assert bool(found) == (model.score(X, codes) < 1)
 
     def test_bad_input_writes_nothing(self, tmp_path):
         X, y = make_windmill(60, random_state=0)
@@ -266,10 +335,14 @@ class TestPipelines:
     def test_tables(self, tmp_path):
         rng = np.random.default_rng(0)
         frame = pd.DataFrame({"age": rng.normal(40, 9, 80), "city": rng.choice(["A", "B"], 80)})
+        frame["one"] = 1
         y = np.where((frame["age"] > 40) ^ (frame["city"] == "A"), "yes", "no")
         model = notsorandom.tabular_pipeline(n_components=8, random_state=0).fit(frame, y)
         page = notsorandom.report(model, frame, y, tmp_path / "page.html")
-        assert {"age", "city"} <= set(re.findall("<text[^>]*>(.*?)</text>", page.read_text()))
+        text = page.read_text()
+        assert {"age", "city"} <= set(re.findall("<th>(.*?)</th>", text))
+        assert "from 3 columns, 1 of which are left out" in text
+        assert "Left out: one (constant)." in text
 
 
 @pytest.fixture(scope="module")

@@ -387,12 +387,12 @@ class TestLastStepAlone:
 def test_metadata(data, tmp_path):
     model = FourierClassifier(8, **SETTINGS).fit(*data)
     description = {"fit": {"rows": 80, "columns": ["a", "ü"]}}
-    path = save(model, tmp_path / "model.skops", {"held-out accuracy": 0.75}, description)
+    path = save(model, tmp_path / "model.skops", {"test accuracy": 0.75}, description)
     metadata = read_metadata(path)
     assert metadata["class"] == "FourierClassifier"
     assert metadata["library"] == notsorandom.__version__
     assert metadata["scikit-learn"] == sklearn.__version__
-    assert metadata["metrics"] == {"held-out accuracy": 0.75}
+    assert metadata["metrics"] == {"test accuracy": 0.75}
     assert metadata["description"] == description
     path = save(make_pipeline(model), tmp_path / "model.skops")
     assert read_metadata(path)["class"] == "Pipeline"

@@ -79,11 +79,13 @@ def format_result(result: Mapping[str, Any]) -> str:
 
 def format_value(name: str, value: Any) -> str:
     """Return a value of a result as text."""
+    from notsorandom.display.results import format_number, format_share
+
     if value is None:
         return "-"
     if isinstance(value, float):
         is_share = "accuracy" in name or name in ("recall", "precision", "importances")
-        return f"{100 * value:.2f} %" if is_share else f"{value:.4g}"
+        return format_share(value) if is_share else format_number(value)
     if isinstance(value, Mapping):
         kind = name if name == "importances" else ""
         value = [f"{key} {format_value(kind or key, item)}" for key, item in value.items()]

@@ -124,7 +124,7 @@ ARGUMENTS: dict[str, tuple[str, Any, Any]] = {
     "--seed": ("random seed", 0, in_range(int, 0, 2**31 - 1)),
     "--max-bytes": ("most bytes of a file, uncompressed, to hold in memory", MAX_BYTES, int),
     "--quiet": ("show no progress", False, bool),
-    "--json": ("print the result as JSON", False, bool),
+    "--json": ("print JSON, with fractions instead of percent", False, bool),
 }
 FIT = "data --target --columns --drop --task --loss --n-components --C --smoothing --solver"
 FIT += " --space --class-weight --scale --checkpoint --holdout --seed --quiet --max-bytes"

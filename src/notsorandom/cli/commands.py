@@ -191,7 +191,12 @@ def report(options: argparse.Namespace) -> dict[str, Any]:
     train, test = split_rows(data, record["holdout"], record["seed"])
     X_test, y_test = data.take(test) if len(test) else (None, None)
     X, y = data.take(train)
-    settings: dict[str, Any] = {"X_test": X_test, "y_test": y_test, "title": options.model.stem}
+    if options.target is not None:  # the page names it
+        import pandas as pd
+
+        y = pd.Series(y, name=options.target)
+    title = f"{options.model.stem}, a model of {options.data.name}"
+    settings: dict[str, Any] = {"X_test": X_test, "y_test": y_test, "title": title}
     page = notsorandom.report(loaded.model, X, y, options.output, **settings)
     return {"page": str(page.resolve())}
 

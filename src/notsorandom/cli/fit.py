@@ -23,13 +23,12 @@ from notsorandom.data.files import open_data_file
 from notsorandom.data.rows import Array
 from notsorandom.display import column_importances
 from notsorandom.display.inspection import describe_spectrum
+from notsorandom.display.results import find_caution
 from notsorandom.estimators.config import configure
 from notsorandom.game.losses import REGRESSION_LOSSES
 from notsorandom.io import save
 from notsorandom.tabular import tabular_pipeline
 
-# Held-out rows below which a score says little.
-FEW_ROWS = 100
 # Columns whose importances are kept in the file, and rows that they are computed from.
 N_IMPORTANCES, IMPORTANCE_ROWS = 20, 10_000
 
@@ -49,7 +48,7 @@ def fit(options: argparse.Namespace) -> dict[str, Any]:
     the result says what each was taken for. The columns of .npz and .libsvm files are numbers,
     which are scaled with --scale standard only.
 
-    A fifth of the rows is held out to evaluate the model. A target of integers is a classification
+    A fifth of the rows is held out to test the model. A target of integers is a classification
     target if it has at most 20 distinct values. A model of classes has probabilities, unless --loss
     is that of an SVM. C, smoothing and spectrum are chosen on held-out parts of the training rows.
     """
@@ -69,7 +68,7 @@ def fit(options: argparse.Namespace) -> dict[str, Any]:
         model.fit(X, y)
     scores = {"training": measure(model, X, y)}
     if len(test):
-        scores["held-out"] = measure(model, *data.take(test))
+        scores["test"] = measure(model, *data.take(test))
     record = {
         "target": data.target,
         "holdout": options.holdout,
@@ -90,7 +89,9 @@ def fit(options: argparse.Namespace) -> dict[str, Any]:
         **LoadedModel(model, record).describe(),
         "spectrum": describe_spectrum(steps_of(model)[-1].kernel_),
         **scores,
-        "caution": find_caution(scores.get("held-out", {}), len(test)),
+        "caution": find_caution(len(test), *list(scores["test"].values())[:3]) or None
+        if len(test)
+        else "no rows were held out: nothing is known about new rows",
         "saved as": str(path),
         "bytes": path.stat().st_size,
         "seconds in all": round(time.perf_counter() - start, 2),
@@ -137,16 +138,6 @@ def measure(model: Any, X: Any, y: Array) -> dict[str, float]:
         for name, value in scores.items()
         if isinstance(value, float) and math.isfinite(value)
     }
-
-
-def find_caution(scores: dict[str, float], n_new: int) -> str | None:
-    """Return why the score on new rows should not be relied on, if that is so."""
-    if not scores:
-        return "no rows were held out: nothing is known about new rows"
-    if n_new < FEW_ROWS:
-        return f"{n_new} rows are too few to tell how good the model is"
-    score, error, guess, *_ = scores.values()
-    return "the model is not clearly better than guessing" if score < guess + 2 * error else None
 
 
 def is_zero_based(path: Path) -> bool:

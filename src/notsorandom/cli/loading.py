@@ -26,7 +26,7 @@ from notsorandom.io import read_metadata
 BLOCK_BYTES, MIN_ROWS = 2**25, 1024
 # The target of files whose columns have no names.
 UNNAMED_TARGET = "y"
-SETTINGS = {"training samples": "n_samples_fit_", "loss": "loss", "C": "C_"}
+SETTINGS = {"training rows": "n_samples_fit_", "loss": "loss", "C": "C_"}
 SETTINGS |= {"smoothing": "smoothing_", "search spectrum": "spectrum_"}
 SETTINGS |= {"temperature": "temperature_"}
 PLURALS = {"number": "numbers", "category": "categories", "boolean": "booleans", "date": "dates"}

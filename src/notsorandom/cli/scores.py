@@ -12,6 +12,7 @@ from sklearn.metrics import confusion_matrix
 from notsorandom.cli.loading import counted_from, encode
 from notsorandom.data.rows import Array
 from notsorandom.display.calibration import log_loss
+from notsorandom.display.results import accuracy_error
 
 
 def compute_scores(model: Any, blocks: Iterable[tuple[Any, Array]]) -> dict[str, Any]:
@@ -35,7 +36,7 @@ def score_classifier(model: Any, blocks: Iterable[tuple[Any, Array]]) -> dict[st
     result: dict[str, Any] = {
         "rows": n_rows,
         "accuracy": accuracy,
-        "standard error of accuracy": float(np.sqrt(accuracy * (1 - accuracy) / n_rows)),
+        "standard error of accuracy": accuracy_error(accuracy, n_rows),
         "accuracy of guessing the largest class": float(counts.sum(axis=1).max() / n_rows),
     }
     if has_probabilities:

@@ -14,8 +14,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from notsorandom import __version__
 from notsorandom._utils.files import check_output_path, write_atomic
 from notsorandom.data.rows import Array
@@ -32,8 +30,9 @@ THEME = {
     RED: "var(--red)",
     BLUE: "var(--blue)",
 }
-# Classes above which a confusion matrix takes the whole width.
-MANY_CLASSES = 6
+# Classes above which a confusion matrix takes the whole width, and letters of their names above
+# which these stand upright there.
+MANY_CLASSES, STEEP_LETTERS = 6, 3
 # Pixels per inch of images within SVG figures.
 IMAGE_DPI = 144
 # Pixels along each side of a frame of the slider, and points where functions are evaluated.
@@ -98,29 +97,20 @@ def bars_section(
 
 def matrix_section(title: str, names: Sequence[str], counts: Array, note: str = "") -> str:
     """Return a section with a confusion matrix, of shape (n_actual, n_predicted)."""
-    hits, actual, predicted = np.diag(counts), counts.sum(axis=1), counts.sum(axis=0)
-    recall, precision = (
-        [
-            f"<td>{format_share(n / of) if of else '-'}</td>"
-            for n, of in zip(hits, total, strict=True)
-        ]
-        for total in (actual, predicted)
-    )
     headers = [f"<th>{escape(name)}</th>" for name in names]
-    lines = [f'<th></th><th colspan="{len(names)}">predicted</th><th></th>']
-    lines.append(f"<th>actual</th>{''.join(headers)}<th>recall</th>")
-    for header, row, of, share in zip(headers, counts, actual, recall, strict=True):
-        # Shaded by the share of the actual class, so that numbers stay readable.
-        shades = 0.6 * row / max(of, 1)
-        cells = [
-            f'<td style="--shade: {shade:.3f}">{count:,}</td>'
-            for count, shade in zip(row.tolist(), shades, strict=True)
-        ]
-        lines.append(f"{header}{''.join(cells)}{share}")
-    lines.append(f"<th>precision</th>{''.join(precision)}<td></td>")
+    lines = [f'<th></th><th colspan="{len(names) + 2}">predicted</th>']
+    lines.append(f"<th>actual</th>{''.join(headers)}<th>recall</th><th>precision</th>")
+    for k, (header, row) in enumerate(zip(headers, counts, strict=True)):
+        # Shaded by the share of the actual class, lightly, so that numbers stay readable.
+        cells = [f'<td style="--shade: {0.6 * n / max(row.sum(), 1):.3f}">{n:,}</td>' for n in row]
+        for total in (row.sum(), counts[:, k].sum()):
+            cells.append(f"<td>{format_share(counts[k, k] / total) if total else '-'}</td>")
+        lines.append(f"{header}{''.join(cells)}")
     rows = "".join(f"<tr>{line}</tr>" for line in lines)
     kind = "wide" if len(names) > MANY_CLASSES else "scroll"
-    return section(title, f'<div class="{kind}"><table class="matrix">{rows}</table></div>', note)
+    steep = " steep" if kind == "wide" and max(map(len, names)) > STEEP_LETTERS else ""
+    body = f'<div class="{kind}"><table class="matrix{steep}">{rows}</table></div>'
+    return section(title, body, note)
 
 
 def svg(figure: Any, label: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import confusion_matrix
+from sklearn.metrics import confusion_matrix, r2_score
 from sklearn.pipeline import Pipeline
 
 from notsorandom._utils.files import check_output_path
@@ -35,7 +35,7 @@ from notsorandom.estimators.training import fit_linear_models
 from notsorandom.estimators.validation import read_samples
 
 # Larger confusion matrices can't be read: the most frequent mistakes are listed instead.
-MAX_CLASSES, N_MISTAKES = 30, 12
+MAX_CLASSES, N_MISTAKES = 20, 12
 # Outputs of a regression that are drawn, and points above which they are drawn as an image.
 MAX_OUTPUTS, MAX_POINTS = 4, 2000
 # Fewest rows for each point of a calibration curve.
@@ -227,9 +227,9 @@ def predictions_section(evaluation: Evaluation) -> str:
         axis.locator_params("x", nbins=3)  # long numbers would overlap
         for side in (axis.xaxis, axis.yaxis):
             side.set_major_formatter(lambda value, _: f"{value:,.10g}")
-        error = format_number(float(np.abs(x - y).mean()))
+        error, score = format_number(np.abs(x - y).mean()), format_number(r2_score(y, x))
         name = names[output] if len(names) == actual.shape[1] else f"output {output}"
-        caption = f"{name}: mean absolute error {error}."
+        caption = f"{name}: R^2 {score}, mean absolute error {error}."
         figures.append((caption if actual.shape[1] > 1 else "", axis.figure))
     title = f"Predicted and actual values of the {evaluation.part} rows"
     return figures_section(title, figures, "On the line, both are equal.")

@@ -93,7 +93,7 @@ def history_section(model: Any, X: Any, y: Any) -> str:
     bounds, certificate = bounds_by_round(model, X, y), model.certificate(X, y)
     HistoryDisplay(model.history_, bounds).plot(axes)
     captions = (
-        "Highest potential, and the shares of the dual variables at 0 and at their bound.",
+        "Highest potential, and shares of the dual variables at their bounds, if the loss has any.",
         f"Bounds on the value of the game. Relative gap of the certificate: "
         f"{100 * certificate.relative_gap:.1f} %.",
     )

@@ -62,7 +62,6 @@ class Evaluation:
         """Return what the scores mean, and how far they can be relied on."""
         n_rows, is_test, targets = len(self.scores), self.part == "test", self.targets
         where = f"{n_rows:,} {self.part} rows{', which it has not seen before' * is_test}"
-        text = ""
         if hasattr(self.model, "classes_"):
             names, counts = np.unique(targets, return_counts=True)
             n_hits = int((self.predicted == targets).sum())
@@ -79,6 +78,8 @@ class Evaluation:
                 f"On the average of {where}, the model's prediction of {self.target} is off by "
                 f"{error}. Always guessing the mean would be off by {guess}. "
             )
+        else:
+            text = "R^2 is that of all outputs together, weighted by their variance. "
         if not is_test:
             return f"{text}It learned from these rows: new ones are predicted less well."
         found = score_beside_guessing(self.model, self.scores, self.y)
