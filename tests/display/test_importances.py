@@ -3,11 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from notsorandom import FourierClassifier, FourierRegressor, tabular_pipeline
-from notsorandom.display import ImportancesDisplay, column_importances
+from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, tabular_pipeline
+from notsorandom.display import ImportancesDisplay, column_contributions, column_importances
 
 QUICK = {"smoothing": 0.1, "C": 1.0, "random_state": 0}
 
@@ -66,6 +67,46 @@ def test_other_pipelines_and_estimators(rng):
     assert column_importances(model, scaled) == model.importances(scaled).to_dict() == shares
 
 
+def test_pipelines_have_the_names_of_their_steps(rng):
+    frame = pd.DataFrame(rng.normal(size=(100, 3)), columns=["a", "b", "c"])
+    y = np.sin(2 * frame["b"]) > 0
+    for steps, names in (
+        ([StandardScaler()], {"a", "b", "c"}),  # though it returns an array
+        ([PCA(2)], {"pca0", "pca1"}),
+        ([FunctionTransformer(np.asarray)], {"x0", "x1", "x2"}),  # it can't tell
+        ([], {"a", "b", "c"}),
+    ):
+        model = make_pipeline(*steps, FourierClassifier(20, **QUICK)).fit(frame, y)
+        assert set(column_importances(model, frame)) == names
+        assert set(column_contributions(model, frame)) == names
+
+
+@pytest.mark.filterwarnings("ignore:Columns left out")
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_contributions_of_the_columns_of_a_table_add_up(frame, n_outputs):
+    target = np.column_stack([frame["a"].fillna(0) ** 2, frame["city"] == "a"])[:, :n_outputs]
+    target = target.astype(float).squeeze()
+    model = tabular_pipeline(FourierRegressor(20, **QUICK)).fit(frame, target)
+    found = column_contributions(model, frame)
+    assert set(found) == set(frame.columns) - {"id"}
+    encoded = model[:-1].transform(frame)
+    at_mean = model[-1].predict(encoded.mean().to_frame().T)
+    total = sum(found.values())
+    assert total.shape == target.shape
+    np.testing.assert_allclose(total, model.predict(frame) - at_mean, atol=1e-8)
+
+
+def test_models_without_importances(rng):
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
+    features = FourierFeatures(8, **QUICK).fit(X, y)
+    for function in (column_importances, column_contributions):
+        for model in (features, make_pipeline(PCA(2), StandardScaler()).fit(X)):
+            with pytest.raises(TypeError, match="give a fitted FourierClassifier or"):
+                function(model, X)
+    with pytest.raises(ValueError, match="X has 1 sample, but importances"):
+        column_importances(FourierClassifier(8, **QUICK).fit(X, y), X[:1])
+
+
 def test_bars_and_images(rng):
     X = rng.normal(size=(200, 12))
     model = FourierClassifier(20, **QUICK).fit(X, X[:, 5] > 0)
@@ -78,11 +119,20 @@ def test_bars_and_images(rng):
     image = ImportancesDisplay.from_estimator(model, X, image_shape=(2, 3, 2)).ax_.images[0]
     pixels = model.importances(X).shares.reshape(2, 3, 2).sum(axis=2)
     np.testing.assert_allclose(image.get_array(), pixels)
+    scaled = make_pipeline(StandardScaler(), FourierClassifier(20, **QUICK)).fit(X, X[:, 5] > 0)
+    image = ImportancesDisplay.from_estimator(scaled, X, image_shape=(3, 4)).ax_.images[0]
+    pixels = scaled[-1].importances(scaled[:-1].transform(X)).shares.reshape(3, 4)
+    np.testing.assert_allclose(image.get_array(), pixels)
     for wrong, says in (
         ({"image_shape": (3, 3)}, "12 as product"),
         ({"n_columns": 0}, "n_columns"),
     ):
         with pytest.raises(ValueError, match=says):
             ImportancesDisplay.from_estimator(model, X, **wrong)
-    long = ImportancesDisplay({"$" + "x" * 50: 1.0}).plot()
-    assert long.ax_.get_yticklabels()[0].get_text().startswith(r"\$xxx")
+    names = [f"${'x' * 50}{end}" for end in "ab"]
+    long = ImportancesDisplay(dict.fromkeys(names, 0.5)).plot()
+    first, second = (label.get_text() for label in long.ax_.get_yticklabels())
+    assert first.startswith(r"\$xxx")
+    assert first != second
+    # A bar for each, also if labels are equal.
+    assert len(ImportancesDisplay({"a" * 50: 0.5, "a" * 51: 0.5}).plot().ax_.patches) == 2

@@ -99,6 +99,21 @@ def test_kinds_of_samples():
     assert model.contributions(X[:1]).shape == (1, 4)
 
 
+def test_more_columns_than_frequencies():
+    """Then the matrix is computed from products of frequencies, and has their rank."""
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((80, 300), density=0.1, rng=rng, format="csr")
+    y = np.asarray(X[:, [0]].sum(axis=1)).ravel() > 0
+    model = FourierClassifier(6, **QUICK).fit(X, y)
+    found = model.importances(X)
+    gradients = gradients_of(model, X.toarray())
+    expected = np.einsum("nki,nkj->ij", gradients, gradients) / 80
+    assert found.root.shape == (6, 300)
+    np.testing.assert_allclose(found.matrix, expected, atol=1e-5 * expected.max())
+    shares = np.diag(expected) * X.toarray().var(axis=0)
+    np.testing.assert_allclose(found.shares, shares / shares.sum(), atol=1e-6)
+
+
 def test_the_sphere_has_none():
     X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
     model = FourierClassifier(8, space=Sphere(normalize=True), **QUICK).fit(X, y)

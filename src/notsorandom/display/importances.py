@@ -75,7 +75,7 @@ def column_contributions(model: Any, X: Any) -> dict[str, Array]:
     Returns
     -------
     dict of str to ndarray of shape (n_samples,) or (n_samples, n_tasks)
-        By column, in their order. The latter for more than two classes, or several outputs.
+        By column. The latter for more than two classes, or several outputs.
 
     Examples
     --------

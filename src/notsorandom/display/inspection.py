@@ -22,6 +22,7 @@ from notsorandom.estimators.validation import read_samples
 from notsorandom.game.dual import DualProblem, codes_from_scores
 from notsorandom.game.replay import replay
 from notsorandom.kernel import LearnedKernel, linear_scores
+from notsorandom.spaces import Euclidean
 
 # Sizes or rounds that are evaluated by default.
 N_POINTS = 8
@@ -266,12 +267,13 @@ def describe_spectrum(kernel: LearnedKernel) -> str:
 
 def describe_waves(kernel: LearnedKernel, rows: Rows) -> str:
     """Return a sentence about how often the features go up and down across the samples."""
-    if not kernel.space.is_vector_space:
+    if not isinstance(kernel.space, Euclidean):
         degrees = kernel.space.norms(kernel.frequencies)
         return f"Each goes through {degrees.min():g} to {degrees.max():g} waves around the sphere."
+    center = kernel.space.center
 
     def sums(X: Any) -> tuple[Array, ...]:
-        angles = (dense(to_host(X)) - kernel.space.center) @ kernel.frequencies.T
+        angles = (dense(to_host(X)) - center) @ kernel.frequencies.T
         return angles.sum(axis=0), np.square(angles).sum(axis=0)
 
     total, squares = rows.sum_blocks(sums, width=2 * len(kernel.frequencies), dtype=np.float64)
