@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
-from weakref import WeakSet
 
 import dask
 import distributed
+from distributed.comm.core import CommClosedError
 
 # Seconds that a fit waits for a cluster without workers, and the key in Dask's configuration that
 # overrides them.
@@ -29,11 +31,11 @@ class Cluster:
     """The cluster of a client, during one fit; waiting ends if the cluster does."""
 
     client: Any
-    _futures: WeakSet[Any] = field(default_factory=WeakSet)
 
     @classmethod
-    def of(cls, client: Any) -> Cluster:
-        """Return the cluster of a client, by default the current one; raise ValueError if none."""
+    @contextmanager
+    def of(cls, client: Any) -> Iterator[Cluster]:
+        """Yield the cluster of a client, by default the current one; raise ValueError if none."""
         with suppress(ValueError):
             client = distributed.get_client() if client is None else client
         if not isinstance(client, distributed.Client) or client.asynchronous:
@@ -43,46 +45,37 @@ class Cluster:
             )
         with suppress(ValueError, KeyError):  # not in a task, or done before
             distributed.secede()  # a fit inside of a task: its thread is free for other tasks
-        return cls(client)
+        try:
+            with client.as_current():
+                yield cls(client)
+        except BaseException as error:
+            # The client keeps the exception of a failed task, and so the frames of the fit, whose
+            # columns would stay on the workers for as long as the client exists.
+            traceback.clear_frames(error.__traceback__)
+            is_lost = isinstance(error, (distributed.CancelledError, CommClosedError))
+            if is_lost or (isinstance(error, Exception) and client.status != "running"):
+                raise ClusterError(
+                    "The connection to the Dask cluster is closed, or its data were released, so "
+                    f"the fit ends: connect and fit again. {HINT}"
+                ) from error
+            raise
 
-    def map(self, name: str, function: Callable[..., Any], *items: Iterable[Any]) -> list[Any]:
+    def map(self, name: str, function: Callable[..., Any], *items: Iterable[Any]) -> Any:
         """Return futures of a function of each item; `name` is shown on the dashboard."""
-        self._check_open()
-        return self._track(self.client.map(function, *items, key=f"fourier_{name}", pure=False))
-
-    def compute(self, collections: Sequence[Any]) -> list[Any]:
-        """Return futures of Dask collections."""
-        return self._track(self.client.compute(list(collections)))
-
-    def _track(self, futures: list[Any]) -> list[Any]:
-        self._futures.update(futures)
-        return futures
-
-    def release(self) -> None:
-        """Release all futures of a fit that failed.
-
-        The client keeps the exception of a failed task, whose traceback has the frames of the fit.
-        They would hold its columns on the workers for as long as the client exists.
-        """
-        for future in list(self._futures):
-            future.release()
+        return self.client.map(function, *items, key=f"fourier_{name}", pure=False)
 
     def gather(self, futures: Sequence[Any]) -> list[Any]:
         """Return the results of futures; wait for them as long as there are workers."""
         limit, last_seen = float(dask.config.get(TIMEOUT_KEY, NO_WORKERS_TIMEOUT)), time.monotonic()
-
-        async def fetch() -> Any:
-            return await self.client.gather(list(futures), asynchronous=True)
-
+        fetch = partial(self.client.gather, list(futures), asynchronous=True)
         while True:
             try:
-                with self.client.as_current():
-                    distributed.wait(futures, timeout=POLL_SECONDS)
+                distributed.wait(futures, timeout=POLL_SECONDS)
                 return list(self.client.sync(fetch, callback_timeout=GATHER_SECONDS))
             except TimeoutError:
-                self._check_open()
-            except (OSError, distributed.CancelledError) as error:
-                self._check_open(error)
+                failed = any(future.status == "error" for future in futures)  # one of a task
+                if failed or self.client.status != "running":
+                    raise
             if self.n_threads():
                 last_seen = time.monotonic()
             elif time.monotonic() - last_seen > limit:
@@ -91,15 +84,6 @@ class Cluster:
                     f"{TIMEOUT_KEY!r}), so the fit ends: start workers and fit again. {HINT}"
                 )
 
-    def _check_open(self, error: BaseException | None = None) -> None:
-        if error is not None or self.client.status != "running":
-            raise ClusterError(
-                "The connection to the Dask cluster is closed, or its data were released, so the "
-                f"fit ends: connect and fit again. {HINT}"
-            ) from error
-
     def n_threads(self) -> int:
         """Return the number of threads of all workers."""
-        with suppress(OSError, RuntimeError, distributed.CancelledError):  # closed meanwhile
-            return sum(self.client.nthreads().values())
-        return 0
+        return sum(self.client.nthreads().values())

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from dask.base import is_dask_collection
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 import notsorandom as local
 from notsorandom.dask.cluster import Cluster
-from notsorandom.dask.validation import check_samples, float_array, read_collections
+from notsorandom.dask.validation import check_samples, read_collections, rows_array
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.classifier import ProbabilityMethod
 from notsorandom.estimators.config import FitConfig
@@ -58,11 +58,8 @@ class DaskEstimator(FourierEstimator):
     # A client can't be copied or pickled, so a clone shares it and a pickled estimator has none.
 
     def __sklearn_clone__(self) -> Any:
-        without_client = self.__copy__()
-        without_client.client = None
-        cloned = BaseEstimator.__sklearn_clone__(without_client)
-        cloned.client = self.client
-        return cloned
+        other = copy.copy(self).set_params(client=None)
+        return BaseEstimator.__sklearn_clone__(other).set_params(client=self.client)
 
     def __copy__(self) -> Any:
         other = type(self).__new__(type(self))
@@ -88,25 +85,12 @@ class DaskEstimator(FourierEstimator):
                 f"solver={self.solver!r} is not supported by notsorandom.dask: use 'gradient', or "
                 "fit the estimator of notsorandom itself to a part of the data in memory."
             )
-        self._cluster = Cluster.of(self.client)
-        try:
+        with Cluster.of(self.client) as self._cluster:
             super()._fit(config, *args)
-        except BaseException:
-            self._cluster.release()
-            raise
-        finally:
-            del self._cluster
+        del self._cluster
 
     def _read(self, *args: Any) -> TrainingData:
         return read_collections(self, self._cluster, *args)
-
-    def _keep_warm_start(self, description: Any, preparation: Any, state: Any) -> None:
-        if state.dual_total is None:  # a later fit computes the dual variables again
-            state = replace(state, dual=None)
-        super()._keep_warm_start(description, preparation, state)
-
-    def _store_duals(self, *args: Any) -> None:
-        """Store nothing: the dual variables stay on the cluster."""
 
 
 def lazy(name: str) -> Callable[..., Any]:
@@ -122,7 +106,7 @@ def lazy(name: str) -> Callable[..., Any]:
         call = getattr(model, name)
         # One arbitrary sample shows the shape and type of the results.
         like = call(np.ones((1, self.n_features_in_), dtype=dtype))[:0]
-        X = float_array(X, dtype)
+        X = rows_array(X, dtype)
         return X.map_blocks(
             lambda block: call(block) if block.shape[0] else like,
             chunks=(X.chunks[0], *((size,) for size in like.shape[1:])),
@@ -151,11 +135,10 @@ class DaskPredictor(DaskEstimator, FourierPredictor):
         """Return the accuracy or R^2; of Dask collections, labels and predictions are gathered."""
         if not is_dask_collection(X):
             return float(super().score(X, y, sample_weight))
-        with Cluster.of(self.client).client.as_current():
-            values = (y, self.predict(X), sample_weight)
-            y, predicted, weights = (None if one is None else np.asarray(one) for one in values)
-            metric = accuracy_score if hasattr(self, "classes_") else r2_score
-            return float(metric(y, predicted, sample_weight=weights))
+        metric = accuracy_score if is_classifier(self) else r2_score
+        with Cluster.of(self.client):
+            weights = None if sample_weight is None else np.asarray(sample_weight)
+            return float(metric(np.asarray(y), np.asarray(self.predict(X)), sample_weight=weights))
 
 
 # Without `set_output`: a data frame would be computed at once.

@@ -251,7 +251,7 @@ class Rows:
 
     def take(self, indices: Array) -> Rows:
         """Return the rows at `indices`, in memory or on the samples' device."""
-        weights = None if self.weights is None else self.weights[indices]
+        weights = None if self.weights is None else self.to_host(self.weights, indices)
         if not self.on_device:
             return self.with_samples(self._take_samples(indices), weights)
         chosen = asarray_like(np.asarray(indices, dtype=np.int64), self.array)
@@ -277,12 +277,17 @@ class Rows:
         """Return rows in memory that hold these samples instead."""
         return replace(self, array=array, weights=weights, n_total=None)
 
-    def subset(self, indices: Array) -> Rows:
-        """Return the rows at `indices`; samples that are not in memory stay where they are."""
+    def select(self, mask: Array, column: Column) -> tuple[Rows, Column]:
+        """Return the rows where the mask is true, and a column of them.
+
+        Samples that are not in memory stay where they are.
+        """
+        indices = np.flatnonzero(mask)
         if not hasattr(self.array, "chosen"):  # not a LazyArray
-            return self.take(indices)
+            return self.take(indices), column[indices]
         weights = None if self.weights is None else self.weights[indices]
-        return replace(self, array=self.array.chosen(indices), weights=weights)
+        rows = replace(self, array=self.array.chosen(indices), weights=weights)
+        return rows, column[indices]
 
     def to_host(self, column: Column, indices: Array | None = None) -> Array:
         """Return a column, or its values at `indices`, as an array in memory."""

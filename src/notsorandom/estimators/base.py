@@ -31,7 +31,7 @@ from notsorandom.estimators.validation import TrainingData, read_training_data
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.loop import GameLoop
 from notsorandom.game.losses import LOSSES
-from notsorandom.game.result import GameResult, GameState
+from notsorandom.game.result import GameResult
 from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.base import Space
@@ -166,7 +166,9 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             result = self._choose_size(stopping, result)
         self._store_model(result, learn_kernel(config, problem, result), fit)
         if self.warm_start and result.state is not None:
-            self._keep_warm_start(description, preparation, result.state)
+            from notsorandom.estimators.resume import WarmStart
+
+            self._warm_start = WarmStart.after(self, description, preparation, result.state)
         if tasks is not None:
             tasks.end(lambda: dict(vars(self)))
         if file is not None:
@@ -300,7 +302,9 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         self._fit_linear_models(kernel, fit)
 
     def _store_duals(self, result: GameResult, fit: FitData) -> None:
-        """Store the dual variables of the samples as they were given."""
+        """Store the dual variables of the samples as they were given, if they are in memory."""
+        if result.average_dual is None:
+            return
         duals: tuple[Any, Any] = (result.dual, result.average_dual)
         self.dual_, self.average_dual_ = (
             fit.training.to_given(dual).astype(np.promote_types(fit.dtype, dual.dtype), copy=False)
@@ -309,14 +313,6 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _fit_linear_models(self, kernel: LearnedKernel, fit: FitData) -> None:
         """Fit the final models of a predictor; a transformer has none."""
-
-    def _keep_warm_start(
-        self, description: dict[str, str], preparation: Preparation, state: GameState
-    ) -> None:
-        """Keep the state of the game, which a later fit may continue."""
-        from notsorandom.estimators.resume import WarmStart
-
-        self._warm_start = WarmStart.after(self, description, preparation, state)
 
     def _describe(self, problem: DualProblem) -> dict[str, str]:
         """Return the parameters and data that must be the same in a warm start."""

@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
 from numbers import Integral
 from pathlib import Path
@@ -138,6 +138,8 @@ class WarmStart:
         cls, estimator: Any, fit: dict[str, str], preparation: Preparation, state: GameState
     ) -> WarmStart:
         """Return the warm start after a fit; see :func:`describe_fit`."""
+        if state.dual_total is None:  # on a cluster: the dual variables will be computed again
+            state = replace(state, dual=None)
         return cls(
             state,
             preparation,

@@ -58,8 +58,10 @@ class TrainingData:
 
     def take(self, mask: Array) -> TrainingData:
         """Return the training data of the rows where the mask is true."""
-        positions = self._compose(np.where(mask, np.cumsum(mask) - 1, -1))
-        return TrainingData(self.problem.subset(np.flatnonzero(mask)), positions)
+        problem = self.problem.select(mask)
+        if not problem.rows.is_local:  # no column of the given rows is stored
+            return TrainingData(problem)
+        return TrainingData(problem, self._compose(np.where(mask, np.cumsum(mask) - 1, -1)))
 
     def with_loss(self, loss: Loss) -> TrainingData:
         """Return the training data with another loss."""
@@ -126,40 +128,55 @@ def read_training_data(
         weights = None
     positions = None
     if weights is not None and not (weights > 0).all():
-        kept = np.flatnonzero(weights > 0)
-        positions = np.where(weights > 0, np.cumsum(weights > 0) - 1, -1)
-        X, y, weights = Rows(X).subset(kept).array, y[kept], weights[kept]
-    rows = Rows(X, pool=pool)
-    if is_classification:
-        classes = np.unique(y)
-        if reset:
-            estimator.classes_ = classes
-            warn_of_many_classes(name, classes, len(y))
-        check_classes(name, classes, estimator.classes_)
-        codes = np.searchsorted(classes, y)
-        targets = rows.columns_only.map(
-            lambda _, part: signs_from_codes(part, len(classes), rows.dtype), codes
-        )
-        if estimator.class_weight is not None:
-            factors = class_factors(estimator.class_weight, classes, codes, weights, rows.dtype)
-            with np.errstate(over="ignore"):  # see check_magnitudes
-                weights = factors if weights is None else weights * factors
-    else:
-        targets = real_targets(y, rows.dtype)
-        if reset:
-            estimator.n_outputs_, estimator._flat = targets.shape[1], y.ndim == 1
-        n_outputs, known = targets.shape[1], estimator.n_outputs_
-        if n_outputs != known:
-            raise ValueError(f"y has {n_outputs} columns, but had {known} at fit: give as many.")
-    column = None if weights is None or (weights == 1).all() else weights[:, None]
-    rows = Rows(space.prepare(X), column, pool)
-    problem = DualProblem(loss, targets, rows)
-    check_magnitudes(problem)
+        kept = weights > 0
+        positions = np.where(kept, np.cumsum(kept) - 1, -1)
+        rows, y = Rows(X).select(kept, y)
+        X, weights = rows.array, weights[kept]
+    rows = Rows(space.prepare(X), None if weights is None else weights[:, None], pool)
+    targets = y if is_classification else real_targets(y, rows.dtype)
+    problem = make_problem(estimator, loss, rows, targets, y.ndim == 1, reset)
     if reset and isinstance(space, Euclidean):
         names = getattr(estimator, "feature_names_in_", None)
         warn_of_scales(X, names)
         estimator._transformer = find_transformer(X, names)
     return TrainingData(problem, positions).deduplicated()
+
+
+def make_problem(
+    estimator: Any, loss: Loss, rows: Rows, y: Any, is_flat: bool, reset: bool = True
+) -> DualProblem:
+    """Return the training problem of valid rows, wherever they are; weights of 1 are left out.
+
+    `y` is a column of class labels, or of real targets with one column per output. The rest is as
+    in :func:`read_training_data`; `is_flat` is whether targets were given in one dimension.
+    """
+    name, columns = type(estimator).__name__, rows.columns_only
+    if loss.one_sided:
+        classes = np.unique(np.concatenate(list(columns.map_blocks(lambda _, y: np.unique(y), y))))
+        if reset:
+            estimator.classes_ = classes
+            warn_of_many_classes(name, classes, len(rows))
+        check_classes(name, classes, estimator.classes_)
+        n_classes, dtype = len(classes), rows.dtype
+
+        def signs(_: Any, y: Array) -> Array:
+            return signs_from_codes(np.searchsorted(classes, y), n_classes, dtype)
+
+        if estimator.class_weight is not None:
+            rows = replace(rows, weights=class_weights(estimator.class_weight, classes, rows, y))
+        y = columns.map(signs, y)
+    else:
+        if reset:
+            estimator.n_outputs_, estimator._flat = y.shape[1], is_flat
+        n_outputs, known = y.shape[1], estimator.n_outputs_
+        if n_outputs != known:
+            raise ValueError(f"y has {n_outputs} columns, but had {known} at fit: give as many.")
+    ones = columns.map_blocks(
+        lambda _, *w: all((one == 1).all() for one in w), *rows.weight_columns
+    )
+    problem = DualProblem(loss, y, replace(rows, weights=None) if all(ones) else rows)
+    check_magnitudes(problem)
+    return problem
 
 
 def check_magnitudes(problem: DualProblem) -> None:
@@ -319,18 +336,32 @@ def check_sample_weight(sample_weight: Any, n_samples: int, dtype: Any) -> Array
     return rounded
 
 
+def class_weights(class_weight: Any, classes: Array, rows: Rows, y: Any) -> Any:
+    """Return the column of the rows' weights times those of their classes."""
+
+    def totals(_: Any, y: Array, w: Array | None = None) -> tuple[Array]:
+        codes = np.searchsorted(classes, y)
+        return (np.bincount(codes, None if w is None else w[:, 0], len(classes)),)
+
+    (sums,) = rows.columns_only.sum_blocks(totals, y, *rows.weight_columns, dtype=np.float64)
+    factors = class_factors(class_weight, classes, sums, rows.dtype)
+
+    def weigh(_: Any, y: Array, w: Any = 1) -> Array:
+        with np.errstate(over="ignore"):  # see check_magnitudes
+            return np.asarray(w * factors[np.searchsorted(classes, y)][:, None])
+
+    return rows.columns_only.map(weigh, y, *rows.weight_columns)
+
+
 @np.errstate(over="ignore", under="ignore")
-def class_factors(
-    class_weight: Any, classes: Array, codes: Array, weights: Array | None, dtype: Any
-) -> Array:
-    """Return the factor of each sample's weight by its class.
+def class_factors(class_weight: Any, classes: Array, totals: Array, dtype: Any) -> Array:
+    """Return the factor of the weights of each class, given the total weight of each.
 
     `class_weight` is a dict of class to number, or ``"balanced"``, which gives all classes the same
-    total weight. `codes` has the index of each sample's class.
+    total weight.
     """
     if isinstance(class_weight, str) and class_weight == "balanced":
-        totals = np.bincount(codes, weights=weights, minlength=len(classes))
-        return (totals.sum() / (len(classes) * totals))[codes].astype(dtype)
+        return (totals.sum() / (len(classes) * totals)).astype(dtype)
     if not isinstance(class_weight, Mapping):
         raise ValueError(
             f"class_weight={class_weight!r} is not allowed: it must be None, 'balanced' or a dict "
@@ -344,5 +375,4 @@ def class_factors(
                 f"class_weight has {name!r}: {weight!r}, but its keys must be classes of y, "
                 f"{known[:10]!r}, and its values positive {np.dtype(dtype)}; others have weight 1."
             )
-    factors = np.array([class_weight.get(name, 1.0) for name in known], dtype=dtype)
-    return factors[codes]
+    return np.array([class_weight.get(name, 1.0) for name in known], dtype=dtype)

@@ -130,10 +130,10 @@ class DualProblem:
         targets = self.rows.to_host(self.targets, indices)
         return replace(self, targets=targets, rows=self.rows.take(indices))
 
-    def subset(self, indices: Array) -> DualProblem:
-        """Return the problem of some of the samples without copying samples that are on disk."""
-        targets = self.rows.to_host(self.targets, indices)
-        return replace(self, targets=targets, rows=self.rows.subset(indices))
+    def select(self, mask: Array) -> DualProblem:
+        """Return the problem of the samples where the mask is true, which stay where they are."""
+        rows, targets = self.rows.select(mask, self.targets)
+        return replace(self, targets=targets, rows=rows)
 
     def astype(self, dtype: Any) -> DualProblem:
         """Return the problem in another floating point type, without the samples."""
