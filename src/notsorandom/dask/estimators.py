@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import notsorandom as local
 from notsorandom.dask.cluster import Cluster
-from notsorandom.dask.validation import check_samples, read_collections, rows_array
+from notsorandom.dask.validation import check_samples, is_frame, read_collections
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.classifier import ProbabilityMethod
 from notsorandom.estimators.config import FitConfig
@@ -77,8 +77,6 @@ class DaskEstimator(FourierEstimator):
         del estimator.client
         return estimator
 
-    # Steps of a fit that differ.
-
     def _fit(self, config: FitConfig, *args: Any) -> None:
         if getattr(config.solver, "reweight", True):
             raise ValueError(
@@ -106,7 +104,8 @@ def lazy(name: str) -> Callable[..., Any]:
         call = getattr(model, name)
         # One arbitrary sample shows the shape and type of the results.
         like = call(np.ones((1, self.n_features_in_), dtype=dtype))[:0]
-        X = rows_array(X, dtype)
+        X = X.astype(dtype)
+        X = X.to_dask_array() if is_frame(X) else X.rechunk({1: -1})  # whole rows
         return X.map_blocks(
             lambda block: call(block) if block.shape[0] else like,
             chunks=(X.chunks[0], *((size,) for size in like.shape[1:])),

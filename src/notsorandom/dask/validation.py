@@ -42,21 +42,22 @@ def read_collections(
         return local.read_training_data(estimator, space, X, y, weights, pool=pool)
     estimator.n_samples_fit_, estimator._weights = n_samples, None
     estimator._weighted = sample_weight is not None
-    read = partial(read_block, type(estimator).__name__, estimator.loss, loss, space, dtype)
+    settings = (type(estimator).__name__, estimator.loss, loss, space, dtype)
     numbers = np.flatnonzero(chunks).tolist()  # of the chunks that have rows
     columns = []
     for name, array in zip(("X", "y", "sample_weight"), arrays, strict=False):
         is_labels = name == "y" and loss.one_sided
         array = array[:, None] if array.ndim == 1 and not is_labels else array
         parts = array.rechunk((chunks, *array.shape[1:])).to_delayed().ravel()[numbers]
-        futures = cluster.client.compute(list(parts))
-        futures = cluster.map("read", partial(read, name), numbers, futures)
+        blocks = cluster.client.compute(list(parts))
+        futures = cluster.map("read", partial(read_block, settings, name), numbers, blocks)
         columns.append(DaskColumn(array.shape, array.dtype if is_labels else dtype, futures))
     samples, targets, weights, *_ = (*columns, None)
     sizes = [chunks[number] for number in numbers]
     rows = DaskRows(samples, weights, pool, None, n_samples, cluster, sizes)
     n_stored = sum(rows.map_blocks(lambda X: X.nnz if sparse.issparse(X) else 0))
-    rows = replace(rows, array=replace(samples, n_stored=math.ceil(n_stored / n_samples)))
+    n_stored = max(min(n_stored, 1), n_stored // n_samples)
+    rows = replace(rows, array=replace(samples, n_stored=n_stored))
     mask = np.ones(n_samples, dtype=bool)
     if weights is not None:
         mask = rows.to_host(rows.columns_only.map(lambda _, w: w[:, 0] > 0, weights))
@@ -67,17 +68,9 @@ def read_collections(
     return local.TrainingData(local.make_problem(estimator, loss, rows, targets, y.ndim == 1))
 
 
-def read_block(
-    name: str,
-    loss_name: str,
-    loss: Any,
-    space: Space,
-    dtype: Any,
-    what: str,
-    number: int,
-    block: Any,
-) -> Any:
+def read_block(settings: tuple[Any, ...], what: str, number: int, block: Any) -> Any:
     """Validate a block of `X`, `y` or `sample_weight`, on a worker; errors name the block."""
+    name, loss_name, loss, space, dtype = settings
     try:
         if what == "X":
             X = sparse.csr_array(block) if sparse.issparse(block) else np.ascontiguousarray(block)
@@ -148,10 +141,3 @@ def known_array(cluster: Cluster, name: str, value: Any, n_samples: int | None =
             "rows, in the same order."
         )
     return value
-
-
-def rows_array(X: Any, dtype: Any) -> Any:
-    """Return samples as an array whose chunks hold whole rows."""
-    X = X.astype(dtype)
-    X = X.to_dask_array() if is_frame(X) else X
-    return X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
