@@ -71,10 +71,12 @@ class Cluster:
         while True:
             try:
                 distributed.wait(futures, timeout=POLL_SECONDS)
+                for failed in (one for one in futures if one.status == "error"):
+                    failed.result()  # raises: of several errors, that of the first chunk
                 return list(self.client.sync(fetch, callback_timeout=GATHER_SECONDS))
             except TimeoutError:
-                failed = any(future.status == "error" for future in futures)  # one of a task
-                if failed or self.client.status != "running":
+                of_task = any(future.status == "error" for future in futures)
+                if of_task or self.client.status != "running":
                     raise
             if self.n_threads():
                 last_seen = time.monotonic()
