@@ -3,6 +3,7 @@
 The folder is not named `dask`: if the package is not installed, ``import dask`` would find it.
 """
 
+import gc
 import os
 import pickle
 import signal
@@ -445,9 +446,10 @@ def test_sparse_blocks_stay_sparse(client, monkeypatch):
     assert kinds == {"csr_array"}
 
 
-def stored_columns(client):
-    held = client.who_has().items()
-    return {key for key, workers in held if workers and "fourier" in str(key)}
+def stored_columns(client, given=()):
+    """Return the keys of what workers hold, except for the given persisted collections."""
+    own = {str(future.key) for future in distributed.futures_of(given)}
+    return {key for key, workers in client.who_has().items() if workers and str(key) not in own}
 
 
 def wait_until(condition):
@@ -459,20 +461,43 @@ def wait_until(condition):
 
 def test_columns_are_released(client):
     X, angle = make_waves()
-    on_cluster, labels = client.persist([to_dask(X), to_dask(np.cos(angle) > 0)])
+    given = client.persist([to_dask(X), to_dask(np.cos(angle) > 0)])
     sizes, play_round = [], GameLoop.play_round
 
     def count(self):
-        sizes.append(len(stored_columns(client)))
+        sizes.append(len(stored_columns(client, given)))
         return play_round(self)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(GameLoop, "play_round", count)
-        fit_features(on_cluster, labels, n_components=40)
+        fit_features(*given, n_components=40)
     # Of each of three chunks: samples, targets and their view, at most three points, and a result.
     assert len(sizes) > 10
     assert max(sizes) <= 24, sizes
-    wait_until(lambda: not stored_columns(client))
+    wait_until(lambda: not stored_columns(client, given))
+
+
+def test_waiting_long_keeps_no_columns(client, monkeypatch):
+    """Without the help of Python's garbage collector, which may run much later."""
+    monkeypatch.setattr("notsorandom.dask.cluster.POLL_SECONDS", 0.001)
+    X, angle = make_waves()
+    gc.disable()
+    try:
+        fit_features(to_dask(X), to_dask(np.cos(angle) > 0))
+        wait_until(lambda: not stored_columns(client))
+    finally:
+        gc.enable()
+
+
+def test_errors_of_tasks_are_raised_as_they_are(client):
+    def fail(block):
+        raise error
+
+    X, angle = make_waves(3000)
+    labels = to_dask(np.cos(angle) > 0, 1000)
+    for error in (FileNotFoundError("part.7.parquet"), TimeoutError("the store is slow")):
+        with pytest.raises(type(error), match=str(error)):
+            fit_features(to_dask(X, 1000).map_blocks(fail, meta=np.empty((0, 4))), labels)
 
 
 @pytest.mark.parametrize("where", ["task", "driver"])

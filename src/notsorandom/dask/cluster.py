@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import dask
@@ -17,8 +18,8 @@ from distributed.comm.core import CommClosedError
 # Seconds that a fit waits for a cluster without workers, and the key in Dask's configuration that
 # overrides them.
 NO_WORKERS_TIMEOUT, TIMEOUT_KEY = 30.0, "notsorandom.no-workers-timeout"
-# Seconds between two checks of the cluster while a fit waits, and for moving results.
-POLL_SECONDS, GATHER_SECONDS = 1.0, 60.0
+# Seconds between two checks of the cluster while a fit waits.
+POLL_SECONDS = 1.0
 HINT = "If it has a checkpoint, a fit with the same data and parameters continues from there."
 
 
@@ -67,24 +68,24 @@ class Cluster:
     def gather(self, futures: Sequence[Any]) -> list[Any]:
         """Return the results of futures; wait for them as long as there are workers."""
         limit, last_seen = float(dask.config.get(TIMEOUT_KEY, NO_WORKERS_TIMEOUT)), time.monotonic()
-        fetch = partial(self.client.gather, list(futures), asynchronous=True)
-        while True:
-            try:
-                distributed.wait(futures, timeout=POLL_SECONDS)
-                for failed in (one for one in futures if one.status == "error"):
-                    failed.result()  # raises: of several errors, that of the first chunk
-                return list(self.client.sync(fetch, callback_timeout=GATHER_SECONDS))
-            except TimeoutError:
-                of_task = any(future.status == "error" for future in futures)
-                if of_task or self.client.status != "running":
-                    raise
-            if self.n_threads():
-                last_seen = time.monotonic()
-            elif time.monotonic() - last_seen > limit:
-                raise ClusterError(
-                    f"The Dask cluster has had no workers for {limit:g} seconds (configuration "
-                    f"{TIMEOUT_KEY!r}), so the fit ends: start workers and fit again. {HINT}"
-                )
+        # Dask's own waits with a timeout raise an error that refers to all frames, and so to the
+        # columns in them, until Python collects cycles.
+        fetch = self.client.gather(list(futures), errors="skip", asynchronous=True)
+        results = asyncio.run_coroutine_threadsafe(fetch, self.client.loop.asyncio_loop)
+        try:
+            while not wait([results], timeout=POLL_SECONDS).done:
+                if self.n_threads():
+                    last_seen = time.monotonic()
+                elif time.monotonic() - last_seen > limit:
+                    raise ClusterError(
+                        f"The Dask cluster has had no workers for {limit:g} seconds (configuration "
+                        f"{TIMEOUT_KEY!r}), so the fit ends: start workers and fit again. {HINT}"
+                    )
+        finally:
+            results.cancel()
+        for failed in (one for one in futures if one.status != "finished"):
+            failed.result()  # raises: of several errors, that of the first chunk
+        return list(results.result())
 
     def n_threads(self) -> int:
         """Return the number of threads of all workers."""

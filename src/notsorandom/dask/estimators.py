@@ -36,8 +36,6 @@ class DaskEstimator(FourierEstimator):
     """What the estimators on a cluster add to those in memory."""
 
     _local: ClassVar[Any]
-    _cluster: Cluster
-    client: Any
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
