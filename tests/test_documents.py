@@ -1,0 +1,201 @@
+"""Every Python snippet and every command of README and docs runs, on small made-up data."""
+
+import ast
+import re
+import shlex
+import textwrap
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from notsorandom import FourierClassifier
+from notsorandom.cli import main
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+DOCUMENTS = [README, *sorted((ROOT / "docs").rglob("*.md"))]
+# Where one is missing, what needs it is not run, and the test counts as skipped.
+OPTIONAL = ["distributed", "skimage", "skl2onnx", "skrub", "torch"]
+# What can't run here, and why.
+NOT_RUN = {"notsorandom demo": "takes long: .ci/check_package.py runs it"}
+# What can't run here as it is: what stands for it, and why.
+SUBSTITUTES = {
+    "shape=(10 ** 7, 50)": ("shape=(60, 3)", "has 2 GB"),
+    "FourierClassifier(2000,": ("FourierClassifier(20,", "takes long"),
+    "Client('tcp://scheduler:8786')": ("Client.current()", "needs a cluster"),
+    "s3://bucket/table/": ("folder", "needs a network"),
+    "storage_options={'anon': True}": ("storage_options=None", "needs a network"),
+}
+# README imports what it uses. Pages of docs may leave these out.
+IMPORTS = """
+import numpy as np, pandas, pyarrow.dataset
+import notsorandom
+from notsorandom import *
+from notsorandom.display import *
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+if find_spec("skrub"):
+    import skrub
+"""
+N_ROWS = 60
+
+
+def read_snippets(path):
+    """Code blocks of a document, fenced or indented: language, number of the first line, text."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    number = 0
+    while number < len(lines):
+        start = number
+        if fence := re.match(r"( *)(`{3,})(.*)", lines[number]):
+            number = lines.index(fence[1] + fence[2], number + 1)
+            text = "\n".join(lines[start + 1 : number])
+            yield fence[3].strip(), start + 2, textwrap.dedent(text)
+        elif lines[number].startswith("    ") and not lines[number - 1]:
+            while lines[number].startswith("    "):
+                number += 1
+            yield "", start + 1, textwrap.dedent("\n".join(lines[start:number]))
+        number += 1
+
+
+def read_steps(path):
+    """Python statements and commands of a document, in order: number of the line, text."""
+    for language, start, text in read_snippets(path):
+        if language == "python":
+            for statement in ast.parse(text).body:
+                yield start + statement.lineno - 1, statement
+        elif language in {"", "shell", "bash", "console"}:
+            for line, command in enumerate(text.splitlines(), start):
+                if found := re.search(r"(?:^|&& |\$ )(notsorandom .+)", command):
+                    yield line, found[1]
+
+
+def text_of(step):
+    return step if isinstance(step, str) else ast.unparse(step)
+
+
+STEPS = {path: list(read_steps(path)) for path in DOCUMENTS}
+
+
+def make_frame(X):
+    """A table with a number, a category with gaps and a date."""
+    city = pd.Series(np.where(X[:, 1] > 0, "Rome", "Oslo")).mask(X[:, 2] > 1)
+    days = pd.date_range("2026-01-01", periods=len(X))
+    return pd.DataFrame({"age": X[:, 0], "city": city, "since": days})
+
+
+def make_data():
+    """Functions that return data, under the names that documents use. Writes their files."""
+    rng = np.random.default_rng(0)
+    X, X_test = rng.normal(size=(2, N_ROWS, 3))
+    y, y_test = (np.where(samples[:, 0] > 0, "yes", "no") for samples in (X, X_test))
+    frame, new_frame, codes = make_frame(X), make_frame(X_test), (y == "yes").astype(int)
+    np.save("X.npy", X)
+    X.astype(np.float32).tofile("X.f32")
+    frame.assign(label=y).to_csv("train.csv", index=False)
+    new_frame.assign(label=y_test).to_csv("test.csv", index=False)
+    new_frame.to_csv("new.csv", index=False)
+    Path("folder").mkdir()
+    table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "label": codes})
+    table.to_parquet("folder/part.parquet")
+    values = {"X": X, "y": y, "X_test": X_test, "y_test": y_test, "blocks": [(X, y)]}
+    values |= {"z": X @ [1.0, 2.0, 3.0], "w": rng.uniform(1, 2, N_ROWS), "features": ["a", "b"]}
+    values |= {"norms": np.linalg.norm(X, axis=1, keepdims=True), "X_sparse": sparse.csr_array(X)}
+    values |= {"frame": frame, "new_frame": new_frame}
+
+    def make_model():
+        return FourierClassifier(10, random_state=0).fit(X, y)
+
+    def make_tensor():
+        import torch
+
+        return torch.asarray(X)
+
+    def make_dask_array(array):
+        import dask.array
+
+        return dask.array.from_array(array, chunks=N_ROWS // 2)
+
+    functions = {name: (lambda value=value: value) for name, value in values.items()}
+    functions |= {"model": make_model, "X_gpu": make_tensor}
+    functions |= {"X_dask": partial(make_dask_array, X), "y_dask": partial(make_dask_array, codes)}
+    return functions
+
+
+def run_statement(statement, namespace, data):
+    """Run a statement. Names that the document has not defined are those of the data."""
+    names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    namespace |= {name: data[name]() for name in (names & data.keys()) - namespace.keys()}
+    text = text_of(statement)
+    for fragment, (substitute, _) in SUBSTITUTES.items():
+        text = text.replace(fragment, substitute)
+    exec(text, namespace)
+    if text.startswith("from notsorandom.dask import"):  # from here on, samples are on the cluster
+        namespace |= {name: data[f"{name}_dask"]() for name in "Xy"}
+
+
+def run_command(command, capsys):
+    """Run a command of the command line."""
+    if main(shlex.split(command)[1:]):
+        message = capsys.readouterr().err
+        raise (ImportError if "pip install" in message else AssertionError)(message)
+
+
+@pytest.fixture
+def cluster(request):
+    """A cluster in this process, for documents that need one."""
+    if "dask" not in request.getfixturevalue("path").read_text() or not find_spec("distributed"):
+        yield
+        return
+    from distributed import Client
+
+    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0"):
+        yield
+
+
+@pytest.mark.usefixtures("quick_trials", "cluster")
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_document(path, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    namespace, data, not_run = {"find_spec": find_spec}, make_data(), []
+    if path != README:
+        exec(IMPORTS, namespace)
+    for line, step in STEPS[path]:
+        if any(fragment in text_of(step) for fragment in NOT_RUN):
+            continue
+        try:
+            if isinstance(step, str):
+                run_command(step, capsys)
+            else:
+                run_statement(step, namespace, data)
+        except ImportError as error:
+            if all(map(find_spec, OPTIONAL)):
+                raise
+            not_run.append(f"line {line}: {error}")
+        except Exception as error:
+            error.add_note(f"{path.name}, line {line}: {text_of(step)}")
+            raise
+    plt.close("all")
+    if not_run:
+        pytest.skip("; ".join(not_run))
+
+
+def test_exceptions_are_needed():
+    """What is said not to run is still there; nothing else is left out."""
+    texts = [text_of(step) for steps in STEPS.values() for _, step in steps]
+    for fragment in [*NOT_RUN, *SUBSTITUTES]:
+        assert any(fragment in text for text in texts), f"no document has {fragment}"
+
+
+def test_all_languages_are_known():
+    """A block that is neither Python nor commands would not be run."""
+    known = {"", "python", "shell"}
+    for path in DOCUMENTS:
+        languages = {language for language, _, _ in read_snippets(path)}
+        other = {name for name in languages - known if not name.startswith("{")}  # directives
+        assert not other, f"{path.name}: {other}"
