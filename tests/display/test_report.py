@@ -297,7 +297,7 @@ class TestReport:
         model = FourierClassifier(8, smoothing=0.06, random_state=0).fit(X, y)
         path = tmp_path / "page.html"
         with warnings.catch_warnings():
-            warnings.simplefilter("error")
+            warnings.filterwarnings("error", ".* feature names")
             notsorandom.report(model, X, pd.Series(y), path, X_test=X, y_test=y)
         assert facts(path)["test accuracy"] == f"{100 * model.score(X, y):.2f} %"
         with pytest.raises(ValueError, match="feature names"):
