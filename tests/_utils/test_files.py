@@ -5,13 +5,17 @@ import secrets
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from notsorandom._utils.files import PART_SECONDS, check_output_path, open_atomic, write_atomic
 
+posix = pytest.mark.skipif(os.name != "posix", reason="needs permissions of POSIX")
 
+
+@posix
 def test_permissions_are_kept(tmp_path):
     path = tmp_path / "file"
     write_atomic(path, b"old")
@@ -34,6 +38,7 @@ def test_a_new_file_has_the_usual_permissions(tmp_path):
     assert (tmp_path / "new").stat().st_mode == (tmp_path / "usual").stat().st_mode
 
 
+@posix
 def test_a_private_file_is_never_readable_by_others(tmp_path):
     path = tmp_path / "file"
     path.touch()
@@ -115,6 +120,24 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path):
         interrupted_write()
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("method", ["unlink", "replace"])
+def test_an_open_file_is_neither_renamed_nor_removed(tmp_path, monkeypatch, method):
+    """Windows refuses both."""
+    opened, original = [], getattr(Path, method)
+
+    def if_closed(path, *arguments, **options):
+        assert all(file.closed for file in opened)
+        return original(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, method, if_closed)
+    with suppress(KeyboardInterrupt), open_atomic(tmp_path / "file") as file:
+        opened.append(file)
+        file.write(b"new")
+        if method == "unlink":
+            raise KeyboardInterrupt
+    assert os.listdir(tmp_path) == ([] if method == "unlink" else ["file"])
 
 
 def test_content_is_on_disk_before_the_file_is_renamed(tmp_path, monkeypatch):

@@ -156,7 +156,7 @@ class TestFit:
             if game.exists():
                 break
             time.sleep(0.05)
-        process.send_signal(signal.SIGKILL)
+        process.kill()
         process.wait()
         assert game.exists()
         assert not output.exists()

@@ -56,6 +56,8 @@ def open_atomic(path: Path) -> Iterator[BinaryIO]:
             file.close()
             temporary.replace(path)
         except BaseException:
+            with suppress(OSError):  # what it still had to write
+                file.close()  # Windows doesn't delete open files
             temporary.unlink(missing_ok=True)
             raise
     sync_folder(path.parent)

@@ -6,6 +6,8 @@ import io
 import json
 import math
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -64,15 +66,17 @@ def extract_arrays(value: Any, name: str, arrays: dict[str, Array]) -> Any:
     return value
 
 
-def open_archive(path: Path) -> tuple[zipfile.ZipFile, str]:
+@contextmanager
+def open_archive(path: Path) -> Iterator[tuple[zipfile.ZipFile, str]]:
     """Return an archive and its header; raise an error if it holds more bytes than the file."""
-    archive = zipfile.ZipFile(path)
-    members = archive.infolist()
-    is_stored = all(member.compress_type == zipfile.ZIP_STORED for member in members)
-    total = sum(member.file_size for member in members)
-    require(is_stored and total <= path.stat().st_size, "size of the arrays")
-    require(archive.getinfo("header.npy").file_size <= 2 * MAX_HEADER_BYTES, "size of the header")
-    return archive, read_array(archive, "header").tobytes().decode()
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        is_stored = all(member.compress_type == zipfile.ZIP_STORED for member in members)
+        total = sum(member.file_size for member in members)
+        require(is_stored and total <= path.stat().st_size, "size of the arrays")
+        header_size = archive.getinfo("header.npy").file_size
+        require(header_size <= 2 * MAX_HEADER_BYTES, "size of the header")
+        yield archive, read_array(archive, "header").tobytes().decode()
 
 
 def read_fit(header: str) -> dict[str, str]:

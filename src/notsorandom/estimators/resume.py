@@ -203,11 +203,9 @@ class CheckpointFile:
                 f"{self.path} has {size:,} bytes, but a checkpoint of this fit at most "
                 f"{self.max_bytes:,}: delete it, or give another path."
             )
-        with format_errors(self.path):
-            archive, header = open_archive(self.path)
-            with archive:
-                differences = describe_differences(read_fit(header), self.fit)
-                contents = {} if differences else read_contents(archive, header)
+        with format_errors(self.path), open_archive(self.path) as (archive, header):
+            differences = describe_differences(read_fit(header), self.fit)
+            contents = {} if differences else read_contents(archive, header)
         if differences:
             raise ValueError(
                 f"checkpoint={str(self.path)!r} is of another fit: {differences}. Use the same "
@@ -303,9 +301,7 @@ def largest_checkpoint(estimator: Any, problem: DualProblem) -> int:
 
 def read_checkpoint_header(path: Path) -> dict[str, str]:
     """Return the parameters and data digests of the fit that a checkpoint belongs to."""
-    with format_errors(path):
-        archive, header = open_archive(path)
-        archive.close()
+    with format_errors(path), open_archive(path) as (_, header):
         return read_fit(header)
 
 
