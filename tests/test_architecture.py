@@ -1,13 +1,16 @@
 """Layout of the package: import order, number of modules, contracts, parameters."""
 
 import ast
+import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-import notsorandom
+import notsorandom.baselines
+import notsorandom.display
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor
 from notsorandom.search import SEARCHES
 from notsorandom.search.base import Search
@@ -147,6 +150,31 @@ def test_every_space_and_search_derives_from_its_contract(folder, method, contra
 @pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier, FourierRegressor])
 def test_number_of_parameters(estimator):
     assert len(estimator().get_params(deep=False)) <= 17
+
+
+def public_classes():
+    for package in (notsorandom, notsorandom.baselines, notsorandom.display):
+        for name in package.__all__:
+            public = getattr(package, name)
+            if isinstance(public, type) and not issubclass(public, Exception):
+                yield public
+
+
+@pytest.mark.parametrize("public", public_classes(), ids=lambda public: public.__name__)
+def test_every_parameter_is_explained(public):
+    """The docstring names all parameters in order, with their defaults and a text."""
+    document = inspect.getdoc(public) + "\n"
+    _, _, section = document.partition("Parameters\n----------\n")
+    section = re.split(r"\n\n", section)[0] + "\n"
+    explained = dict(re.findall(r"^([\w, ]+) : (.*\n(?: {4}.*\n)*)", section, re.M))
+    explained = {name: text for names, text in explained.items() for name in names.split(", ")}
+    parameters = inspect.signature(public).parameters
+    assert list(explained) == [name for name in parameters if name not in {"args", "kwargs"}]
+    for name, parameter in parameters.items():
+        default = parameter.default
+        if default not in (parameter.empty, None):
+            shown = f'"{default}"' if isinstance(default, str) else str(default)
+            assert f"default={shown}" in explained[name], name
 
 
 def loaded_modules(code):

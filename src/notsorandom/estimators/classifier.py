@@ -66,37 +66,41 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
 
     A kernel is a measure over frequencies, which a game finds: one player searches for the wave
     that best separates the classes, the other puts weight on the samples that are still
-    misclassified. The features are those of
-    :class:`notsorandom.FourierFeatures`, which says more about the method.
+    misclassified. The features are those of :class:`notsorandom.FourierFeatures`.
+
+    Columns should have comparable scales, as for ``SVC``: put a ``StandardScaler`` before it, or
+    use :func:`notsorandom.tabular_pipeline`, which also encodes text, dates and gaps. Start with
+    all defaults; `n_components` is the parameter to change first.
 
     Parameters
     ----------
     n_components : int or "auto", default=100
-        Number of real output features. There may be fewer where frequencies can be found again,
-        as on the sphere's harmonics. ``"auto"`` takes the least number that is about as good as
-        any. Up to 1024 samples on R^d the trials choose it. Otherwise validation samples are held
-        out, and the game stops when more features don't help there, which takes two to three times
-        as long as a fit with that number; the final model is fitted to all samples.
+        Number of features. More of them fit finer structure, and the time to predict grows in
+        proportion. On the sphere's harmonics, where a frequency can be found again, there may be
+        fewer. ``"auto"`` takes the least number that is about as good as any: up to 1024 samples on
+        R^d by the trials (see Notes), otherwise by samples that are held out, which takes two to
+        three times as long as a fit with that number; the final model is fitted to all samples.
     max_components : int, default=2000
-        Most features with ``n_components="auto"``.
+        Most features that ``n_components="auto"`` may choose.
     space : {"euclidean", "sphere"} or Space, default="euclidean"
-        Where the samples live. On the sphere they must have norm one; see
-        :class:`notsorandom.Sphere`.
+        Where the samples live. ``"euclidean"`` is R^d: ordinary columns of numbers. ``"sphere"`` is
+        for samples of norm one, such as normalised embeddings; see :class:`notsorandom.Sphere`.
     search : {"auto", "ascent", "langevin", "enumerate", "chain"} or Search, default="auto"
-        How peaks of the potential are found. ``"auto"`` is gradient ascent, and on the sphere's
-        harmonics enumeration. ``"langevin"`` is the paper's. On R^d the ascent starts from the
+        How the next frequency is found: as a peak of the potential, which measures how well a wave
+        separates the weighted classes. ``"auto"`` is gradient ascent, and enumeration on the
+        sphere's harmonics. ``"langevin"`` is the paper's. On R^d the ascent starts from the
         Gaussian spectrum of RBF kernels or the Cauchy spectrum of Laplacian kernels. The trials
         choose one; ``Ascent(spectrum="cauchy")`` or ``"gaussian"`` sets it.
     phase : {"aligned", "paired"}, default="aligned"
-        ``"aligned"`` gives one cosine per frequency, at the best phase for the labels.
-        ``"paired"`` gives cosine and sine, so that the kernel is translation-invariant; on the
-        sphere's harmonics, those of indices :math:`l_1` and :math:`-l_1` form one kernel.
+        ``"aligned"`` gives one cosine per frequency, at the best phase for the labels. ``"paired"``
+        gives cosine and sine, so that the kernel is translation-invariant; on the sphere's
+        harmonics, those of indices :math:`l_1` and :math:`-l_1` form one kernel.
     loss : {"logistic", "hinge", "squared_hinge"}, default="logistic"
         Loss in the game and in the final model. ``"logistic"`` gives probabilities; the others are
         those of SVMs.
     C : float, list of floats or "auto", default="auto"
-        Inverse regularisation strength, from 1e-30 to 1e30. Trials choose from a list. ``"auto"``
-        is any value from 0.03 to 3000.
+        Inverse regularisation strength of the linear model, from 1e-30 to 1e30: higher fits the
+        training data more closely. Trials choose from a list, or for ``"auto"`` from 0.03 to 3000.
     smoothing : float, list of floats or "auto", default="auto"
         Higher is smoother. Noise standard deviation, in units of the median distance between
         samples, at most 1000. Trials choose from a list. ``"auto"`` is
@@ -113,11 +117,12 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         weight. A weight multiplies `C`, so leave that to the trials where a class is rare.
     validation_fraction : float or "auto", default="auto"
         Share of the samples held out with ``n_components="auto"``, if there are more than 1024, the
-        same of every class. ``"auto"`` is a tenth, or up to 256 samples but at most a quarter.
+        same of every class. ``"auto"`` is a tenth, or what makes 256 samples if that is more, at
+        most a quarter.
     warm_start : bool, default=False
         Continue the game of the last fit, which must have had ``warm_start=True`` too, the same
-        data, and the same parameters except for more components or rounds: 50 features and then
-        100 are the same as 100 at once. No effect with ``solver="equilibrium"``.
+        data, and the same parameters except for more components or rounds: 50 features and then 100
+        are the same as 100 at once. No effect with ``solver="equilibrium"``.
     checkpoint : str, Path, Checkpoint or None, default=None
         File that the state of the game is written to once a minute, so that a fit that was killed
         can continue: the next ``fit`` with the same data and parameters continues from it and ends
@@ -179,6 +184,12 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         If `X` has column names that are all strings.
+
+    See Also
+    --------
+    notsorandom.FourierRegressor : The same for real targets.
+    notsorandom.FourierFeatures : The features alone, as a transformer.
+    notsorandom.tabular_pipeline : For data frames as they are.
 
     Notes
     -----

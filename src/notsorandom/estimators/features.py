@@ -63,34 +63,34 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
     Parameters
     ----------
     n_components : int or "auto", default=100
-        Number of real output features. There may be fewer where frequencies can be found again,
-        as on the sphere's harmonics. ``"auto"`` takes the least number that is about as good as
-        any. Up to 1024 samples on R^d the trials choose it. Otherwise validation samples are held
-        out, and the game stops when more features don't help there, which takes two to three times
-        as long as a fit with that number.
+        Number of features. More of them fit finer structure, and the time to predict grows in
+        proportion. On the sphere's harmonics, where a frequency can be found again, there may be
+        fewer. ``"auto"`` takes the least number that is about as good as any: up to 1024 samples on
+        R^d by the trials (see Notes), otherwise by samples that are held out, which takes two to
+        three times as long as a fit with that number.
     max_components : int, default=2000
-        Most features with ``n_components="auto"``.
+        Most features that ``n_components="auto"`` may choose.
     space : {"euclidean", "sphere"} or Space, default="euclidean"
-        Where the samples live. On the sphere they must have norm one; see
-        :class:`notsorandom.Sphere`.
+        Where the samples live. ``"euclidean"`` is R^d: ordinary columns of numbers. ``"sphere"`` is
+        for samples of norm one, such as normalised embeddings; see :class:`notsorandom.Sphere`.
     search : {"auto", "ascent", "langevin", "enumerate", "chain"} or Search, default="auto"
-        How peaks of the potential are found. ``"auto"`` is gradient ascent, and on the sphere's
-        harmonics enumeration. ``"langevin"`` is the paper's. On R^d the ascent starts from the
+        How the next frequency is found: as a peak of the potential, which measures how well a wave
+        separates the weighted classes. ``"auto"`` is gradient ascent, and enumeration on the
+        sphere's harmonics. ``"langevin"`` is the paper's. On R^d the ascent starts from the
         Gaussian spectrum of RBF kernels or the Cauchy spectrum of Laplacian kernels. The trials
         choose one; ``Ascent(spectrum="cauchy")`` or ``"gaussian"`` sets it.
     phase : {"aligned", "paired"}, default="aligned"
-        ``"aligned"`` gives one cosine per frequency, at the best phase for the labels.
-        ``"paired"`` gives cosine and sine, so that the kernel is translation-invariant; on the
-        sphere's harmonics, those of indices :math:`l_1` and :math:`-l_1` form one kernel.
+        ``"aligned"`` gives one cosine per frequency, at the best phase for the labels. ``"paired"``
+        gives cosine and sine, so that the kernel is translation-invariant; on the sphere's
+        harmonics, those of indices :math:`l_1` and :math:`-l_1` form one kernel.
     loss : str, default="logistic"
         Loss of the model that the features are learned for. For classes ``"logistic"``, or
-        ``"hinge"`` or ``"squared_hinge"`` of SVMs. For real targets ``"squared"``,
-        ``C * residual ** 2``, or ``"epsilon_insensitive"``,
-        ``C * max(0, abs(residual) - epsilon)``.
+        ``"hinge"`` or ``"squared_hinge"`` of SVMs. For real targets ``"squared"``, ``C * residual
+        ** 2``, or ``"epsilon_insensitive"``, ``C * max(0, abs(residual) - epsilon)``.
     C : float, list of floats or "auto", default="auto"
-        Inverse regularisation strength, from 1e-30 to 1e30. Trials choose from a list. ``"auto"``
-        is any value from 0.03 to 3000, with ``"epsilon_insensitive"`` times the standard deviation
-        of the targets.
+        Inverse regularisation strength of the linear model, from 1e-30 to 1e30: higher fits the
+        training data more closely. Trials choose from a list, or for ``"auto"`` from 0.03 to 3000,
+        with ``"epsilon_insensitive"`` times the standard deviation of the targets.
     epsilon : float or "auto", default="auto"
         Residuals below it cost nothing with ``loss="epsilon_insensitive"``, in the unit of the
         targets. ``"auto"`` is a tenth of their standard deviation.
@@ -110,11 +110,12 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         weight. A weight multiplies `C`, so leave that to the trials where a class is rare.
     validation_fraction : float or "auto", default="auto"
         Share of the samples held out with ``n_components="auto"``, if there are more than 1024, the
-        same of every class. ``"auto"`` is a tenth, or up to 256 samples but at most a quarter.
+        same of every class. ``"auto"`` is a tenth, or what makes 256 samples if that is more, at
+        most a quarter.
     warm_start : bool, default=False
         Continue the game of the last fit, which must have had ``warm_start=True`` too, the same
-        data, and the same parameters except for more components or rounds: 50 features and then
-        100 are the same as 100 at once. No effect with ``solver="equilibrium"``.
+        data, and the same parameters except for more components or rounds: 50 features and then 100
+        are the same as 100 at once. No effect with ``solver="equilibrium"``.
     checkpoint : str, Path, Checkpoint or None, default=None
         File that the state of the game is written to once a minute, so that a fit that was killed
         can continue: the next ``fit`` with the same data and parameters continues from it and ends
@@ -171,6 +172,12 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         For classification losses.
     n_outputs_ : int
         For regression losses.
+
+    See Also
+    --------
+    notsorandom.FourierClassifier : A linear classifier on these features.
+    notsorandom.FourierRegressor : A linear regression on these features.
+    notsorandom.baselines.RandomFourierFeatures : Features that are not learned.
 
     Notes
     -----
