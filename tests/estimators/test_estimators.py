@@ -430,10 +430,3 @@ def test_estimators_have_the_same_defaults():
     features, regressor = FourierFeatures().get_params(), FourierRegressor().get_params()
     assert regressor | {"loss": "logistic", "class_weight": None} == features
     assert FourierClassifier().get_params() | {"epsilon": "auto"} == features
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_every_parameter_is_documented_in_its_own_class(estimator):
-    documented = estimator.__doc__.split("Attributes\n")[0]
-    for name in estimator().get_params(deep=False):
-        assert f"\n    {name} : " in documented

@@ -255,7 +255,7 @@ class TestSchemas:
         [
             (b"[" + b"[]," * 10**5 + b"[]]", "too many values"),
             (b"[" * 10**5, "too many values"),
-            ((b"[" + b" " * 40) * 10**4, "recursion|RecursionError"),
+            ((b"[" + b" " * 40) * 10**4, "can't be read"),
             (b'{"protocol": 2,           "a": null}', "can't be read"),
             (b"null" + b" " * 100, "can't be read"),
             (b"", "can't be read"),
@@ -270,7 +270,7 @@ class TestSchemas:
         for _ in range(300):
             node = list_node([node])
         path.write_bytes(change(files["zonal"][0], set_attribute("C", value=node)))
-        assert_rejected(path, "recursion")
+        assert_rejected(path, "can't be read")  # how deep is too deep depends on Python
 
     @pytest.mark.parametrize(
         ("place", "value", "message"),
