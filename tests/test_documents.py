@@ -5,6 +5,7 @@ import re
 import shlex
 import textwrap
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -40,8 +41,6 @@ from notsorandom import *
 from notsorandom.display import *
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-if find_spec("skrub"):
-    import skrub
 """
 N_ROWS = 60
 
@@ -123,18 +122,41 @@ def make_data():
 
     functions = {name: (lambda value=value: value) for name, value in values.items()}
     functions |= {"model": make_model, "X_gpu": make_tensor}
+    functions |= {"skrub": partial(import_module, "skrub")}
     functions |= {"X_dask": partial(make_dask_array, X), "y_dask": partial(make_dask_array, codes)}
     return functions
 
 
-def run_statement(statement, namespace, data):
-    """Run a statement. Names that the document has not defined are those of the data."""
-    names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
-    namespace |= {name: data[name]() for name in (names & data.keys()) - namespace.keys()}
+def names_in(statement, context):
+    """Names that a statement loads or stores, or those that it imports as it stores them."""
+    names = {
+        node.id
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, context)
+    }
+    if context is ast.Store and isinstance(statement, ast.Import | ast.ImportFrom):
+        names |= {(alias.asname or alias.name).split(".")[0] for alias in statement.names}
+    return names
+
+
+def run_statement(statement, namespace, data, unavailable):
+    """Run a statement. Names that the document has not defined are those of the data.
+
+    Raises ImportError if it needs a package that is missing, or a name that is then `unavailable`.
+    """
+    loaded, stored = (names_in(statement, context) for context in (ast.Load, ast.Store))
     text = text_of(statement)
     for fragment, (substitute, _) in SUBSTITUTES.items():
         text = text.replace(fragment, substitute)
-    exec(text, namespace)
+    try:
+        if loaded & unavailable:
+            raise ImportError(f"needs {', '.join(loaded & unavailable)}")
+        namespace |= {name: data[name]() for name in (loaded & data.keys()) - namespace.keys()}
+        exec(text, namespace)
+    except ImportError:
+        unavailable |= stored - {"notsorandom"}
+        raise
+    unavailable -= stored
     if text.startswith("from notsorandom.dask import"):  # from here on, samples are on the cluster
         namespace |= {name: data[f"{name}_dask"]() for name in "Xy"}
 
@@ -162,7 +184,7 @@ def cluster(request):
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_document(path, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    namespace, data, not_run = {"find_spec": find_spec}, make_data(), []
+    namespace, data, unavailable, not_run = {}, make_data(), set(), []
     if path != README:
         exec(IMPORTS, namespace)
     for line, step in STEPS[path]:
@@ -172,7 +194,7 @@ def test_document(path, tmp_path, monkeypatch, capsys):
             if isinstance(step, str):
                 run_command(step, capsys)
             else:
-                run_statement(step, namespace, data)
+                run_statement(step, namespace, data, unavailable)
         except ImportError as error:
             if all(map(find_spec, OPTIONAL)):
                 raise
