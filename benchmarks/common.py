@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import math
 import multiprocessing
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import inf
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
 from typing import Any, TypeVar
+
+from experiments.runner import limited_threads
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
 
 Name = TypeVar("Name")
 
@@ -62,6 +73,64 @@ def least_of_messages(target: Callable[..., None], *args: Any, timeout: float) -
     process.kill()
     process.join()
     return least
+
+
+class Worker:
+    """A process that calls a function, with one BLAS thread and a limit of CPU seconds.
+
+    Parameters
+    ----------
+    function : callable
+        With one argument; a function that other processes can import.
+    limit : int
+        CPU seconds of a call, of all threads. The process is ended if a call exceeds them (but not
+        on Windows), and replaced for the next call.
+    """
+
+    def __init__(self, function: Callable[[Any], Any], limit: int) -> None:
+        self.function, self.limit = function, limit
+        self.process: SpawnProcess | None = None
+
+    def __call__(self, argument: Any) -> Any:
+        """Return or raise what the function does; raise TimeoutError above the limit."""
+        if self.process is None:
+            context = multiprocessing.get_context("spawn")
+            self.connection, theirs = context.Pipe()
+            self.process = context.Process(
+                target=answer_calls, args=(theirs, self.function, self.limit), daemon=True
+            )
+            with limited_threads(1):
+                self.process.start()
+            theirs.close()  # so that the end of the process ends the connection
+        self.connection.send(argument)
+        try:
+            result, error = self.connection.recv()
+        except EOFError:
+            self.process.join()
+            code, self.process = self.process.exitcode, None
+            if code is not None and -code == getattr(signal, "SIGXCPU", 0):
+                raise TimeoutError(f"over the limit of {self.limit} CPU seconds") from None
+            raise ChildProcessError(f"The process of {argument} ended with code {code}.") from None
+        if error is not None:
+            raise error
+        return result
+
+
+def answer_calls(connection: Connection, function: Callable[[Any], Any], limit: int) -> None:
+    """Call a function with each argument received; send its result and its error, one is None."""
+    with suppress(EOFError):  # the parent has ended
+        while True:
+            argument = connection.recv()
+            reply: tuple[Any, Exception | None]
+            if resource is not None:
+                _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+                soft = math.ceil(time.process_time()) + limit
+                resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
+            try:
+                reply = function(argument), None
+            except Exception as error:
+                reply = None, error
+            connection.send(reply)
 
 
 @contextmanager

@@ -323,7 +323,8 @@ METHODS = {
     "xrfm": Method(
         "xRFM",
         "kernel",
-        "defaults; a fifth of the training rows is the validation set that it asks for",
+        "defaults; a fifth of the training rows is the validation set that it asks for. Columns "
+        "that code categories are standardised as for all, which its authors advise against",
         lambda X, is_regression, seed: XRFM(is_regression, seed),
         "xrfm",
     ),

@@ -329,6 +329,13 @@ def draw(results: Comparison) -> Any:
         draw_points(axis, points)
         axis.set_title(f"{len(data)} {name}", loc="left", fontsize=10)
         axis.set_ylabel("% of the other methods beaten")
+    figure.legend(
+        *np.ravel(figure.axes)[0].get_legend_handles_labels(),
+        loc="outside upper center",
+        ncols=len(COLORS),
+        frameon=False,
+        fontsize=9,
+    )
     axis.set_xlabel("CPU seconds to fit, one thread, geometric mean (tuning included)")
     return figure
 
@@ -347,7 +354,6 @@ def draw_points(axis: Any, points: dict[str, tuple[float, float]]) -> None:
     shares = [point[1] for point in points.values()]
     axis.set_ylim(min(shares) - 7, max(shares) + 7)
     place_labels(axis, points)
-    axis.legend(fontsize=7.5, frameon=False, loc="lower right")
 
 
 def place_labels(axis: Any, points: dict[str, tuple[float, float]]) -> None:
@@ -371,7 +377,8 @@ def place_labels(axis: Any, points: dict[str, tuple[float, float]]) -> None:
                 fontweight="bold" if METHODS[method].family == "ours" else "normal",
             )
             box = label.get_window_extent().extents
-            covered = sum(overlap(box, other) for other in taken)
+            inside = overlap(box, axis.bbox.extents) / overlap(box, box)
+            covered = sum(overlap(box, other) for other in taken) + 1e6 * (1 - inside)
             if best is None or covered < best[0]:
                 if best is not None:
                     best[1].remove()

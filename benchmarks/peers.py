@@ -30,16 +30,11 @@ and xrfm; each only for what is run.
 from __future__ import annotations
 
 import pickle
-import signal
 import subprocess
 import time
 import warnings
-from contextlib import suppress
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from importlib.metadata import packages_distributions, version
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,19 +42,14 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, log_loss, r2_score
 
-from benchmarks.common import make_parser
+from benchmarks.common import Worker, make_parser
 from benchmarks.peer_methods import METHODS, Tuned
 from benchmarks.peer_report import write_report
 from benchmarks.table_data import RECIPES, load_table
 from benchmarks.tables import split_table
 from experiments.records import Config, Records
-from experiments.runner import limited_threads, run_missing
+from experiments.runner import run_missing
 from experiments.tasks import TASKS, load_task
-
-try:
-    import resource
-except ImportError:  # Windows: nothing is ended
-    resource = None  # type: ignore[assignment]
 
 # All of at least 2000 rows.
 TABLES = (
@@ -157,9 +147,6 @@ def run_peer(config: Config, data_home: str | None) -> dict[str, Any]:
     warnings.simplefilter("ignore", ConvergenceWarning)
     warnings.filterwarnings("ignore", message="X does not have valid feature names")
     warm_up(method, regression)
-    if resource is not None:
-        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-        resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + LIMIT, hard))
     runs = [measure(method, split, regression, seed) for seed, split in enumerate(splits)]
     outcome: dict[str, Any] = {
         "scores": [round(float(run["score"]), 5) for run in runs],
@@ -172,48 +159,15 @@ def run_peer(config: Config, data_home: str | None) -> dict[str, Any]:
     return outcome
 
 
-def work(connection: Connection, data_home: str | None) -> None:
-    """Run configurations as they are received, and send their outcomes or errors."""
-    with suppress(EOFError):  # the parent has ended
-        while True:
-            config = connection.recv()
-            try:
-                connection.send(run_peer(config, data_home))
-            except Exception as error:
-                connection.send(error)
-
-
-class Worker:
-    """A process with one thread that runs configurations, and is replaced when it was ended."""
-
-    def __init__(self, data_home: str | None) -> None:
-        self.data_home = data_home
-        self.process: SpawnProcess | None = None
-        self.commit = git_commit()
-
-    def __call__(self, config: Config) -> dict[str, Any]:
-        """Return the outcome of a configuration."""
-        if self.process is None:
-            context = get_context("spawn")
-            self.connection, theirs = context.Pipe()
-            self.process = context.Process(target=work, args=(theirs, self.data_home), daemon=True)
-            with limited_threads(1):
-                self.process.start()
-            theirs.close()  # so that the end of the process ends the connection
-        self.connection.send(config)
-        try:
-            outcome = self.connection.recv()
-        except EOFError:
-            self.process.join()
-            code, self.process = self.process.exitcode, None
-            if code is None or -code != getattr(signal, "SIGXCPU", 0):
-                raise ChildProcessError(f"The run {config} ended with code {code}.") from None
-            outcome = {"over_limit": LIMIT}
-        if isinstance(outcome, Exception):
-            raise outcome
-        package = METHODS[config["method"]].package
-        library = {"package": f"{package} {installed_version(package)}"} if package else {}
-        return outcome | library | {"commit": self.commit}
+def recorded(config: Config, worker: Worker, commit: str) -> dict[str, Any]:
+    """Return the outcome with what it depends on, or that it was over the limit."""
+    try:
+        outcome = worker(config)
+    except TimeoutError:
+        outcome = {"over_limit": LIMIT}
+    package = METHODS[config["method"]].package
+    library = {"package": f"{package} {installed_version(package)}"} if package else {}
+    return outcome | library | {"commit": commit}
 
 
 def installed_version(package: str) -> str:
@@ -247,7 +201,8 @@ def main() -> None:
     ]
     records = Records(options.output, "peers.jsonl")
     if not options.report:
-        run_missing(configs, records, Worker(options.data))
+        worker = Worker(partial(run_peer, data_home=options.data), LIMIT)
+        run_missing(configs, records, partial(recorded, worker=worker, commit=git_commit()))
     write_report(records.read(), options.output)
 
 
