@@ -145,7 +145,8 @@ def run_peer(config: Config, data_home: str | None) -> dict[str, Any]:
     method, data = config["method"], config["data"]
     regression, splits = is_regression(data), load_splits(data, data_home)
     warnings.simplefilter("ignore", ConvergenceWarning)
-    warnings.filterwarnings("ignore", message="X does not have valid feature names")
+    for message in ("X does not have valid feature names", "n_components > n_samples"):
+        warnings.filterwarnings("ignore", message=message)  # of LightGBM; of the few rows above
     warm_up(method, regression)
     runs = [measure(method, split, regression, seed) for seed, split in enumerate(splits)]
     outcome: dict[str, Any] = {

@@ -7,6 +7,7 @@ from benchmarks.common import Worker
 pytest.importorskip("resource")  # limits of CPU seconds
 
 
+@pytest.mark.slow
 def test_a_worker_returns_raises_and_is_replaced_above_the_limit():
     worker = Worker(eval, limit=1)
     assert worker("2 + 3") == 5

