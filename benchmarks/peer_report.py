@@ -12,7 +12,7 @@ from scipy.stats import gmean, rankdata
 
 from benchmarks.peer_methods import METHODS, N_CONFIGS, TUNING_ROWS
 from benchmarks.table_data import RECIPES
-from benchmarks.table_report import LEVEL
+from benchmarks.table_report import LEVEL, paired_gain
 from experiments.records import Record, latest
 from experiments.registry import provenance
 from experiments.tables import Table
@@ -119,10 +119,9 @@ class Comparison:
         for each in data:
             ours, others = (self.outcomes.get((each, name), {}) for name in (method, other))
             if "scores" in ours and "scores" in others:
-                gains = 100 * np.subtract(ours["scores"], others["scores"])
-                error = gains.std(ddof=1) / len(gains) ** 0.5 if len(gains) > 1 else 0.0
-                differences.append(gains.mean())
-                margins.append(max(LEVEL, error))
+                gain, error = paired_gain(ours["scores"], others["scores"])
+                differences.append(100 * gain)
+                margins.append(max(LEVEL, 100 * error))
         gains, limits = np.array(differences), np.array(margins)
         wins, losses = int((gains > limits).sum()), int((gains < -limits).sum())
         return wins, len(gains) - wins - losses, losses, gains

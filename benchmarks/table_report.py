@@ -44,9 +44,14 @@ class Results:
         ours, others = (self.values.get((table, name, "score"), []) for name in (method, other))
         if not ours or len(ours) != len(others):
             return np.nan, np.nan
-        gains = np.subtract(ours, others)
-        error = gains.std(ddof=1) / len(gains) ** 0.5 if len(gains) > 1 else 0.0
-        return float(gains.mean()), float(error)
+        return paired_gain(ours, others)
+
+
+def paired_gain(ours: Sequence[float], others: Sequence[float]) -> tuple[float, float]:
+    """Return the mean difference over the splits and its standard error, 0 for one split."""
+    gains = np.subtract(ours, others)
+    error = gains.std(ddof=1) / len(gains) ** 0.5 if len(gains) > 1 else 0.0
+    return float(gains.mean()), float(error)
 
 
 def show_scores(results: Results, methods: Sequence[str]) -> None:
