@@ -1,4 +1,4 @@
-"""The report of `benchmarks.peers`: ranks, wins and losses, costs, scores; and a figure."""
+"""The report of `benchmarks.peers`: ranks, wins and losses, costs, scores, and the figure."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import gmean, rankdata
 
+from benchmarks.peer_figure import Points, draw
 from benchmarks.peer_methods import METHODS, N_CONFIGS, TUNING_ROWS
 from benchmarks.table_data import RECIPES
 from benchmarks.table_report import LEVEL, paired_gain
@@ -19,25 +20,11 @@ from experiments.tables import Table
 from experiments.tasks import TASKS
 from notsorandom._utils.files import write_atomic
 from notsorandom.data.rows import Array
-from notsorandom.display.figures import import_pyplot, save_figure
+from notsorandom.display.figures import save_figure
 
 MARKER = "<!-- Below: written by python -m benchmarks.peers. Above: kept. -->"
 TITLE = "# A comparison of today"
 GROUPS = ("classification tables", "regression tables", "image pairs")
-COLORS = {
-    "ours": "#c0392b",
-    "kernel": "#2c6fbb",
-    "random": "#7f8c8d",
-    "trees": "#27813f",
-    "network": "#8e44ad",
-}
-FAMILIES = {
-    "ours": "ours",
-    "kernel": "kernel machines",
-    "random": "random features",
-    "trees": "trees",
-    "network": "neural network",
-}
 
 
 def group_of(data: str) -> str:
@@ -125,6 +112,20 @@ class Comparison:
         gains, limits = np.array(differences), np.array(margins)
         wins, losses = int((gains > limits).sum()), int((gains < -limits).sum())
         return wins, len(gains) - wins - losses, losses, gains
+
+
+def panels(results: Comparison) -> dict[str, Points]:
+    """Return fit seconds and shares of methods beaten, on tables and on image pairs."""
+    parts = {"tables": results.group(*GROUPS[:2]), "image pairs": results.group(GROUPS[2])}
+    return {
+        f"{len(data)} {name}": {
+            method: (typical(seconds), results.share_beaten(data, method))
+            for method in results.methods
+            if len(seconds := results.values(data, method, "fit_cpu"))
+        }
+        for name, data in parts.items()
+        if data
+    }
 
 
 def number(value: float, form: str) -> str:
@@ -302,94 +303,9 @@ def write_report(records: Sequence[Record], folder: Path) -> None:
     write_atomic(path, ("\n\n".join(parts) + "\n").encode())
     print(path)
     try:
-        figure = draw(results)
+        figure = draw(panels(results))
     except ImportError as error:
         print(error)
         return
     save_figure(figure, folder / "peers.png")
     print(folder / "peers.png")
-
-
-def draw(results: Comparison) -> Any:
-    """Return the figure: share of methods beaten against fit seconds, on tables and on pairs."""
-    panels = {"tables": results.group(*GROUPS[:2]), "image pairs": results.group(GROUPS[2])}
-    panels = {name: data for name, data in panels.items() if data}
-    height = 4.1 * len(panels)
-    figure = import_pyplot().Figure(figsize=(7.0, height), layout="constrained")
-    for axis, (name, data) in zip(
-        np.ravel(figure.subplots(len(panels), 1)), panels.items(), strict=True
-    ):
-        points = {}
-        for method in results.methods:
-            seconds = typical(results.values(data, method, "fit_cpu"))
-            share = results.share_beaten(data, method)
-            if np.isfinite([seconds, share]).all():
-                points[method] = seconds, share
-        draw_points(axis, points)
-        axis.set_title(f"{len(data)} {name}", loc="left", fontsize=10)
-        axis.set_ylabel("% of the other methods beaten")
-    figure.legend(
-        *np.ravel(figure.axes)[0].get_legend_handles_labels(),
-        loc="outside upper center",
-        ncols=len(COLORS),
-        frameon=False,
-        fontsize=9,
-    )
-    axis.set_xlabel("CPU seconds to fit, one thread, geometric mean (tuning included)")
-    return figure
-
-
-def draw_points(axis: Any, points: dict[str, tuple[float, float]]) -> None:
-    """Draw labelled points on a logarithmic axis of seconds."""
-    axis.set_xscale("log")
-    axis.grid(alpha=0.25)
-    axis.spines[["top", "right"]].set_visible(False)
-    for family, color in COLORS.items():
-        members = [point for method, point in points.items() if METHODS[method].family == family]
-        if members:
-            axis.scatter(*zip(*members, strict=True), s=26, color=color, label=FAMILIES[family])
-    seconds = [point[0] for point in points.values()]
-    axis.set_xlim(min(seconds) / 1.6, max(seconds) * 2.2)
-    shares = [point[1] for point in points.values()]
-    axis.set_ylim(min(shares) - 7, max(shares) + 7)
-    place_labels(axis, points)
-
-
-def place_labels(axis: Any, points: dict[str, tuple[float, float]]) -> None:
-    """Write each label at the side of its point where it covers the least of what is drawn."""
-    axis.figure.draw_without_rendering()
-    taken = [  # boxes as left, bottom, right, top, in pixels
-        (x - 3, y - 3, x + 3, y + 3) for x, y in axis.transData.transform(list(points.values()))
-    ]
-    sides = [(6, -3), (-6, -3), (0, 6), (0, -12), (6, 5), (6, -11), (-6, 5), (-6, -11)]
-    for method, point in points.items():
-        best = None
-        for dx, dy in sides:
-            label = axis.annotate(
-                METHODS[method].title,
-                point,
-                (dx, dy),
-                textcoords="offset points",
-                ha="center" if dx == 0 else "left" if dx > 0 else "right",
-                fontsize=8,
-                color=COLORS[METHODS[method].family],
-                fontweight="bold" if METHODS[method].family == "ours" else "normal",
-            )
-            box = label.get_window_extent().extents
-            inside = overlap(box, axis.bbox.extents) / overlap(box, box)
-            covered = sum(overlap(box, other) for other in taken) + 1e6 * (1 - inside)
-            if best is None or covered < best[0]:
-                if best is not None:
-                    best[1].remove()
-                best = covered, label, box
-            else:
-                label.remove()
-        if best is not None:
-            taken.append(tuple(best[2]))
-
-
-def overlap(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return the area that two boxes share."""
-    width = min(first[2], second[2]) - max(first[0], second[0])
-    height = min(first[3], second[3]) - max(first[1], second[1])
-    return max(width, 0.0) * max(height, 0.0)
