@@ -24,6 +24,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC, SVR
 
 from notsorandom import FourierClassifier, FourierRegressor
@@ -155,9 +156,13 @@ def make_tuned_svm(X: Any, is_regression: bool, seed: int) -> Tuned:
 
 
 def on_features(features: Any, is_regression: bool) -> Pipeline:
-    """Return features with a linear model on them."""
+    """Return features with a linear model on them.
+
+    LKRF gets the samples in single precision, in which its fit takes a fourth of the time.
+    """
     linear = Ridge() if is_regression else LogisticRegression(max_iter=1000)
-    return Pipeline([("features", features), ("linear", linear)])
+    single = FunctionTransformer(np.float32) if isinstance(features, LKRF) else "passthrough"
+    return Pipeline([("single", single), ("features", features), ("linear", linear)])
 
 
 def tuned_on_features(features: Any, is_regression: bool, seed: int, **grid: Any) -> Tuned:
