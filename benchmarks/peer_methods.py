@@ -246,8 +246,8 @@ METHODS = {
     "random": Method(
         "RBFSampler",
         "random",
-        "`RBFSampler`, default 100 features, `gamma='scale'` (its default of 1 suits no scaled "
-        "table), and `LogisticRegression` or `Ridge`",
+        "`RBFSampler`, default 100 features, `gamma='scale'` (its own default is 1 for any number "
+        "of columns), and `LogisticRegression` or `Ridge`",
         lambda X, is_regression, seed: on_features(
             RBFSampler(gamma="scale", random_state=seed), is_regression
         ),

