@@ -160,7 +160,7 @@ def public_classes():
                 yield public
 
 
-@pytest.mark.parametrize("public", public_classes(), ids=lambda public: public.__name__)
+@pytest.mark.parametrize("public", list(public_classes()), ids=lambda public: public.__name__)
 def test_every_parameter_is_explained(public):
     """The docstring names all parameters in order, with their defaults and a text."""
     document = inspect.getdoc(public) + "\n"
