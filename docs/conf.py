@@ -32,7 +32,7 @@ extensions = [
     "mathml",
 ]
 # Markdown fragments that pages include.
-exclude_patterns = ["_build", "peers_table.md"]
+exclude_patterns = ["_build"]
 toc_object_entries_show_parents = "hide"
 nitpicky = True  # a reference to something that is not documented is a warning
 default_role = "literal"
