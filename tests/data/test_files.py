@@ -176,6 +176,8 @@ def test_an_index_of_pandas(frame, tmp_path):
         ("a,b\n1.5 ,   NA \n  2,x\n", "", {"a": [1.5, 2], "b": ["NA ", "x"]}),
         ('"a","b"\n"1",5,"x"\n"2",6,"y"\n', "row names in the first column",
          {"Unnamed: 0": [1, 2], "a": [5, 6], "b": ["x", "y"]}),
+        ("a;b;c\n1,5;TRUE;x\n2,5;;\n3,5;False;1,5\n", "semicolons, decimal commas",
+         {"a": [1.5, 2.5, 3.5], "b": [True, None, False], "c": ["x", None, "1.5"]}),
         ("a,b\n1,2,\n3,4,\n", "delimiters at the ends of rows",
          {"a": [1, 3], "b": [2, 4], "Unnamed: 2": [None, None]}),
         ("a;b\n1.234,5;1,5\n1.234.567;192.168.100.200\n7;21.01.2020\n",
@@ -215,7 +217,7 @@ def test_variants_of_text(write, content, dialect, values):
         for name, wanted in values.items():
             cells = [None if pd.isna(cell) else cell for cell in got[name]]
             if got is not frame and isinstance(wanted[0], bool):
-                cells = [cell.lower() == "true" for cell in cells]
+                cells = [cell and cell.lower() == "true" for cell in cells]
             assert cells == wanted
 
 

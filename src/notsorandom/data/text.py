@@ -27,7 +27,9 @@ MAX_BLOCK_BYTES = 2**28
 ALL_ROWS = 2**62
 # A cell that is a number with a decimal comma, or with points between thousands, in a column whose
 # other cells are not all numbers.
-DECIMAL_COMMA = r"^\s*[+-]?(?:\d{1,3}(?:\.\d{3}){1,2}|\d*(?=,))(?:,\d+)?(?:[eE][+-]?\d+)?\s*$"
+DECIMAL_COMMA = re.compile(
+    r"\s*[+-]?(?:\d{1,3}(?:\.\d{3}){1,2}|\d*(?=,))(?:,\d+)?(?:[eE][+-]?\d+)?\s*"
+)
 # Bytes that are not valid UTF-8 are read as Windows-1252, which older programs write.
 codecs.register_error(
     "windows-1252",
@@ -80,13 +82,15 @@ class TextFile:
                 file.block_bytes = 0
                 if self.options["decimal"] == ",":
                     for name in frame.select_dtypes(exclude=["number", "bool"]):
-                        frame[name] = frame[name].str.replace(DECIMAL_COMMA, plain, regex=True)
+                        frame[name] = frame[name].map(plain_number)
                 yield frame
 
 
-def plain(cell: re.Match[str]) -> str:
-    """Return a number with a decimal comma as others write it."""
-    return cell[0].replace(".", "").replace(",", ".").strip()
+def plain_number(cell: Any) -> Any:
+    """Return a cell without the decimal comma and the marks of thousands, if it has them."""
+    if isinstance(cell, str) and DECIMAL_COMMA.fullmatch(cell):
+        return cell.replace(".", "").replace(",", ".").strip()
+    return cell
 
 
 def next_rows(reader: Any, n_rows: int) -> Any:
