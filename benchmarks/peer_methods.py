@@ -240,7 +240,8 @@ METHODS = {
     "svm-tuned": Method(
         "SVM, tuned",
         "kernel",
-        "`SVC`, or `KernelRidge` for regressions, RBF kernel: gamma and C, or alpha, tuned",
+        "`SVC`, or `KernelRidge` for regressions, RBF kernel: gamma of 1/4, 1 or 4 times "
+        "`'scale'`; C of 1, 10 or 100, or alpha of 1, 0.1 or 0.01",
         make_tuned_svm,
     ),
     "random": Method(
@@ -255,7 +256,7 @@ METHODS = {
     "random-tuned": Method(
         "RBFSampler, tuned",
         "random",
-        "the same with 500 features: gamma and C, or alpha, tuned",
+        "the same with 500 features: gamma and C, or alpha, of the same grid",
         lambda X, is_regression, seed: tuned_on_features(
             RBFSampler(n_components=500, random_state=seed), is_regression, seed, gamma=gammas(X)
         ),
@@ -271,7 +272,7 @@ METHODS = {
     "nystroem-tuned": Method(
         "Nystroem, tuned",
         "random",
-        "the same with 500 features: gamma and C, or alpha, tuned",
+        "the same with 500 features: gamma and C, or alpha, of the same grid",
         lambda X, is_regression, seed: tuned_on_features(
             Nystroem(n_components=500, random_state=seed), is_regression, seed, gamma=gammas(X)
         ),
@@ -287,7 +288,7 @@ METHODS = {
     "lkrf-tuned": Method(
         "LKRF, tuned",
         "random",
-        "the same with 500 features: rho and C tuned",
+        "the same with 500 features: rho of 1, 10 or 100, and C of the same grid",
         lambda X, is_regression, seed: tuned_on_features(
             LKRF(500, random_state=seed), is_regression, seed, rho=DIVERGENCES
         ),
@@ -303,7 +304,7 @@ METHODS = {
     "lightgbm-tuned": Method(
         "LightGBM, tuned",
         "trees",
-        "number of leaves and of trees tuned",
+        "4, 10 or 31 leaves, 50, 100 or 300 trees",
         lambda X, is_regression, seed: Tuned(
             make_lightgbm(X, is_regression, seed),
             {"num_leaves": LEAVES, "n_estimators": TREES},
@@ -336,7 +337,7 @@ METHODS = {
     "xrfm-tuned": Method(
         "xRFM, tuned",
         "kernel",
-        "bandwidth and regularisation tuned",
+        "bandwidth of 2, 10 or 50, regularisation of 0.001, 0.1 or 10",
         lambda X, is_regression, seed: Tuned(
             XRFM(is_regression, seed), {"bandwidth": BANDWIDTHS, "reg": REGULARIZATIONS}, seed
         ),
