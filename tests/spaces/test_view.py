@@ -56,6 +56,16 @@ def test_leading_directions_are_kept(rng):
     assert kept[-30:].max() < 0.2
 
 
+def test_no_directions_hold_more_variance(rng):
+    """Of a slowly decreasing spectrum; the singular vectors of all samples are the reference."""
+    X = 0.99 ** np.arange(300.0) * rng.standard_normal((1000, 300))
+    centred = X - X.mean(axis=0)
+    best = np.linalg.svd(centred, full_matrices=False)[2][:MAX_DIRECTIONS].T
+    basis = principal_directions(Rows(X), X.mean(axis=0), rng)
+    kept, most = (np.square(centred @ each).sum() for each in (basis, best))
+    assert kept > (1 - 1e-6) * most
+
+
 @pytest.mark.parametrize("n_samples", [20, 200])
 def test_few_samples_keep_their_distances(rng, n_samples):
     X = rng.standard_normal((n_samples, 1000))
