@@ -267,7 +267,12 @@ class TestUnusualData:
         ({"smoothing": 1e9}, "smoothing=1000000000.0 .*<= 1000"),
         ({"smoothing": "much"}, "smoothing='much'"),
         ({"solver": GradientSolver(0)}, "learning_rate=0 .*'auto' or 'theory' or"),
-        ({"solver": GradientSolver("slow")}, "learning_rate='slow'"),
+        ({"solver": GradientSolver("slow")}, "learning_rate='slow' .*callable of the round is"),
+        (
+            {"solver": GradientSolver(lambda: 1.0)},
+            r"learning_rate=.* the round, .* signature is \(\)",
+        ),
+        ({"solver": GradientSolver(lambda t: -t)}, r"learning_rate\(round=1\)=-1 is not allowed"),
         ({"solver": GradientSolver(weighting="heavy")}, "weighting='heavy'"),
         ({"solver": GradientSolver(projection="none")}, "projection='none' .*'exact', 'alternat"),
         ({"solver": GradientSolver(n_rounds=0)}, "n_rounds=0"),
