@@ -136,8 +136,7 @@ def test_convergence(method):
     assert (gaps >= 0).all()
     assert gaps[-1] < gaps[0]
     assert outcome["n_steps"][-1] == 100
-    if method in ("excessive-gap", "ascent"):
-        assert (gaps <= bounds).all()
+    assert (gaps <= bounds).all()
     records = [{"config": config, "outcome": outcome}]
     (table,) = convergence.convergence_tables(records)
     assert convergence.METHODS[method] in table.markdown()
