@@ -1,11 +1,12 @@
 """Cost of one frequency: ascents from Gaussian starts against the paper's Langevin dynamics.
 
     python -m benchmarks.search
+    python -m benchmarks.search --task mnist-4-9 plane-bird --smoothing 0
 
-On the pair auto-truck (n = 10,000, d = 512). Both searches get the same landscapes, of the first
-round of a game and of the round after 40 frequencies, with the default smoothing and without. A
-height is the square root of the potential, relative to its largest possible value. `Ascent` is also
-shown with more steps, all of them on all rows.
+On the pair auto-truck (n = 10,000, d = 512), or on others. Both searches get the same landscapes,
+of the first round of a game and of the round after 40 frequencies, with the default smoothing and
+without. A height is the square root of the potential, relative to its largest possible value.
+`Ascent` is also shown with more steps, all of them on all rows.
 """
 
 from __future__ import annotations
@@ -27,12 +28,20 @@ from notsorandom.spaces import Landscape
 def main() -> None:
     """Time both searches and compare the peaks they find."""
     parser = make_parser(__doc__)
-    parser.add_argument("--task", default="auto-truck", choices=TASKS)
+    parser.add_argument("--task", nargs="+", default=["auto-truck"], choices=TASKS)
     parser.add_argument("--data", help="folder of MNIST and CIFAR-10")
     parser.add_argument("--rounds", type=int, default=10, help="searches by Ascent")
     parser.add_argument("--particles", type=int, default=500, help="of Langevin dynamics")
+    parser.add_argument("--smoothing", nargs="+", type=float, default=[0.06, 0.0])
     options = parser.parse_args()
-    X, y, _, _ = load_task(options.task, options.data)
+    for task in options.task:
+        print(task)
+        compare(task, options)
+
+
+def compare(task: str, options: Any) -> None:
+    """Compare the searches on one task."""
+    X, y, _, _ = load_task(task, options.data)
     problem = DualProblem(LOSSES["hinge"](1.0), signs_from_codes(y, 2, np.float32), Rows(X))
     result = play(
         problem,
@@ -42,7 +51,7 @@ def main() -> None:
         rng=np.random.default_rng(0),
     )
     duals = {"first round": problem.first_dual(), "after 40 frequencies": result.dual}
-    for smoothing in (0.06, 0.0):
+    for smoothing in options.smoothing:
         for name, dual in duals.items():
             landscape = Landscape(result.space, problem.rows, problem.measure(dual), smoothing)
             print(f"{name}, smoothing {smoothing}")

@@ -54,7 +54,7 @@ def paper_setting(n_features: int, seed: int) -> FourierFeatures:
     """Return the paper's own setting, with fewer particles (Algorithms 1 to 3, Appendix A.1).
 
     Langevin dynamics on the potential itself, the ten highest of distinct points per round, cosine
-    and sine of each frequency with equal weights, the step sizes of the regret bound, and
+    and sine of each frequency, rounds of equal weights, the step sizes of the regret bound, and
     alternating projections.
     """
     return FourierFeatures(

@@ -11,6 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from experiments.pairs import paper_setting
 from notsorandom import (
     Ascent,
     Euclidean,
@@ -267,7 +268,12 @@ class TestUnusualData:
         ({"smoothing": 1e9}, "smoothing=1000000000.0 .*<= 1000"),
         ({"smoothing": "much"}, "smoothing='much'"),
         ({"solver": GradientSolver(0)}, "learning_rate=0 .*'auto' or 'theory' or"),
-        ({"solver": GradientSolver("slow")}, "learning_rate='slow'"),
+        ({"solver": GradientSolver("slow")}, "learning_rate='slow' .*callable of the round is"),
+        (
+            {"solver": GradientSolver(lambda: 1.0)},
+            r"learning_rate=.* the round, .* signature is \(\)",
+        ),
+        ({"solver": GradientSolver(lambda t: -t)}, r"learning_rate\(round=1\)=-1 is not allowed"),
         ({"solver": GradientSolver(weighting="heavy")}, "weighting='heavy'"),
         ({"solver": GradientSolver(projection="none")}, "projection='none' .*'exact', 'alternat"),
         ({"solver": GradientSolver(n_rounds=0)}, "n_rounds=0"),
@@ -406,20 +412,16 @@ def test_weighting(windmill):
 
 
 def test_paper_setting(windmill):
-    """The line that the documentation gives, with a small search."""
+    """What the experiments run, with a small search."""
     X, y, X_test, y_test = windmill
-    model = FourierClassifier(
-        40,
-        solver=GradientSolver("theory", "uniform", "alternating"),
-        search=Langevin(n_steps=30, n_particles=30),
-        loss="hinge",
-        C=1.0,
-        phase="paired",
-        smoothing=0.0,
-        random_state=0,
-    ).fit(X, y)
+    features = paper_setting(40, 0).set_params(search__n_steps=30, search__n_particles=30)
+    settings = features.get_params(deep=False)
+    del settings["epsilon"]  # a classifier has none
+    model = FourierClassifier(**settings).fit(X, y)
     assert model.frequencies_.shape == (20, 2)
-    np.testing.assert_allclose(model.kernel_.weights, 1 / 20)
+    starts = [0, *model.history_["n_frequencies"][:-1]]
+    by_round = np.add.reduceat(model.kernel_.weights, starts)
+    np.testing.assert_allclose(by_round, 1 / len(starts))  # uniform over the rounds
     gram = model.kernel_(X[:5] + 3.0, X[:5] + 3.0)  # translation-invariant
     np.testing.assert_allclose(gram, model.kernel_(X[:5]), atol=1e-9)
     assert model.score(X_test, y_test) > 0.8

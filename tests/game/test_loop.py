@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import reference
 
-from notsorandom import Ascent, Euclidean, Langevin
+from experiments.pairs import paper_setting
+from notsorandom import Ascent, Euclidean, Sphere
 from notsorandom.data.rows import Rows
+from notsorandom.datasets import make_checkerboard
 from notsorandom.game import LOSSES, DualProblem, GameLoop, play
 
 
@@ -162,22 +164,59 @@ def test_a_multiple_of_the_theory_rate(windmill):
     assert (twice["plays"] == 1).all()
 
 
+@pytest.mark.parametrize(
+    "rate", [lambda t: t**-0.5, lambda t, c=1.0: c / np.sqrt(t), lambda t, theory: 1 / t**0.5]
+)
+def test_a_callable_of_the_round_is_the_rate(windmill, rate):
+    """With the theory's step or without; arguments with defaults keep them."""
+    problem = windmill_problem(windmill)
+    steps = play(problem, **game_settings(learning_rate=rate)).history["step"]
+    wanted = 1 / np.sqrt(np.arange(1, len(steps) + 1)) / len(problem.targets)
+    np.testing.assert_allclose(steps, wanted)
+
+
+def test_a_callable_may_return_any_step_of_the_theory(windmill):
+    """For losses with curvature they can be larger than numbers may be."""
+    problem = windmill_problem(windmill, loss="squared_hinge", C=1e5)
+    rates = ("theory", lambda t, theory: theory)
+    one, other = (play(problem, **game_settings(learning_rate=rate)).history for rate in rates)
+    assert one["step"][0] * len(problem.targets) > 1e6
+    np.testing.assert_array_equal(one["step"], other["step"])
+
+
+@pytest.mark.parametrize("value", [-1.0, 0.0, 1e7, np.nan, np.inf, "a", None, True])
+def test_values_of_a_callable_are_in_the_range_of_numbers(windmill, value):
+    settings = game_settings(learning_rate=lambda t: value if t == 3 else 1.0)
+    message = rf"learning_rate\(round=3\)={value!r} is not allowed: .* number > 0 and <= 1e\+06\.$"
+    with pytest.raises(ValueError, match=message):
+        play(windmill_problem(windmill), **settings)
+
+
+def test_a_callable_is_told_that_zonal_features_have_no_theory():
+    X, y = make_checkerboard(60, random_state=0)
+    problem = DualProblem(LOSSES["hinge"](1.0), np.where(y == 1, 1.0, -1.0)[:, None], Rows(X))
+    settings = game_settings(space=Sphere("zonal"), n_frequencies=2)
+    with pytest.raises(ValueError, match=r"round=1\)=nan .* theory's step is NaN, since zonal"):
+        play(problem, **settings, learning_rate=lambda t, theory: theory)
+    assert play(problem, **settings, learning_rate=lambda t: 1 / t).status == "complete"
+
+
 def test_paper_setting_finds_the_wave(rng):
-    """Langevin dynamics, theory steps, uniform weights, alternating projection, no smoothing."""
-    X = rng.standard_normal((300, 2))
+    """The setting of the experiments, with a small search."""
+    model, X = paper_setting(40, 0), rng.standard_normal((300, 2))
     labels = np.where(np.cos(X @ [2.0, 1.0]) > 0, 1.0, -1.0)[:, None]
     result = play(
         DualProblem(LOSSES["hinge"](1.0), labels, Rows(X)),
         **game_settings(
-            search=Langevin(n_steps=40, n_particles=60),
-            phase="paired",
-            smoothing=0.0,
-            learning_rate="theory",
-            projection="alternating",
-            n_frequencies=5,
+            search=model.search.set_params(n_steps=40, n_particles=60),
+            phase=model.phase,
+            smoothing=model.smoothing,
+            learning_rate=model.solver.learning_rate,
+            projection=model.solver.projection,
+            n_frequencies=20,
         ),
     )
-    np.testing.assert_allclose(result.weights, 0.2)
+    assert len(result.history["plays"]) > 1
     found = result.frequencies[0] * np.sign(result.frequencies[0, 0])
     np.testing.assert_allclose(found, [2.0, 1.0], atol=0.3)
 

@@ -33,8 +33,12 @@ def check_number(
     below: float | None = None,
     integer: bool = False,
     or_else: Collection[str] = (),
+    hint: str = "",
 ) -> None:
-    """Raise ValueError unless the value is a finite number in its range or one of `or_else`."""
+    """Raise ValueError unless the value is a finite number in its range or one of `or_else`.
+
+    `hint` is a sentence that ends the error message.
+    """
     if isinstance(value, str) and value in or_else:
         return
     limits = [
@@ -54,7 +58,8 @@ def check_number(
     ranges = " and ".join(f"{sign} {limit:g}" for sign, _, limit in limits)
     allowed = [repr(string) for string in or_else]
     allowed.append(f"{'an int' if integer else 'a finite number'} {ranges}".strip())
-    raise ValueError(f"{name}={value!r} is not allowed: it must be {' or '.join(allowed)}.")
+    text = f"{name}={value!r} is not allowed: it must be {' or '.join(allowed)}."
+    raise ValueError(f"{text} {hint}".strip())
 
 
 def check_magnitude(name: str, largest: float) -> None:

@@ -33,6 +33,7 @@ from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.classifier import log_probabilities
 from notsorandom.estimators.training import fit_linear_models
 from notsorandom.estimators.validation import read_samples
+from notsorandom.game.certificate import Certificate
 
 # Larger confusion matrices can't be read: the most frequent mistakes are listed instead.
 MAX_CLASSES, N_MISTAKES = 20, 12
@@ -59,9 +60,10 @@ def report(
 
     The page shows the accuracy or R^2 beside that of guessing, the columns that matter, the
     confusion matrix or predicted against actual values, a calibration curve if the model has
-    probabilities, and the score by number of features. Behind a fold are the settings, the
-    spectrum, the course of the game with bounds on its value, and what trials found when they chose
-    parameters; for two columns and two classes also a slider through the rounds of the game.
+    probabilities, the score by number of features, and the certificate in one sentence. Behind a
+    fold are the settings, the spectrum, the course of the game with bounds on its value, and what
+    trials found when they chose parameters; for two columns and two classes also a slider through
+    the rounds of the game.
 
     Parameters
     ----------
@@ -117,8 +119,9 @@ def report(
     if hasattr(model, "predict_proba") and n_bins > 1:
         sections.append(calibration_section(evaluation, n_bins))
     curve = draw_score_curve(evaluation, X, y, X_scored)
-    sections.append(kernel_section(model, problem.rows, curve))
-    research = research_sections(model, problem, X, y, image_shape)
+    certificate = model.certificate(X, y)
+    sections.append(kernel_section(model, problem.rows, curve, certificate))
+    research = research_sections(model, problem, X, y, image_shape, certificate)
     sections.append(fold("For researchers: the game, its bounds and its settings", research))
     return write_page(path, title or "Learned model", describe_data(whole, evaluation), sections)
 
@@ -263,9 +266,9 @@ def draw_score_curve(evaluation: Evaluation, X: Any, y: Any, X_scored: Any) -> A
     return axis.figure
 
 
-def kernel_section(model: Any, rows: Rows, curve: Any) -> str:
+def kernel_section(model: Any, rows: Rows, curve: Any, certificate: Certificate) -> str:
     """Return the section about the learned kernel in words, and the score by number of features."""
     text = f"The model adds up {model.kernel_.n_components:,} learned features. "
-    text += describe_waves(model.kernel_, rows)
+    text += f"{describe_waves(model.kernel_, rows)} {certificate.sentence}"
     caption = "The same linear model on the first learned features, and on random features."
     return figures_section("Learned features", [(caption, curve)], text)

@@ -20,6 +20,7 @@ from notsorandom.display.inspection import (
 from notsorandom.display.page import facts_section, figures_section, game_section
 from notsorandom.display.spectrum import SpectrumDisplay
 from notsorandom.display.tuning import TuningDisplay
+from notsorandom.game.certificate import Certificate
 from notsorandom.game.dual import DualProblem, codes_from_scores
 
 # Rounds of a game that its slider stops at.
@@ -28,7 +29,12 @@ N_IMAGES = 24
 
 
 def research_sections(
-    model: Any, problem: DualProblem, X: Any, y: Any, image_shape: Sequence[int] | None
+    model: Any,
+    problem: DualProblem,
+    X: Any,
+    y: Any,
+    image_shape: Sequence[int] | None,
+    certificate: Certificate,
 ) -> list[str]:
     """Return the sections about the learned kernel, the game and the choice of the settings."""
     sections = [settings_section(model), spectrum_section(model, image_shape)]
@@ -37,7 +43,7 @@ def research_sections(
         snapshots = take_snapshots(model, X, y, rounds.tolist())
         codes = codes_from_scores(problem.targets)
         sections.append(game_section(dense(problem.rows.array), codes, snapshots))
-    sections.append(history_section(model, X, y))
+    sections.append(history_section(model, X, y, certificate))
     if model.tuning_ is not None:
         sections.append(tuning_section(model))
     return sections
@@ -87,18 +93,17 @@ def spectrum_section(model: Any, image_shape: Sequence[int] | None) -> str:
     return figures_section("Spectrum of the kernel", figures, describe_spectrum(model.kernel_))
 
 
-def history_section(model: Any, X: Any, y: Any) -> str:
+def history_section(model: Any, X: Any, y: Any, certificate: Certificate) -> str:
     """Return the section about the course of the game."""
     axes = [new_axis(), new_axis()]
-    bounds, certificate = bounds_by_round(model, X, y), model.certificate(X, y)
-    HistoryDisplay(model.history_, bounds).plot(axes)
+    HistoryDisplay(model.history_, bounds_by_round(model, X, y)).plot(axes)
     captions = (
         "Highest potential, and shares of the dual variables at their bounds, if the loss has any.",
         f"Bounds on the value of the game. Relative gap of the certificate: "
         f"{100 * certificate.relative_gap:.1f} %.",
     )
     figures = [(caption, axis.figure) for caption, axis in zip(captions, axes, strict=True)]
-    return figures_section("Course of the game", figures, certificate.sentence)
+    return figures_section("Course of the game", figures)
 
 
 def tuning_section(model: Any) -> str:

@@ -19,6 +19,7 @@ from notsorandom._utils.parameters import (
     check_number,
     resolve_named,
 )
+from notsorandom.game.loop import MAX_RATE, count_arguments
 from notsorandom.game.losses import CLASSIFICATION_LOSSES, LOSSES, Loss
 from notsorandom.game.projection import PROJECTIONS
 from notsorandom.search import SEARCHES, Ascent
@@ -34,9 +35,8 @@ SMOOTHING = (0.07, 0.02, 0.2, 0.6, 1.0)
 SPECTRA = ("gaussian", "cauchy")
 # In the place of a C that is chosen, before it is; the game itself depends little on it.
 AUTO_C = 1.0
-# A larger smoothing leaves waves so long that float32 has no digit of them; a larger learning rate
-# moves every dual variable to an end of its box.
-MAX_SMOOTHING, MAX_RATE = 1e3, 1e6
+# A larger smoothing leaves waves so long that float32 has no digit of them.
+MAX_SMOOTHING = 1e3
 
 
 class GradientSolver(BaseEstimator):
@@ -46,8 +46,8 @@ class GradientSolver(BaseEstimator):
     ----------
     learning_rate : "auto", "theory", float or callable, default="auto"
         Step size of the dual player; see :class:`notsorandom.game.GameLoop`. A callable is given
-        the round, from 1, and the theory's step: ``lambda t, theory: 4 * theory``. Model files
-        don't keep callables.
+        the round, from 1, ``lambda t: t**-0.5``, and, if it requires two arguments, the theory's
+        step: ``lambda t, theory: 4 * theory``. Model files don't keep callables.
     weighting : {"potential", "uniform"}, default="potential"
         Weight of each frequency in the kernel: in proportion to the amplitude of its peak, or
         equal, as in the paper.
@@ -78,8 +78,11 @@ class GradientSolver(BaseEstimator):
     def check(self) -> None:
         """Raise ValueError if a parameter is out of its range."""
         names = ["auto", "theory"]
-        if not callable(self.learning_rate):
-            check_number("learning_rate", self.learning_rate, above=0, most=MAX_RATE, or_else=names)
+        rate, hint = self.learning_rate, "A callable of the round is allowed, too."
+        if callable(rate):
+            count_arguments(rate)
+        else:
+            check_number("learning_rate", rate, above=0, most=MAX_RATE, or_else=names, hint=hint)
         check_choice("weighting", self.weighting, ["potential", "uniform"])
         check_choice("projection", self.projection, PROJECTIONS)
         check_number("n_rounds", self.n_rounds, above=0, integer=True, or_else=["auto"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import math
 import time
 from collections.abc import Callable
@@ -9,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from notsorandom._utils.parameters import check_number
 from notsorandom.data.array_api import cast_like
 from notsorandom.data.rows import Array, Rows
 from notsorandom.game.dual import DualProblem
@@ -25,6 +28,8 @@ SHRINKAGE = 0.25
 # bound. Features have mean square one, but on the sphere their squares can be this large at
 # single points.
 ROUNDING = 1000
+# A larger learning rate moves every dual variable to an end of its box.
+MAX_RATE = 1e6
 
 
 class GameLoop:
@@ -58,8 +63,8 @@ class GameLoop:
         measure. ``"auto"`` removes a quarter of it, more if there are several tasks, independent
         of the number of rounds, so a longer game starts with the same rounds. ``"theory"`` is the
         schedule of the regret bound, for which a round is one play however many its peaks. A
-        callable is given the number of the round, from 1, and the rate of ``"theory"`` (NaN where
-        there is none); for it, too, a round is one play.
+        callable is given the number of the round, from 1, and, if it requires two arguments, the
+        rate of ``"theory"`` (NaN where there is none); for it, too, a round is one play.
     projection : {"exact", "alternating"}
         Of the dual player's steps; ``"alternating"`` is Algorithm 3 of the paper.
     state : GameState, optional
@@ -87,7 +92,7 @@ class GameLoop:
         n_rounds: int | None = None,
         phase: str = "aligned",
         smoothing: float = 0.07,
-        learning_rate: str | float | Callable[[int, float], float] = "auto",
+        learning_rate: str | float | Callable[..., float] = "auto",
         projection: str = "exact",
         state: GameState | None = None,
     ) -> None:
@@ -97,6 +102,7 @@ class GameLoop:
         self.n_frequencies, self.n_rounds = n_frequencies, n_rounds or n_frequencies
         self.phase, self.smoothing = phase, smoothing
         self.learning_rate = learning_rate
+        self.n_arguments = count_arguments(learning_rate) if callable(learning_rate) else 0
         self.projection = PROJECTIONS[projection]
         if state is None:
             dual = problem.first_dual(self.projection)
@@ -226,11 +232,24 @@ class GameLoop:
             theory = math.nan
             if math.isfinite(self.kernel_bound):
                 theory = self.problem.theory_rate(round_, self.kernel_bound)
-            return (float(rate(round_, theory)) if callable(rate) else theory), 1
+            return (self._call_rate(rate, round_, theory) if callable(rate) else theory), 1
         if rate != "auto":
             return float(rate), n_peaks
         # A column's mean square is one over the number of columns per frequency.
         return shrinkage(self.problem.n_tasks) * self.space.n_columns(self.phase), n_peaks
+
+    def _call_rate(self, rate: Callable[..., float], round_: int, theory: float) -> float:
+        """Return the checked value of a callable learning rate."""
+        value, hint = rate(*(round_, theory)[: self.n_arguments]), ""
+        if self.n_arguments > 1 and math.isnan(theory):
+            hint = (
+                "The theory's step is NaN, since zonal features are scaled to the samples and "
+                "their kernel has no bound: use the round alone, or Sphere(basis='harmonic')."
+            )
+        # With curvature the step has its own limit, and the theory's can be larger than this one.
+        most = None if self.problem.loss.curvature else MAX_RATE
+        check_number(f"learning_rate(round={round_})", value, above=0, most=most, hint=hint)
+        return float(value)
 
     def result(self) -> GameResult:
         """Return the outcome of the rounds so far."""
@@ -283,6 +302,25 @@ def play(
         if callback is not None:
             callback(record, loop.previous_dual)
     return loop.result()
+
+
+def count_arguments(rate: Callable[..., float]) -> int:
+    """Return 1 if a learning rate can be called with the round alone, 2 if it needs the theory's.
+
+    An argument with a default is the callable's own: ``lambda t, c=2.0: c / t`` is given the round.
+    """
+    try:
+        signature = inspect.signature(rate)
+    except ValueError:  # some functions that are written in C don't have one
+        return 1
+    for arguments in ((1,), (1, 1.0)):
+        with contextlib.suppress(TypeError):
+            signature.bind(*arguments)
+            return len(arguments)
+    raise ValueError(
+        f"learning_rate={rate!r} is not allowed: it must take one argument, the round, or two, the "
+        f"round and the theory's step, but its signature is {signature}. Change its arguments."
+    )
 
 
 def shrinkage(n_tasks: int) -> float:
