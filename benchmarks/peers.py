@@ -32,7 +32,6 @@ and xrfm; each only for what is run.
 from __future__ import annotations
 
 import pickle
-import subprocess
 import time
 import warnings
 from functools import cache, lru_cache, partial
@@ -51,7 +50,7 @@ from benchmarks.peer_methods import METHODS, Tuned
 from benchmarks.peer_report import write_report
 from benchmarks.table_data import RECIPES, RealTable, load_groups, load_table
 from benchmarks.tables import split_table
-from experiments.records import Config, Records
+from experiments.records import Config, Records, git_commit
 from experiments.runner import run_missing
 from experiments.tasks import TASKS, load_task
 
@@ -196,12 +195,6 @@ def recorded(config: Config, worker: Worker, commit: str) -> dict[str, Any]:
 def installed_version(package: str) -> str:
     """Return the version of a package, whatever the name of its distribution (xgboost-cpu)."""
     return version(packages_distributions()[package][0])
-
-
-def git_commit() -> str:
-    """Return the commit that is checked out, with "+" if files differ from it."""
-    command = ["git", "describe", "--always", "--exclude=*", "--dirty=+"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def main() -> None:

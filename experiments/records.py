@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -139,11 +141,23 @@ def matching(records: Sequence[Record], configs: Sequence[Config]) -> list[Recor
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the libraries that results depend on."""
+    """Return the versions of Python and of the code that results depend on."""
     return {
         "notsorandom": notsorandom.__version__,
         "numpy": numpy.__version__,
         "scipy": scipy.__version__,
         "scikit-learn": sklearn.__version__,
         "python": platform.python_version(),
+        "commit": git_commit(),
     }
+
+
+@cache  # of the code that is running, whatever is checked out later
+def git_commit() -> str:
+    """Return the commit of this folder, with "+" if files differ from it, or "unknown"."""
+    command = ["git", "describe", "--always", "--exclude=*", "--dirty=+"]
+    try:
+        run = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
+    except OSError:  # git is not installed
+        return "unknown"
+    return run.stdout.strip() or "unknown"

@@ -1,3 +1,6 @@
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from experiments.records import RecordError, Records, latest, matching
@@ -12,6 +15,15 @@ def test_written_records_are_read(tmp_path):
     assert records.read() == written
     assert written[0]["outcome"] == {"x": 1.5}
     assert {"numpy", "scikit-learn", "notsorandom"} <= set(written[0]["versions"])
+
+
+def test_records_name_the_commit(tmp_path):
+    """That of the checkout, as git itself says; "unknown" in a copy without one."""
+    command = ["git", "rev-parse", "HEAD"]
+    run = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
+    commit = Records(tmp_path).append(CONFIGS[0], {}, 0.0)["versions"]["commit"].rstrip("+")
+    assert run.stdout.startswith(commit) if run.returncode == 0 else commit == "unknown"
+    assert len(commit) >= 7
 
 
 def test_missing_ignores_the_order_of_keys(tmp_path):
