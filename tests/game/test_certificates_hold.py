@@ -50,6 +50,28 @@ def test_given_bandwidth_on_the_sphere(basis, max_evaluations):
         assert certificate.lower > 0.1 * value
 
 
+@pytest.mark.parametrize("basis", ["harmonic", "degree"])
+@pytest.mark.parametrize("n_features", [3, 20])
+def test_wider_bandwidths_on_the_sphere_prove_less(basis, n_features):
+    """More degrees can only lower the value, however many there are."""
+    rng = np.random.default_rng(3)
+    X = reference.sphere_points(rng, 60, n_features)
+    y = rng.integers(0, 2, size=60)
+    space = Sphere(basis, max_degree=2)
+    model = FourierFeatures(9, space=space, loss="hinge", C=1.0, smoothing=0, random_state=0)
+    model.fit(X, y)
+    widths = (None, 4, 8, 30, 100, 1000, 1001, 1e6, 1e300)
+    certificates = [model.certificate(X, y, bandwidth=width) for width in widths]
+    lower = np.array([each.lower for each in certificates])
+    assert all(each.certified for each in certificates)
+    assert (np.diff(lower) <= 1e-12).all()
+    assert (lower >= 0).all()
+    if n_features == 3:
+        labels = np.where(y == 1, 1.0, -1.0)
+        value = reference.conic_game_value(harmonic_factors(X, 8, basis), labels, 1.0)
+        assert (lower[2:] <= value * (1 + 1e-6)).all()
+
+
 def test_bandwidth_of_the_search_on_zonal_spheres(rng):
     X = reference.sphere_points(rng, 60, 5)
     y = np.sign(np.sin(9 * X[:, 0])) > 0
