@@ -1,6 +1,7 @@
 """Certificates against independent references: conic programs, dense grids and Monte Carlo."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -81,6 +82,28 @@ def test_bandwidth_of_the_search_on_zonal_spheres(rng):
     narrow, wide = model.certificate(X, y), model.certificate(X, y, bandwidth=9)
     assert not wide.certified
     assert wide.lower < narrow.lower
+
+
+@pytest.mark.parametrize("space", ["euclidean", "zonal"])
+def test_wider_bandwidths_never_raise_an_estimate(space):
+    """A wider ball has all peaks of the narrower ones; beyond all searches the mass bounds."""
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((40, 4)), rng.permutation(np.arange(40) % 2)
+    settings = {"phase": "paired"}
+    if space == "zonal":
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+        settings = {"space": Sphere("zonal", max_degree=2)}
+    model = FourierFeatures(12, loss="hinge", C=1.0, smoothing=0.06, random_state=0, **settings)
+    own = model.fit(X, y).certificate(X, y)
+    factors = (1.5, 3, 8) if space == "zonal" else (1.01, 3, 20)
+    inside = [own] + [model.certificate(X, y, bandwidth=own.bandwidth * each) for each in factors]
+    beyond = [model.certificate(X, y, bandwidth=each) for each in (1e6, 1e9, 1e300)]
+    assert not any(each.certified for each in inside)
+    assert all(each.certified for each in beyond)
+    lower = np.array([each.lower for each in inside + beyond])
+    # Angles of the learned frequencies are rounded in other ways in larger spaces.
+    assert (lower[1:] <= np.minimum.accumulate(lower)[:-1] * (1 + 1e-6)).all()
+    assert lower[-1] == (pytest.approx(0.5) if space == "euclidean" else 0)
 
 
 @pytest.mark.parametrize("space", ["line", "sphere"])
@@ -173,7 +196,7 @@ def test_estimated_peaks_are_as_high_as_those_of_many_ascents(data):
     assert f"{certificate.n_agreeing} of {certificate.n_ascents} independent ascents" in repr(
         certificate
     )
-    assert "estimated, not proven" in certificate.sentence
+    assert "(estimated" in certificate.sentence
 
 
 @pytest.mark.parametrize("phase", ["aligned", "paired"])
@@ -266,6 +289,15 @@ def test_sentences():
         "the bound on the error says nothing at this sample size."
     )
     assert repr(certificate).endswith(certificate.sentence)
+    guess = replace(certificate, certified=False, n_ascents=200)
+    few = "so the true share may be far lower); the bound"
+    sentences = {n: replace(guess, n_agreeing=n) for n in (0, 1, 3, 4)}
+    assert f"(estimated; none of 200 searches agree, {few}" in sentences[0].sentence
+    assert f"(estimated; only 1 of 200 searches agree, {few}" in sentences[1].sentence
+    assert f"(estimated; only 3 of 200 searches agree, {few}" in sentences[3].sentence
+    assert "(estimated, not proven)" in sentences[4].sentence
+    assert "by 1 of 200 independent ascents, so there may be far higher" in repr(sentences[1])
+    assert "by 4 of 200 independent ascents\n" in repr(sentences[4])
     logistic = FourierClassifier(20, C=1.0, smoothing=0.06, random_state=0).fit(X, y)
     assert "training objective" in logistic.certificate(X, y).sentence
     assert LOSSES["hinge"](1.0).has_margin
