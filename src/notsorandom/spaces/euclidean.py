@@ -167,14 +167,15 @@ class Euclidean(ContinuousSpace):
 
     def _angles(self, X: Array, frequencies: Array) -> Array:
         """Return the angles of a block, of shape (n_rows, n_frequencies)."""
-        shift = self._is_shifted
-        if shift and not sparse.issparse(X):  # as precise as the samples, in float32 too
-            centred, shift = X - cast_like(self.center, X), False
-            # The centre of a model of float64 samples is in float64.
-            X = centred.astype(X.dtype, copy=False) if isinstance(X, np.ndarray) else centred
-        angles: Array = X @ cast_like(frequencies, X).T
-        if shift:
+        if self._is_shifted and sparse.issparse(X):  # large angles are subtracted: in float64
+            frequencies = frequencies.astype(np.float64)
+            angles: Array = X @ frequencies.T
             angles -= frequencies @ self.center
+            return angles.astype(X.dtype, copy=False)
+        if self._is_shifted:  # as precise as the samples, in float32 too; the centre can be float64
+            centred = X - cast_like(self.center, X)
+            X = centred.astype(X.dtype, copy=False) if isinstance(X, np.ndarray) else centred
+        angles = X @ cast_like(frequencies, X).T
         return angles
 
     def _waves(self, X: Any, frequencies: Array) -> Array:
