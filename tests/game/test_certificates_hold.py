@@ -298,6 +298,8 @@ def test_sentences():
     assert "(estimated, not proven)" in sentences[4].sentence
     assert "by 1 of 200 independent ascents, so there may be far higher" in repr(sentences[1])
     assert "by 4 of 200 independent ascents\n" in repr(sentences[4])
+    assert "regret per play" in repr(replace(certificate, regret=0.5))
+    assert "regret" not in repr(replace(certificate, regret=math.nan))
     logistic = FourierClassifier(20, C=1.0, smoothing=0.06, random_state=0).fit(X, y)
     assert "training objective" in logistic.certificate(X, y).sentence
     assert LOSSES["hinge"](1.0).has_margin

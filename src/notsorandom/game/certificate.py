@@ -159,6 +159,8 @@ class Certificate:
             + (", so there may be far higher ones" if self._doubt else ""),
             self.sentence,
         ]
+        if math.isnan(self.regret):
+            lines = [line for line in lines if "regret" not in line]
         if self.certified or not self.n_ascents:
             lines = [line for line in lines if "highest peak" not in line]
         if not self.has_margin:
