@@ -47,6 +47,20 @@ def test_landscape_equals_the_dense_one(rng, form, n_tasks, dtype):
         np.testing.assert_allclose(one, other, rtol=tolerance, atol=100 * tolerance)
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e5])
+@pytest.mark.parametrize("phase", ["aligned", "paired"])
+def test_float32_far_from_the_origin(rng, offset, phase):
+    """Features of sparse float32 samples are those of the same numbers in float64."""
+    X = rng.standard_normal((400, 5)) + offset
+    model = FourierFeatures(30, C=1.0, smoothing=0.1, phase=phase, random_state=0)
+    model.fit(X, X[:, 0] > np.median(X[:, 0]))
+    single = X.astype(np.float32)
+    found = model.transform(sparse.csr_array(single))
+    assert found.dtype == np.float32
+    expected = model.transform(single.astype(np.float64))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier, FourierRegressor])
 def test_model_equals_the_dense_one(rng, form, estimator):

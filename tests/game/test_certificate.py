@@ -75,6 +75,14 @@ class TestSupremum:
         supremum = Euclidean().resolve(rows, rng).supremum(rows, measure, "paired", 5, 7.0, 1e-3, 9)
         assert (supremum.reached, supremum.bound, supremum.certified) == (7.0, math.inf, False)
 
+    def test_only_the_mass_bounds_a_ball_that_is_too_large_to_search(self, rng):
+        rows, measure = Rows(rng.standard_normal((20, 4))), rng.standard_normal((20, 2))
+        space = Euclidean(1.0, np.zeros(4))
+        for phase, factor in (("paired", 1), ("aligned", 2)):
+            supremum = space.supremum(rows, measure, phase, 1e6, 7.0, 1e-3, 9)
+            cap = factor * np.square(np.abs(measure).sum(axis=0)).sum()
+            assert supremum.bound == pytest.approx(cap)
+
 
 def test_certified_bounds_are_preferred_to_estimates():
     problem = DualProblem.from_arrays(LOSSES["hinge"](1.0), np.ones((4, 1)))

@@ -1,6 +1,7 @@
 """Certificates against independent references: conic programs, dense grids and Monte Carlo."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -50,6 +51,28 @@ def test_given_bandwidth_on_the_sphere(basis, max_evaluations):
         assert certificate.lower > 0.1 * value
 
 
+@pytest.mark.parametrize("basis", ["harmonic", "degree"])
+@pytest.mark.parametrize("n_features", [3, 20])
+def test_wider_bandwidths_on_the_sphere_prove_less(basis, n_features):
+    """More degrees can only lower the value, however many there are."""
+    rng = np.random.default_rng(3)
+    X = reference.sphere_points(rng, 60, n_features)
+    y = rng.integers(0, 2, size=60)
+    space = Sphere(basis, max_degree=2)
+    model = FourierFeatures(9, space=space, loss="hinge", C=1.0, smoothing=0, random_state=0)
+    model.fit(X, y)
+    widths = (None, 4, 8, 30, 100, 1000, 1001, 1e6, 1e300)
+    certificates = [model.certificate(X, y, bandwidth=width) for width in widths]
+    lower = np.array([each.lower for each in certificates])
+    assert all(each.certified for each in certificates)
+    assert (np.diff(lower) <= 1e-12).all()
+    assert (lower >= 0).all()
+    if n_features == 3:
+        labels = np.where(y == 1, 1.0, -1.0)
+        value = reference.conic_game_value(harmonic_factors(X, 8, basis), labels, 1.0)
+        assert (lower[2:] <= value * (1 + 1e-6)).all()
+
+
 def test_bandwidth_of_the_search_on_zonal_spheres(rng):
     X = reference.sphere_points(rng, 60, 5)
     y = np.sign(np.sin(9 * X[:, 0])) > 0
@@ -59,6 +82,28 @@ def test_bandwidth_of_the_search_on_zonal_spheres(rng):
     narrow, wide = model.certificate(X, y), model.certificate(X, y, bandwidth=9)
     assert not wide.certified
     assert wide.lower < narrow.lower
+
+
+@pytest.mark.parametrize("space", ["euclidean", "zonal"])
+def test_wider_bandwidths_never_raise_an_estimate(space):
+    """A wider ball has all peaks of the narrower ones; beyond all searches the mass bounds."""
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((40, 4)), rng.permutation(np.arange(40) % 2)
+    settings = {"phase": "paired"}
+    if space == "zonal":
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+        settings = {"space": Sphere("zonal", max_degree=2)}
+    model = FourierFeatures(12, loss="hinge", C=1.0, smoothing=0.06, random_state=0, **settings)
+    own = model.fit(X, y).certificate(X, y)
+    factors = (1.5, 3, 8) if space == "zonal" else (1.01, 3, 20)
+    inside = [own] + [model.certificate(X, y, bandwidth=own.bandwidth * each) for each in factors]
+    beyond = [model.certificate(X, y, bandwidth=each) for each in (1e6, 1e9, 1e300)]
+    assert not any(each.certified for each in inside)
+    assert all(each.certified for each in beyond)
+    lower = np.array([each.lower for each in inside + beyond])
+    # Angles of the learned frequencies are rounded in other ways in larger spaces.
+    assert (lower[1:] <= np.minimum.accumulate(lower)[:-1] * (1 + 1e-6)).all()
+    assert lower[-1] == (pytest.approx(0.5) if space == "euclidean" else 0)
 
 
 @pytest.mark.parametrize("space", ["line", "sphere"])
@@ -151,7 +196,7 @@ def test_estimated_peaks_are_as_high_as_those_of_many_ascents(data):
     assert f"{certificate.n_agreeing} of {certificate.n_ascents} independent ascents" in repr(
         certificate
     )
-    assert "estimated, not proven" in certificate.sentence
+    assert "(estimated" in certificate.sentence
 
 
 @pytest.mark.parametrize("phase", ["aligned", "paired"])
@@ -244,6 +289,17 @@ def test_sentences():
         "the bound on the error says nothing at this sample size."
     )
     assert repr(certificate).endswith(certificate.sentence)
+    guess = replace(certificate, certified=False, n_ascents=200)
+    few = "so the true share may be far lower); the bound"
+    sentences = {n: replace(guess, n_agreeing=n) for n in (0, 1, 3, 4)}
+    assert f"(estimated; none of 200 searches agree, {few}" in sentences[0].sentence
+    assert f"(estimated; only 1 of 200 searches agree, {few}" in sentences[1].sentence
+    assert f"(estimated; only 3 of 200 searches agree, {few}" in sentences[3].sentence
+    assert "(estimated, not proven)" in sentences[4].sentence
+    assert "by 1 of 200 independent ascents, so there may be far higher" in repr(sentences[1])
+    assert "by 4 of 200 independent ascents\n" in repr(sentences[4])
+    assert "regret per play" in repr(replace(certificate, regret=0.5))
+    assert "regret" not in repr(replace(certificate, regret=math.nan))
     logistic = FourierClassifier(20, C=1.0, smoothing=0.06, random_state=0).fit(X, y)
     assert "training objective" in logistic.certificate(X, y).sentence
     assert LOSSES["hinge"](1.0).has_margin

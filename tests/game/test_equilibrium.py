@@ -313,3 +313,22 @@ def test_excessive_gap_technique(C, by_degree):
     np.testing.assert_allclose(ratios, 0.1, rtol=0.2)
     with pytest.raises(ValueError, match="for the hinge loss"):
         next(excessive_gap(columns, groups, replace(problem, loss=LOSSES["logistic"](C)), {1}))
+
+
+def test_excessive_gap_technique_refuses_other_problems():
+    """It says what it got; the bounds of other losses and of several tasks would be wrong."""
+    features, indices, labels = instance(0, n_samples=12, degree=1)
+    groups, hinge = np.arange(len(indices)), LOSSES["hinge"](1.0)
+    weights = np.full(12, 2.0)
+    refused = [
+        (DualProblem.from_arrays(LOSSES["epsilon_insensitive"](1.0, 0.1), labels), "epsilon=0.1"),
+        (DualProblem.from_arrays(LOSSES["squared_hinge"](1.0), labels), "curvature="),
+        (DualProblem.from_arrays(LOSSES["logistic"](1.0), labels), "LogisticLoss"),
+        (DualProblem.from_arrays(hinge, np.column_stack([labels, -labels])), "2 tasks"),
+        (DualProblem.from_arrays(hinge, labels, weights), "with sample weights"),
+    ]
+    for problem, got in refused:
+        with pytest.raises(ValueError, match=f"got .*{got}.* is for the hinge loss"):
+            next(excessive_gap(features, groups, problem, [1]))
+    with pytest.raises(ValueError, match="steps is empty: give at least one"):
+        next(excessive_gap(features, groups, DualProblem.from_arrays(hinge, labels), []))

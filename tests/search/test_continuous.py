@@ -1,5 +1,7 @@
 """Searches of continuous spaces: ascent and Langevin dynamics."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -76,6 +78,24 @@ def test_ascent_converges_to_a_zero_of_the_slope(rng):
     start = land.evaluate_with_slope(land.draw(8, rng))
     points, _ = climb(land, start, np.full(8, land.space.first_step()), 60)
     assert np.abs(points.slope).max() < 1e-3 * np.abs(start.slope).max()
+
+
+@pytest.mark.parametrize(
+    "search", [Ascent(n_peaks=6), Ascent("cauchy"), Langevin(n_particles=40, n_refine=20)]
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_frequencies_stay_in_the_ball(rng, search, dtype):
+    """The planted peak is outside: the search ends where a grid of the sphere is highest."""
+    free = landscape(rng, noise=0.1, dtype=dtype)
+    radius = 0.7 * float(np.linalg.norm(PLANTED))
+    land = replace(free, space=Euclidean(free.space.scale, free.space.center, radius))
+    peaks = search.find(land, 6, rng)
+    norms = np.linalg.norm(peaks.frequencies, axis=1)
+    assert norms.max() <= radius * (1 + 10 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(norms[0], radius, rtol=1e-3)
+    grid = rng.standard_normal((5000, 3))
+    grid = (radius * grid / np.linalg.norm(grid, axis=1, keepdims=True)).astype(dtype)
+    assert peaks.height[0] >= land.evaluate(grid).height.max() - 1e-2
 
 
 @pytest.mark.parametrize("search", [Ascent(n_peaks=6), Langevin(n_particles=40, n_peaks=6)])

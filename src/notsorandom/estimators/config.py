@@ -97,6 +97,9 @@ class EquilibriumSolver(BaseEstimator):
     column generation, to 5e-3; the lower bound is proven in up to three dimensions. Both with
     ``smoothing=0`` and enough `n_components`. R^d then needs a limit of the frequencies, as in
     ``space=Euclidean(max_norm=5.0)``. All features of all samples are held in memory.
+
+    ``history_["objective"]`` is the lower bound on the value of the game that was solved. With
+    smoothing that is the smoothed game, whose value is higher than that in the certificate.
     """
 
     def check(self) -> None:

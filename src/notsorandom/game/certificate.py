@@ -12,6 +12,8 @@ from notsorandom.data.rows import Array
 from notsorandom.game.dual import DualProblem
 from notsorandom.spaces import Supremum
 
+# If fewer ascents, or a smaller share of them, end at the highest peak, an estimate is doubtful.
+LEAST_AGREEING, LEAST_SHARE = 2, 0.02
 # Multiples of a dual point whose lower bounds are compared. For a quadratic dual, the first one's
 # bound is the best; powers of two don't change it by rounding.
 MULTIPLES = 0.5 ** np.arange(12)
@@ -112,7 +114,7 @@ class Certificate:
                 f"No kernel of this kind has a training objective below {share} % of this model's"
             )
         if self.lower > 0 and not self.certified:
-            text += " (estimated, not proven)"
+            text += f" (estimated{self._doubt or ', not proven'})"
         if math.isnan(self.generalization):
             return f"{text}."
         if self.generalization < 1:
@@ -120,6 +122,15 @@ class Certificate:
                 f"{text}; on new samples at most {self.generalization:.1%} are wrong (95 % sure)."
             )
         return f"{text}; the bound on the error says nothing at this sample size."
+
+    @property
+    def _doubt(self) -> str:
+        """What to say if almost no ascent agrees with the highest peak; empty otherwise."""
+        least = max(LEAST_AGREEING, LEAST_SHARE * self.n_ascents)
+        if self.certified or not self.n_ascents or self.n_agreeing >= least:
+            return ""
+        count = f"only {self.n_agreeing}" if self.n_agreeing else "none"
+        return f"; {count} of {self.n_ascents} searches agree, so the true share may be far lower"
 
     @property
     def _share(self) -> float:
@@ -144,9 +155,12 @@ class Certificate:
             f"  regret per play   {self.regret:.4g}  (bound: {allowed})",
             f"  error bound       {error}",
             f"  sample size       {samples}",
-            f"  highest peak      by {self.n_agreeing} of {self.n_ascents} independent ascents",
+            f"  highest peak      by {self.n_agreeing} of {self.n_ascents} independent ascents"
+            + (", so there may be far higher ones" if self._doubt else ""),
             self.sentence,
         ]
+        if math.isnan(self.regret):
+            lines = [line for line in lines if "regret" not in line]
         if self.certified or not self.n_ascents:
             lines = [line for line in lines if "highest peak" not in line]
         if not self.has_margin:

@@ -50,6 +50,8 @@ class DualStats:
         that is concave instead of linear, it is a lower bound on that objective.
         """
         square = potential + self.quadratic
+        if math.isinf(square):  # all multiples but zero are infinitely bad
+            return 0.0
         factor = max(self.linear, 0.0) / square if square > 0 else self.largest_multiple
         factor = min(factor, self.largest_multiple)
         if not math.isfinite(factor):

@@ -11,6 +11,7 @@ import numpy as np
 from notsorandom.data.rows import Array
 from notsorandom.game.dual import DualProblem
 from notsorandom.game.equilibrium import FiniteGame, operator_norm, shrink
+from notsorandom.game.losses import QuadraticLoss
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,15 @@ def excessive_gap(
     """
     problem = problem.astype(np.float64)
     loss = problem.loss
-    if loss.curvature or not math.isfinite(loss.upper) or problem.weights is not None:
-        raise ValueError("The excessive gap technique is for the hinge loss, without weights.")
+    is_hinge = isinstance(loss, QuadraticLoss) and loss.one_sided and not loss.curvature
+    if not is_hinge or problem.n_tasks > 1 or problem.weights is not None:
+        weights = "no" if problem.weights is None else "with"
+        raise ValueError(
+            f"The excessive gap technique got {loss}, {problem.n_tasks} tasks and {weights} sample "
+            "weights. It is for the hinge loss with one task and no weights: use find_equilibrium."
+        )
+    if not steps:
+        raise ValueError("steps is empty: give at least one number of steps, as in [1, 10, 100].")
     game = FiniteGame(features.astype(np.float64), groups, problem)
     features, targets, center = game.features, problem.targets, problem.first_dual()
     # The model at zero has an objective of at most C n, so the best one has no larger norm.

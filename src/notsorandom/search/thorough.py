@@ -44,9 +44,12 @@ class HighestPeak:
     n_agreeing: int
 
 
-def find_highest(landscape: Landscape, known: Array, rng: np.random.Generator) -> HighestPeak:
+def find_highest(
+    landscape: Landscape, known: Array, rng: np.random.Generator, least_agreeing: int = 0
+) -> HighestPeak:
     """Climb from many starts within the space until more of them find no higher peak.
 
+    And until `least_agreeing` independent ascents have found the highest one, or the batches end.
     A fourth of the starts are those of usual searches, a fourth are spread over the space, and the
     others are near the highest peaks found. `known` are frequencies to start from first, of shape
     (n_frequencies, n_features).
@@ -56,7 +59,9 @@ def find_highest(landscape: Landscape, known: Array, rng: np.random.Generator) -
         landscape = all_rows.subsample(MAX_ROWS, rng)
     found: list[Points] = []
     best, idle, rows = -np.inf, 0, landscape.rows
-    while len(found) < MAX_BATCHES and idle < PATIENCE:
+    while len(found) < MAX_BATCHES and (
+        idle < PATIENCE or n_agreeing(found, best) < least_agreeing
+    ):
         starts = [landscape.draw(BATCH // 4, rng), space.spread(BATCH // 4, rows, rng)]
         starts.append(displaced(landscape, found, rng) if found else starts_from(landscape, known))
         points = landscape.evaluate_with_slope(np.concatenate(starts))
@@ -76,10 +81,13 @@ def find_highest(landscape: Landscape, known: Array, rng: np.random.Generator) -
         steps = np.full(len(points), space.first_step(), dtype=points.height.dtype)
         points, _ = climb(all_rows, points, steps, REFINE_STEPS)
         points = points.take(np.argsort(-points.height, kind="stable"))
-    # Starts near known peaks are not independent.
+    return HighestPeak(points, len(found) * (BATCH // 2), n_agreeing(found, best))
+
+
+def n_agreeing(found: list[Points], best: float) -> int:
+    """Return how many ascents ended at the highest peak; starts near others aren't independent."""
     independent = np.concatenate([points.height[: BATCH // 2] for points in found])
-    n_agreeing = int((independent >= best + np.log(1 - SAME_PEAK)).sum())
-    return HighestPeak(points, len(independent), n_agreeing)
+    return int((independent >= best + np.log(1 - SAME_PEAK)).sum())
 
 
 def starts_from(landscape: Landscape, known: Array) -> Array:

@@ -41,7 +41,7 @@ class Supremum:
     Parameters
     ----------
     reached : float
-        The largest value known to be attained.
+        The largest value known to be attained; infinite to say that nothing bounds the potential.
     bound : float
         An upper bound; infinite if there is none.
     frequency : ndarray of shape (n_features,), optional
@@ -54,8 +54,8 @@ class Supremum:
 
     @property
     def certified(self) -> bool:
-        """Whether there is a bound."""
-        return bool(np.isfinite(self.bound))
+        """Whether the supremum is bounded, or counts as infinite: then nothing is estimated."""
+        return bool(np.isfinite(self.bound) or np.isinf(self.reached))
 
 
 class Space(BaseEstimator, ABC):

@@ -15,7 +15,7 @@ from notsorandom._utils.threads import scratch
 from notsorandom.data.array_api import cast_like, namespace, to_host
 from notsorandom.data.rows import Array, Column, Rows, dense, row_norms
 from notsorandom.spaces.base import ContinuousSpace, Supremum
-from notsorandom.spaces.landscape import feature_potentials
+from notsorandom.spaces.landscape import feature_potentials, split_sums
 from notsorandom.spaces.scale import cauchy_frequencies, resolve_scale
 from notsorandom.spaces.view import ProjectedView, View, check_scale, far_rows, principal_directions
 
@@ -23,8 +23,6 @@ from notsorandom.spaces.view import ProjectedView, View, check_scale, far_rows, 
 WAVE_BYTES = 2**26
 # Frequencies within this share of the largest length are on the surface of the ball.
 SURFACE = 1e-5
-# Highest dimension in which a supremum is bounded by covering the frequencies with cells.
-MAX_BOUNDED_FEATURES = 3
 
 
 class Euclidean(ContinuousSpace):
@@ -116,11 +114,12 @@ class Euclidean(ContinuousSpace):
         return self._shorten((draws / self.scale).astype(rows.dtype))
 
     def spread(self, n_frequencies: int, rows: Rows, rng: np.random.Generator) -> Array:
-        """Draw frequencies of all directions and lengths up to the limit, if there is one."""
+        """Draw all directions; up to a limit, lengths evenly spread over their logarithm."""
         if math.isinf(self.max_norm):
             return self.draw(n_frequencies, rows, rng)
         normal = rng.standard_normal((n_frequencies, rows.n_features))
-        lengths = self.max_norm * rng.random(n_frequencies) / row_norms(normal)
+        ratio = max(self.max_norm * self.scale, 10)  # of the longest to the shortest
+        lengths = self.max_norm * ratio ** -rng.random(n_frequencies) / row_norms(normal)
         return (normal * lengths[:, None]).astype(rows.dtype)
 
     def move(self, frequencies: Array, shift: Array) -> Array:
@@ -168,14 +167,15 @@ class Euclidean(ContinuousSpace):
 
     def _angles(self, X: Array, frequencies: Array) -> Array:
         """Return the angles of a block, of shape (n_rows, n_frequencies)."""
-        shift = self._is_shifted
-        if shift and not sparse.issparse(X):  # as precise as the samples, in float32 too
-            centred, shift = X - cast_like(self.center, X), False
-            # The centre of a model of float64 samples is in float64.
-            X = centred.astype(X.dtype, copy=False) if isinstance(X, np.ndarray) else centred
-        angles: Array = X @ cast_like(frequencies, X).T
-        if shift:
+        if self._is_shifted and sparse.issparse(X):  # large angles are subtracted: in float64
+            frequencies = frequencies.astype(np.float64)
+            angles: Array = X @ frequencies.T
             angles -= frequencies @ self.center
+            return angles.astype(X.dtype, copy=False)
+        if self._is_shifted:  # as precise as the samples, in float32 too; the centre can be float64
+            centred = X - cast_like(self.center, X)
+            X = centred.astype(X.dtype, copy=False) if isinstance(X, np.ndarray) else centred
+        angles = X @ cast_like(frequencies, X).T
         return angles
 
     def _waves(self, X: Any, frequencies: Array) -> Array:
@@ -328,10 +328,13 @@ class Euclidean(ContinuousSpace):
         max_evaluations: int,
     ) -> Supremum:
         """Return the largest potential within the bandwidth, bounded in up to three dimensions."""
-        if rows.n_features > MAX_BOUNDED_FEATURES:
-            return Supremum(reached, math.inf)
-        from notsorandom.spaces.supremum import largest_in_ball
+        from notsorandom.spaces.supremum import MAX_BOUNDED_FEATURES, MAX_SEARCHED, largest_in_ball
 
+        if rows.n_features > MAX_BOUNDED_FEATURES:
+            mass = np.abs(measure).sum(axis=0, dtype=np.float64)
+            is_searched = bandwidth * self.scale <= MAX_SEARCHED
+            largest = math.inf if is_searched else self.max_potential(rows, measure, mass, phase)
+            return Supremum(reached, largest)
         supremum = largest_in_ball(
             self._centred(dense(rows.array)) / self.scale,
             measure.astype(np.float64),
@@ -395,8 +398,3 @@ class Euclidean(ContinuousSpace):
             aligned = cosine * np.cos(phases) + sine * np.sin(phases)
             return aligned.T[:, None, :] * aligned.dtype.type(math.sqrt(2))
         return np.stack([cosine.T, sine.T], axis=1)
-
-
-def split_sums(sums: Array) -> Array:
-    """Return the amplitudes, given sums of cosines and then of sines with one column per task."""
-    return np.swapaxes(sums.reshape(2, -1, sums.shape[1]), 1, 2)

@@ -190,7 +190,8 @@ class HarmonicSphere(Spherical, FiniteSpace):
         """Return the exact maximum over all harmonics up to the bandwidth.
 
         If these are more than `max_evaluations`, those of the space are evaluated, and the bound is
-        that of samples which are all where a harmonic is largest.
+        that of samples which are all where a harmonic is largest. Where that is too large to
+        compute, the supremum counts as infinite.
         """
         widest = self.within(min(bandwidth, MAX_BOUNDED_DEGREE + 1), rows.n_features)
         is_exact = count_harmonics(rows.n_features, widest.max_degree) <= max_evaluations
@@ -203,6 +204,8 @@ class HarmonicSphere(Spherical, FiniteSpace):
             return Supremum(largest, largest)
         mass = np.abs(measure).sum(axis=0, dtype=np.float64)
         bound = widest.kernel_bound(rows.n_features, phase)
+        if math.isinf(bound):  # what the space's own degrees reach says nothing about the others
+            return Supremum(bound, bound)
         return Supremum(largest, max(largest, bound * float(mass @ mass)))
 
     def rademacher_complexity(

@@ -19,6 +19,11 @@ PROBE_ROWS = 1024
 MeasureStats = tuple[float, Array, Array]
 
 
+def split_sums(sums: Array) -> Array:
+    """Return the amplitudes, given sums of cosines and then of sines with one column per task."""
+    return np.swapaxes(sums.reshape(2, -1, sums.shape[1]), 1, 2)
+
+
 def potential_of(amplitudes: Array) -> Array:
     """Return the sum of squared amplitudes over parts and tasks, per frequency."""
     return (amplitudes * amplitudes).sum(axis=(0, 1))

@@ -22,6 +22,9 @@ FAR = 10
 # Relative precisions of the bound that are reached in turn, within the evaluations allowed.
 PRECISIONS = (0.1, 0.03, 0.01, 0.003)
 ROUNDING = 1e-12
+# Highest dimension in which the ball is covered with cells. In a higher one it is searched up to
+# the radius below, in units of the samples' scale: float32 angles are then off by 0.01.
+MAX_BOUNDED_FEATURES, MAX_SEARCHED = 3, 1e5
 # In a longer ball, in units of the samples' scale, angles lose their digits and cells are too many.
 MAX_RADIUS = 1e9
 # Bandwidths that the samples choose are rounded up to powers of this for the bound on the error.

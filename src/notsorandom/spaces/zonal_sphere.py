@@ -203,7 +203,12 @@ class ZonalSphere(Spherical, ContinuousSpace):
     def supremum(
         self, rows: Rows, measure: Array, phase: str, bandwidth: float, reached: float, *_: Any
     ) -> Supremum:
-        """Return the potential reached: there is no bound."""
+        """Return the potential reached: there is no bound.
+
+        Degrees that can't be computed can't be searched, so with them it counts as infinite.
+        """
+        if bandwidth > highest_degree(rows.n_features, np.dtype(np.float64)):
+            return Supremum(math.inf, math.inf)
         return Supremum(reached, math.inf)
 
     def rademacher_complexity(
