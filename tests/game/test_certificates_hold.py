@@ -290,7 +290,7 @@ def test_sentences():
     )
     assert repr(certificate).endswith(certificate.sentence)
     guess = replace(certificate, certified=False, n_ascents=200)
-    few = "so the true share may be far lower); the bound"
+    few = "so it may be far from the truth); the bound"
     sentences = {n: replace(guess, n_agreeing=n) for n in (0, 1, 3, 4)}
     assert f"(estimated; none of 200 searches agree, {few}" in sentences[0].sentence
     assert f"(estimated; only 1 of 200 searches agree, {few}" in sentences[1].sentence
@@ -301,5 +301,6 @@ def test_sentences():
     assert "regret per play" in repr(replace(certificate, regret=0.5))
     assert "regret" not in repr(replace(certificate, regret=math.nan))
     logistic = FourierClassifier(20, C=1.0, smoothing=0.06, random_state=0).fit(X, y)
-    assert "training objective" in logistic.certificate(X, y).sentence
+    certificate = replace(logistic.certificate(X, y), lower=6.0, upper=10.0)
+    assert "the training objective would be at most 40 % lower" in certificate.sentence
     assert LOSSES["hinge"](1.0).has_margin

@@ -111,7 +111,8 @@ class Certificate:
             text = f"The model has at least {share} % {whose}"
         else:
             text = (
-                f"No kernel of this kind has a training objective below {share} % of this model's"
+                "With the best kernel of this kind, the training objective would be at most "
+                f"{100 - share} % lower than this model's"
             )
         if self.lower > 0 and not self.certified:
             text += f" (estimated{self._doubt or ', not proven'})"
@@ -130,7 +131,7 @@ class Certificate:
         if self.certified or not self.n_ascents or self.n_agreeing >= least:
             return ""
         count = f"only {self.n_agreeing}" if self.n_agreeing else "none"
-        return f"; {count} of {self.n_ascents} searches agree, so the true share may be far lower"
+        return f"; {count} of {self.n_ascents} searches agree, so it may be far from the truth"
 
     @property
     def _share(self) -> float:
