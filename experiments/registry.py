@@ -205,14 +205,18 @@ def check_data(configs: Sequence[Config], load: TaskLoader) -> None:
 
 
 def provenance(records: Sequence[Record]) -> str:
-    """Return one line about when the records were made, on how many cores, with which versions."""
+    """Return one line about when the records were made, on how many cores, with which versions.
+
+    What only some records name is left out: it says nothing about the others.
+    """
     days = sorted({record["finished"][:10] for record in records})
     when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
     versions: dict[str, dict[str, None]] = {}
     for record in records:
         for name, version in record["versions"].items():
             versions.setdefault(name, {})[version] = None
-    names = ", ".join(f"{name} {' or '.join(found)}" for name, found in versions.items())
+    known = [name for name in versions if all(name in record["versions"] for record in records)]
+    names = ", ".join(f"{name} {' or '.join(versions[name])}" for name in known)
     cores = " or ".join(str(cores) for cores in sorted({record["cores"] for record in records}))
     seconds = sum(record["seconds"] for record in records)
     return f"{len(records)} runs, {format_seconds(seconds)} in all, {when}; {cores} cores; {names}."

@@ -90,7 +90,9 @@ def test_what_ours_chose_is_shown_beside_the_accuracies(pair_records):
 
 
 def test_provenance(pair_records):
-    text = registry.provenance(pair_records(ours=(88.0, 85.0)))
+    records = pair_records(ours=(88.0, 85.0))
+    records[0]["versions"] |= {"commit": "abc"}
+    text = registry.provenance(records)
     assert text == "4 runs, 4min in all, 2020-01-01 to 2020-01-02; 2 cores; numpy 9."
 
 
