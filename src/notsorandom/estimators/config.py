@@ -50,7 +50,8 @@ class GradientSolver(BaseEstimator):
         step: ``lambda t, theory: 4 * theory``. Model files don't keep callables.
     weighting : {"potential", "uniform"}, default="potential"
         Weight of each frequency in the kernel: in proportion to the amplitude of its peak, or
-        equal, as in the paper.
+        equal for all plays, as in the paper. With `learning_rate="theory"` a round is one play,
+        which its peaks share.
     projection : {"exact", "alternating"}, default="exact"
         Projection of the dual player's steps; ``"alternating"`` is the paper's Algorithm 3.
     n_rounds : int or "auto", default="auto"
