@@ -7,8 +7,9 @@ Three quarters of the training images of each pair of classes are used for train
 for validation; test images are not used. Prints the mean validation accuracy per number of
 directions, or with ``--rows`` per number of rows that they are computed from, its difference from
 the default with the standard error of the paired differences, and the seconds of a fit. 1024
-directions are all of them. The models are SVMs at C = 1 with one smoothing and the Gaussian
-spectrum, so that nothing else differs.
+directions are all of them. Of at most twice as many rows as given, all are used: here with 4096.
+The models are SVMs at C = 1 with one smoothing and the Gaussian spectrum, so that nothing else
+differs.
 """
 
 from __future__ import annotations
