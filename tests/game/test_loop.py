@@ -216,7 +216,12 @@ def test_paper_setting_finds_the_wave(rng):
             n_frequencies=20,
         ),
     )
-    assert len(result.history["plays"]) > 1
+    ends = result.history["n_frequencies"]
+    assert len(ends) > 1
+    # Rounds have equal weights, and so have the peaks of a round.
+    rounds = np.split(result.weights, ends[:-1])
+    np.testing.assert_allclose([weights.sum() for weights in rounds], 1 / len(ends))
+    assert all(np.ptp(weights) < 1e-12 for weights in rounds)
     found = result.frequencies[0] * np.sign(result.frequencies[0, 0])
     np.testing.assert_allclose(found, [2.0, 1.0], atol=0.3)
 
