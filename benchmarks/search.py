@@ -20,8 +20,8 @@ from benchmarks.common import make_parser
 from experiments.tasks import TASKS, load_task
 from notsorandom import Ascent, Euclidean, Langevin
 from notsorandom.data.rows import Rows
-from notsorandom.game import LOSSES, DualProblem, play
-from notsorandom.game.dual import signs_from_codes
+from notsorandom.game import LOSSES, Problem, play
+from notsorandom.game.problem import signs_from_codes
 from notsorandom.spaces import Landscape
 
 
@@ -42,7 +42,7 @@ def main() -> None:
 def compare(task: str, options: Any) -> None:
     """Compare the searches on one task."""
     X, y, _, _ = load_task(task, options.data)
-    problem = DualProblem(LOSSES["hinge"](1.0), signs_from_codes(y, 2, np.float32), Rows(X))
+    problem = Problem(LOSSES["hinge"], signs_from_codes(y, 2, np.float32), Rows(X))
     result = play(
         problem,
         space=Euclidean(),

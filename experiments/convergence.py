@@ -15,7 +15,7 @@ from notsorandom import Enumerate, Sphere
 from notsorandom.data.rows import Array, Rows
 from notsorandom.datasets import make_checkerboard
 from notsorandom.display import import_pyplot
-from notsorandom.game import LOSSES, DualProblem, GameLoop, find_equilibrium
+from notsorandom.game import LOSSES, GameLoop, Problem, find_equilibrium
 from notsorandom.game.certificate import regret_bound
 from notsorandom.game.equilibrium import CHECK_EVERY, SAFETY, limit_balance, operator_norm
 from notsorandom.game.excessive_gap import excessive_gap
@@ -44,7 +44,7 @@ def run_convergence(config: Config, load: TaskLoader) -> dict[str, Any]:
     """Return numbers of iterations, gaps and theoretical bounds, as shares of the value."""
     X, y = make_checkerboard(N_SAMPLES, random_state=0)
     loss = LOSSES["squared_hinge" if config["method"] == "ascent-squared" else "hinge"](C)
-    problem = DualProblem(loss, np.where(y == 1, 1.0, -1.0)[:, None], Rows(X))
+    problem = Problem(loss, np.where(y == 1, 1.0, -1.0)[:, None], Rows(X))
     indices = harmonic_indices(3, MAX_DEGREE)
     features, groups = harmonics(X, indices), np.arange(len(indices))
     value = find_equilibrium(features, groups, problem, 1e-6).upper
@@ -72,7 +72,7 @@ def run_convergence(config: Config, load: TaskLoader) -> dict[str, Any]:
     }
 
 
-def ergodic_constant(features: Array, problem: DualProblem) -> float:
+def ergodic_constant(features: Array, problem: Problem) -> float:
     r"""Return T times the bound on the gap of the average of T primal-dual steps.
 
     Steps of sizes :math:`\tau` and :math:`\sigma` are proximal point steps in the norm
@@ -93,7 +93,7 @@ def ergodic_constant(features: Array, problem: DualProblem) -> float:
     return 0.5 * norm * (size1 / math.sqrt(balance) + size2 * math.sqrt(balance)) ** 2
 
 
-def play(problem: DualProblem, method: str, steps: set[int]) -> list[tuple[int, float, float]]:
+def play(problem: Problem, method: str, steps: set[int]) -> list[tuple[int, float, float]]:
     """Play the game of the paper; return rounds, gaps and bounds on the regret."""
     rng, factor = np.random.default_rng(0), MULTIPLE if method == "ascent-multiple" else 1.0
     space = Sphere("harmonic", max_degree=MAX_DEGREE).resolve(problem.rows, rng)

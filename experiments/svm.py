@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from notsorandom.data.rows import Array
-from notsorandom.estimators.training import DUALITY_GAP
-from notsorandom.game import LOSSES, DualProblem
-from notsorandom.game.dual import codes_from_scores, signs_from_codes
+from notsorandom.estimators.steps import DUALITY_GAP
+from notsorandom.game import LOSSES, Problem
+from notsorandom.game.problem import codes_from_scores, signs_from_codes
 from notsorandom.kernel import linear_scores
 from notsorandom.linear.newton import solve_tasks
 
@@ -29,6 +29,6 @@ def fit_svm(features: Array, y: Array, n_classes: int = 2) -> Callable[[Any], Ar
         From features to predicted class codes.
     """
     targets = signs_from_codes(y, n_classes, features.dtype)
-    problem = DualProblem.from_arrays(LOSSES["hinge"](1.0), targets)
+    problem = Problem.from_arrays(LOSSES["hinge"], targets)
     coef, intercept, _ = solve_tasks(features, problem, DUALITY_GAP)
     return lambda values: codes_from_scores(linear_scores(values, coef, intercept))

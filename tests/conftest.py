@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from notsorandom.datasets import make_windmill
-from notsorandom.estimators import tuning
+from notsorandom.tuning import tune as tuning
 
 # A shell starts background commands with interrupts ignored, and so would be the commands that
 # tests start and interrupt.

@@ -4,6 +4,8 @@ import clarabel
 import numpy as np
 from scipy import optimize, sparse, special
 
+from notsorandom.game import Observer
+
 
 def unit(X):
     """Rows of norm one."""
@@ -291,3 +293,15 @@ def logistic_value(design, labels, weights, ridge):
     return optimize.minimize(
         value, start, method="trust-exact", jac=slope, hess=hessian, options=options
     ).fun
+
+
+class Recorder(Observer):
+    """The records of a game's rounds, and the dual variables at the start of each."""
+
+    def __init__(self):
+        self.records, self.duals = [], []
+
+    def after_round(self, game):
+        self.records.append(game.history[-1])
+        self.duals.append(game.previous_dual.copy())
+        return False

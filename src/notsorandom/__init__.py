@@ -8,6 +8,7 @@ Subpackages and modules, in the order in which data passes through them:
 - :mod:`notsorandom.kernel`: the learned kernel, as a Gram matrix or as features.
 - :mod:`notsorandom.game`: the game between the kernel and the dual of a linear model.
 - :mod:`notsorandom.linear`: the linear model on the learned features.
+- :mod:`notsorandom.tuning`: what a fit chooses by itself, by trial games.
 - :mod:`notsorandom.estimators`: all of it behind scikit-learn's interface.
 - :mod:`notsorandom.tabular`: ordinary data frames, with text, dates and gaps.
 - :mod:`notsorandom.io`, :mod:`notsorandom.dask`, :mod:`notsorandom.baselines`,
@@ -23,9 +24,10 @@ if TYPE_CHECKING:
     from notsorandom._utils.files import FileFormatError
     from notsorandom.display.report import report
     from notsorandom.estimators.classifier import FourierClassifier
-    from notsorandom.estimators.config import Checkpoint, EquilibriumSolver, GradientSolver
+    from notsorandom.estimators.config import Checkpoint
     from notsorandom.estimators.features import FourierFeatures
     from notsorandom.estimators.regressor import FourierRegressor
+    from notsorandom.game.solvers import EquilibriumSolver, GradientSolver
     from notsorandom.io import SKOPS_TYPES, load, save, to_onnx
     from notsorandom.kernel import LearnedKernel
     from notsorandom.search import Ascent, Chain, Enumerate, Langevin
@@ -40,9 +42,10 @@ _MODULES = {
     "_utils.files": ["FileFormatError"],
     "display.report": ["report"],
     "estimators.classifier": ["FourierClassifier"],
-    "estimators.config": ["Checkpoint", "EquilibriumSolver", "GradientSolver"],
+    "estimators.config": ["Checkpoint"],
     "estimators.features": ["FourierFeatures"],
     "estimators.regressor": ["FourierRegressor"],
+    "game.solvers": ["EquilibriumSolver", "GradientSolver"],
     "io": ["SKOPS_TYPES", "load", "save", "to_onnx"],
     "kernel": ["LearnedKernel"],
     "search": ["Ascent", "Chain", "Enumerate", "Langevin"],

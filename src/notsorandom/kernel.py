@@ -12,6 +12,7 @@ from scipy import sparse
 from notsorandom.data.array_api import as_floats, cast_like, is_device_array, namespace, to_host
 from notsorandom.data.rows import Array, Rows, dense
 from notsorandom.spaces.base import ResolvedSpace
+from notsorandom.spaces.view import View, round_to_float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +157,20 @@ class LearnedKernel:
         left = self.features(X)
         right = left if Z is None else self.features(Z)
         return left @ right.T
+
+    def restored(self, view: View) -> LearnedKernel:
+        """Return the kernel of a view's samples as a kernel of the samples that were given."""
+        dtype, frequencies = view.given_dtype, view.restore(self.frequencies)
+        if frequencies.dtype.kind == "f":
+            frequencies = round_to_float32(frequencies).astype(dtype)
+        return LearnedKernel(
+            view.given_space,
+            frequencies,
+            phases=self.phases.astype(dtype),
+            scales=self.scales.astype(dtype),
+            weights=normalized(self.weights.astype(np.float64)).astype(dtype),
+            phase=self.phase,
+        )
 
     def head(self, n_components: int) -> LearnedKernel:
         """Return the kernel of the first features.

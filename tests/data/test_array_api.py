@@ -30,7 +30,7 @@ from notsorandom.data.array_api import (
 )
 from notsorandom.data.rows import Rows
 from notsorandom.estimators import training
-from notsorandom.game import LOSSES, DualProblem
+from notsorandom.game import LOSSES, Problem
 from notsorandom.linear.streaming import solve_streaming
 from notsorandom.spaces.harmonic_sphere import HarmonicSphere
 from notsorandom.spaces.landscape import draw_by_weight
@@ -305,7 +305,7 @@ def test_linear_model_in_passes(to, data):
     kernel = FourierFeatures(8, smoothing=0.06, random_state=0).fit(X, y).kernel_
     coefs = [
         solve_streaming(
-            DualProblem(LOSSES["hinge"](1.0), targets, Rows(array, weights)),
+            Problem(LOSSES["hinge"], targets, Rows(array, weights)),
             kernel.feature_map,
             8,
             1e-3,

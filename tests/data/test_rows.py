@@ -9,7 +9,7 @@ from scipy import sparse
 from notsorandom._utils.threads import thread_pool
 from notsorandom.data import rows
 from notsorandom.data.rows import Rows
-from notsorandom.game import LOSSES, DualProblem, play
+from notsorandom.game import LOSSES, Problem, play
 from notsorandom.game.projection import alternating, nearest
 from notsorandom.search import Ascent
 from notsorandom.spaces import Euclidean, Landscape
@@ -119,8 +119,10 @@ def test_projection_does_not_depend_on_the_blocks(projection, rng):
     labels = np.where(rng.uniform(size=(100, 3)) < 0.3, 1.0, -1.0)
     point, weights = rng.standard_normal((100, 3)), rng.uniform(0.5, 2, size=(100, 1))
     results = [
-        DualProblem(
-            LOSSES["hinge"](1.0), labels, Rows(np.empty((100, 0)), weights, block_rows=block_rows)
+        Problem(
+            LOSSES["hinge"],
+            labels,
+            Rows(np.empty((100, 0)), weights, block_rows=block_rows),
         ).project(point, projection)
         for block_rows in (None, 8)
     ]
@@ -149,7 +151,7 @@ def test_functions_of_blocks_hold_no_samples(loss, rng):
     X = rng.standard_normal((5000, 4))
     targets = np.where(np.cos(X[:, [0]] * 2) > 0, 1.0, -1.0)
     sent = SentRows(X, rng.uniform(0.5, 2, size=(5000, 1)))
-    problem = DualProblem(LOSSES[loss](1.0, 0.1), targets, sent)
+    problem = Problem(LOSSES[loss], targets, sent)
     search = Ascent(n_steps=2, max_rows=1024)
     play(problem, space=Euclidean(), search=search, n_frequencies=8, rng=rng)
     assert 0 < max(sizes) < 20_000 < targets.nbytes

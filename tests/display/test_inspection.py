@@ -25,7 +25,7 @@ from notsorandom.display.inspection import (
     take_snapshots,
 )
 from notsorandom.estimators import training
-from notsorandom.game import LOSSES, DualProblem
+from notsorandom.game import LOSSES, Problem
 from notsorandom.linear.newton import solve_task
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
@@ -108,7 +108,7 @@ class TestBoundsByRound:
         assert upper[-1] <= certificate.upper * (1 + 2e-3)
         if model.kernel_.space.kind == "finite":  # all frequencies are evaluated
             targets = np.where(y == 1, 1.0, -1.0)[:, None]
-            problem = DualProblem.from_arrays(LOSSES[loss](1.0), targets)
+            problem = Problem.from_arrays(LOSSES[loss], targets)
             assert lower[-1] <= solve_task(model.transform(X), problem, 1e-6).primal_value
 
     @pytest.mark.parametrize("n_components", [24, 30, 60])

@@ -26,8 +26,10 @@ from notsorandom import (
     Sphere,
 )
 from notsorandom.datasets import make_windmill
-from notsorandom.estimators import resume, tuning
+from notsorandom.estimators import resume
 from notsorandom.estimators.resume import CheckpointFile
+from notsorandom.tuning import size as sizes
+from notsorandom.tuning import tune as tuning
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
 
@@ -48,7 +50,7 @@ def crash(monkeypatch):
     """Make the fit stop after a number of checkpoints."""
 
     def after(n_written):
-        write, count = CheckpointFile.write_if_due, 0
+        write, count = CheckpointFile.after_round, 0
 
         def crashing(self, *arguments):
             nonlocal count
@@ -59,7 +61,7 @@ def crash(monkeypatch):
                 raise CrashError
 
         monkeypatch.undo()  # of an earlier crash that did not happen
-        monkeypatch.setattr(CheckpointFile, "write_if_due", crashing)
+        monkeypatch.setattr(CheckpointFile, "after_round", crashing)
 
     return after
 
@@ -149,7 +151,7 @@ def variant(request):
             patch.setattr(tuning, "CROSS_VALIDATED_ROWS", 0)
         elif request.param == "size chosen":
             patch.setattr(tuning, "plan_stages", lambda config, trials: [(32, 1)])
-            patch.setattr(tuning, "SIZES", (24,))
+            patch.setattr(sizes, "TRIAL_SIZES", (24,))
         yield request.param
 
 

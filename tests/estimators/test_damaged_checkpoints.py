@@ -18,10 +18,11 @@ from notsorandom import (
     GradientSolver,
     Sphere,
 )
-from notsorandom.estimators import tuning
 from notsorandom.estimators.checkpoint import moves_to_arrays, restore_moves
 from notsorandom.estimators.resume import CheckpointFile, read_checkpoint_header
 from notsorandom.game import GameLoop
+from notsorandom.tuning import size as sizes
+from notsorandom.tuning import tune as tuning
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
 
@@ -50,7 +51,7 @@ def case(request, tmp_path):
     X = rng.normal(size=(100, 3))
     data = X, np.where(np.cos(3 * X[:, 0] + X[:, 1]) > 0, "yes", "no")
     model = model.set_params(checkpoint=Checkpoint(path, every=0))
-    write, count = CheckpointFile.write_if_due, 0
+    write, count = CheckpointFile.after_round, 0
 
     def crash(self, *arguments):
         nonlocal count
@@ -64,9 +65,9 @@ def case(request, tmp_path):
             patch.setattr(tuning, "CROSS_VALIDATED_ROWS", 0)
         elif request.param == "size chosen":
             patch.setattr(tuning, "plan_stages", lambda config, trials: [(32, 1)])
-            patch.setattr(tuning, "SIZES", (24,))
+            patch.setattr(sizes, "TRIAL_SIZES", (24,))
         with patch.context() as crashing:
-            crashing.setattr(CheckpointFile, "write_if_due", crash)
+            crashing.setattr(CheckpointFile, "after_round", crash)
             with pytest.raises(CrashError):
                 model.fit(*data)
         model.set_params(checkpoint=Checkpoint(path, every=3600))
@@ -202,12 +203,12 @@ def test_any_array_of_the_moves(name, tmp_path, monkeypatch):
     """Those of a fit on a cluster: an error, or dual variables that are finite."""
     loops, X = [], np.random.default_rng(0).normal(size=(100, 3))
 
-    def crash(self, seed, choice, loop, stopping):
+    def crash(self, loop):
         loops.append(loop)
         if len(loop.history) == 3:
             raise CrashError
 
-    monkeypatch.setattr(CheckpointFile, "write_if_due", crash)
+    monkeypatch.setattr(CheckpointFile, "after_round", crash)
     with pytest.raises(CrashError):
         MODELS[name].set_params(checkpoint=Checkpoint(tmp_path / "game")).fit(X, X[:, 0] > 0)
     loop = loops[-1]

@@ -16,7 +16,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
 
 from notsorandom import FourierClassifier
-from notsorandom.estimators import training
+from notsorandom.estimators import steps
 from notsorandom.estimators.classifier import log_probabilities
 
 SETTINGS = {"n_components": 20, "loss": "logistic", "C": 10.0}
@@ -189,7 +189,7 @@ class TestEcosystem:
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_dask_is_lazy_and_equals_the_model_in_memory(n_classes, monkeypatch):
     # In float32 the games would go apart by the rounding of their sums.
-    monkeypatch.setattr(training, "FLOAT32_LIMIT", 1.0)
+    monkeypatch.setattr(steps, "FLOAT32_LIMIT", 1.0)
     distributed = pytest.importorskip(
         "distributed", reason="needs dask: pip install 'notsorandom[all]'"
     )

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ from sklearn.svm import SVR
 import notsorandom
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
 from notsorandom.display import GameDisplay, HistoryDisplay, ScoreCurveDisplay, SpectrumDisplay
-from notsorandom.estimators import training
-from notsorandom.game import LOSSES, DualProblem
+from notsorandom.estimators import steps
+from notsorandom.game import LOSSES, Problem
 from notsorandom.linear.newton import solve_task
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
@@ -32,7 +33,7 @@ class TestLinearModels:
     @pytest.mark.parametrize("shape", [(80, 10), (20, 50)])
     def test_squared_is_ridge_regression(self, rng, C, shape):
         X, y = rng.standard_normal(shape), 3 + rng.standard_normal(shape[0])
-        model = solve_task(X, DualProblem.from_arrays(LOSSES["squared"](C), y[:, None]), 1e-8)
+        model = solve_task(X, Problem.from_arrays(LOSSES["squared"].times(C), y[:, None]), 1e-8)
         ridge = Ridge(alpha=1 / (2 * C)).fit(X, y)
         np.testing.assert_allclose(model.coef, ridge.coef_, rtol=1e-4, atol=1e-6)
         np.testing.assert_allclose(model.intercept, ridge.intercept_, rtol=1e-4)
@@ -42,8 +43,8 @@ class TestLinearModels:
     def test_epsilon_insensitive_is_support_vector_regression(self, rng, C, epsilon):
         X = rng.standard_normal((80, 5))
         y = X @ rng.standard_normal(5) + 0.3 * rng.standard_normal(80) + 2
-        loss = LOSSES["epsilon_insensitive"](C, epsilon)
-        model = solve_task(X, DualProblem.from_arrays(loss, y[:, None]), 1e-6)
+        loss = replace(LOSSES["epsilon_insensitive"], epsilon=epsilon).times(C)
+        model = solve_task(X, Problem.from_arrays(loss, y[:, None]), 1e-6)
         svr = SVR(kernel="linear", C=C, epsilon=epsilon, tol=1e-8).fit(X, y)
         np.testing.assert_allclose(model.coef, svr.coef_[0], rtol=1e-2, atol=2e-3)
         assert model.gap <= 1e-5
@@ -55,11 +56,11 @@ class TestLinearModels:
     def test_weights_equal_repeated_samples(self, rng):
         X, y, counts = rng.standard_normal((40, 5)), rng.standard_normal(40), rng.integers(1, 4, 40)
         for name in ("squared", "epsilon_insensitive"):
-            loss = LOSSES[name](1.0)
+            loss = LOSSES[name]
             weighted = solve_task(
-                X, DualProblem.from_arrays(loss, y[:, None], counts[:, None] * 1.0), 1e-8
+                X, Problem.from_arrays(loss, y[:, None], counts[:, None] * 1.0), 1e-8
             )
-            many = DualProblem.from_arrays(loss, np.repeat(y, counts)[:, None])
+            many = Problem.from_arrays(loss, np.repeat(y, counts)[:, None])
             repeated = solve_task(np.repeat(X, counts, axis=0), many, 1e-8)
             np.testing.assert_allclose(weighted.coef, repeated.coef, atol=1e-4)
 
@@ -79,7 +80,7 @@ def test_wave_is_found(wave, loss):
 @BOTH_LOSSES
 def test_units_do_not_matter(wave, loss, monkeypatch):
     """Those of the samples never; those of the targets if C and epsilon are in the same unit."""
-    monkeypatch.setattr(training, "FLOAT32_LIMIT", 1.0)  # float32 would amplify rounding errors
+    monkeypatch.setattr(steps, "FLOAT32_LIMIT", 1.0)  # float32 would amplify rounding errors
     X, y = wave
     settings = {"smoothing": 0.05, "random_state": 0}
     model = FourierRegressor(10, loss=loss, epsilon=0.1, C=1.0, **settings).fit(X, y)

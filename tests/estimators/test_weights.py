@@ -6,8 +6,8 @@ from scipy import sparse
 
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
 from notsorandom.data.rows import Rows
-from notsorandom.estimators.validation import TrainingData, sort_and_deduplicate
-from notsorandom.game import LOSSES, REGRESSION_LOSSES, DualProblem, play
+from notsorandom.estimators.validation import deduplicate, sort_and_deduplicate
+from notsorandom.game import LOSSES, REGRESSION_LOSSES, Problem, play
 from notsorandom.linear.newton import solve_task
 from notsorandom.search import Ascent, Enumerate
 from notsorandom.spaces import Euclidean, Landscape, Points, ZonalSphere
@@ -68,9 +68,9 @@ def test_weights_equal_copies_in_the_game(rng, loss, space):
         "harmonic": Sphere("harmonic", max_degree=3),
         "zonal": ZonalSphere(max_degree=3, scale=1.0),
     }
-    weighted = DualProblem(LOSSES[loss](1.0), targets, Rows(X, weights[:, None].astype(float)))
+    weighted = Problem(LOSSES[loss], targets, Rows(X, weights[:, None].astype(float)))
     X, targets = (np.repeat(part, weights, axis=0) for part in (X, targets))
-    copied = DualProblem(LOSSES[loss](1.0), targets, Rows(X))
+    copied = Problem(LOSSES[loss], targets, Rows(X))
     one, other = (
         play(
             problem,
@@ -97,8 +97,8 @@ def test_final_model_uses_the_weights(rng):
         model = estimator(10, C=1.0, smoothing=0.1, random_state=0).fit(X, targets, weights)
         counts = np.round(100 * weights).astype(int)
         features = np.repeat(model.kernel_.features(X), counts, axis=0)
-        loss = LOSSES[model.loss](0.01)  # as the counts are a hundred times the weights
-        problem = DualProblem.from_arrays(loss, np.repeat(targets, counts)[:, None])
+        loss = LOSSES[model.loss].times(0.01)  # as the counts are a hundred times the weights
+        problem = Problem.from_arrays(loss, np.repeat(targets, counts)[:, None])
         copied = solve_task(features, problem, 1e-6)
         np.testing.assert_allclose(model.coef_[0], copied.coef, rtol=0.05, atol=0.02)
 
@@ -319,14 +319,13 @@ def test_deduplication_is_independent_of_the_order(rng, as_sparse):
 def test_to_given_and_from_given_are_inverse(rng):
     X = rng.integers(0, 3, size=(30, 2)).astype(float)
     targets = np.where(np.arange(30) % 2, 1.0, -1.0)[:, None]
-    problem = DualProblem(LOSSES["hinge"](1.0), targets, Rows(X))
     positions = np.append(np.arange(30), -1)  # one more row was given, and left out
-    data = TrainingData(problem, positions).deduplicated()
-    assert data.n_given == 31
-    values = rng.standard_normal((len(data.problem.rows), 1))
-    given = data.to_given(values)
+    problem = deduplicate(Problem(LOSSES["hinge"], targets, Rows(X), positions))
+    assert problem.n_given == 31
+    values = rng.standard_normal((len(problem.rows), 1))
+    given = problem.to_given(values)
     assert given.shape == (31, 1)
     assert given[-1] == 0
-    np.testing.assert_array_equal(data.from_given(given), values)
-    part = data.take(np.arange(len(values)) % 2 == 0)
+    np.testing.assert_array_equal(problem.from_given(given), values)
+    part = problem.select(np.arange(len(values)) % 2 == 0)
     np.testing.assert_array_equal(part.from_given(given), values[::2])

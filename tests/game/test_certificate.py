@@ -7,7 +7,7 @@ import reference
 from notsorandom import FourierClassifier, FourierFeatures, GradientSolver, Sphere
 from notsorandom.data.rows import Rows
 from notsorandom.datasets import make_checkerboard, make_windmill
-from notsorandom.game import LOSSES, DualProblem, find_equilibrium
+from notsorandom.game import LOSSES, Problem, find_equilibrium
 from notsorandom.game.certificate import lower_bound, margin_bound
 from notsorandom.spaces import Euclidean, Supremum
 from notsorandom.spaces.harmonics import harmonics
@@ -85,7 +85,7 @@ class TestSupremum:
 
 
 def test_certified_bounds_are_preferred_to_estimates():
-    problem = DualProblem.from_arrays(LOSSES["hinge"](1.0), np.ones((4, 1)))
+    problem = Problem.from_arrays(LOSSES["hinge"], np.ones((4, 1)))
     dual = np.full((4, 1), 0.5)
     known, guess = Supremum(8.0, 8.0), Supremum(1.0, math.inf)
     value, name, certified = lower_bound(problem, [("guess", dual, guess), ("known", dual, known)])
@@ -113,7 +113,7 @@ def check_bounds_against_a_grid(n_features, phase, n_instances):
         ).fit(X, y)
         certificate = model.certificate(X, y)
         assert certificate.certified
-        labels, loss = np.where(y == 1, 1.0, -1.0), LOSSES[name](C)
+        labels, loss = np.where(y == 1, 1.0, -1.0), LOSSES[name].times(C)
         value, dual = value_by_cutting_planes(X, labels, loss, certificate.bandwidth, phase)
         assert certificate.lower <= value * (1 + 1e-6) + 1e-9
         space, measure = model.kernel_.space, (dual * labels)[:, None]
@@ -121,7 +121,7 @@ def check_bounds_against_a_grid(n_features, phase, n_instances):
             Rows(X), measure, phase, certificate.bandwidth, 0.0, 1e-3, 100_000
         )
         inside = (labels * np.clip(dual, 0, loss.upper))[:, None]
-        problem = DualProblem.from_arrays(loss, labels[:, None])
+        problem = Problem.from_arrays(loss, labels[:, None])
         below = problem.stats(inside).best_scaled_objective(supremum.bound)
         assert below <= certificate.upper * (1 + 1e-6) + 1e-6
         assert certificate.lower <= certificate.upper * (1 + 1e-9)
@@ -160,7 +160,7 @@ def test_bounds_enclose_the_value_of_the_logistic_game(seed):
     angles = X @ np.concatenate([grid, model.frequencies_]).T
     waves = np.stack([np.cos(angles), np.sin(angles)], axis=2)  # (n_samples, n_frequencies, 2)
     groups = np.repeat(np.arange(angles.shape[1]), 2)
-    problem = DualProblem.from_arrays(LOSSES["logistic"](C), labels[:, None])
+    problem = Problem.from_arrays(LOSSES["logistic"].times(C), labels[:, None])
     best = find_equilibrium(waves.reshape(20, -1), groups, problem)
     assert best.relative_gap <= 1e-3
     assert certificate.lower <= best.upper

@@ -178,10 +178,10 @@ def test_estimated_peaks_are_as_high_as_those_of_many_ascents(data):
     model = FourierClassifier(
         100, loss="hinge", C=1.0, smoothing=smoothing, phase="paired", random_state=0
     ).fit(X, y)
-    kernel, data = model.kernel_, model._training_data(X, y)
+    kernel, problem = model.kernel_, model._training_problem(X, y)
     bandwidth = kernel.space.bandwidth(kernel.frequencies)
-    peaks = PeakBounds(kernel, data.problem, bandwidth, 1)
-    supremum = peaks.supremum(data.from_given(model.dual_))
+    peaks = PeakBounds(kernel, problem, bandwidth, 1)
+    supremum = peaks.supremum(problem.from_given(model.dual_))
     assert not supremum.certified
     assert 0 <= peaks.n_agreeing <= peaks.n_ascents
     scale = kernel.space.scale
@@ -303,4 +303,4 @@ def test_sentences():
     logistic = FourierClassifier(20, C=1.0, smoothing=0.06, random_state=0).fit(X, y)
     certificate = replace(logistic.certificate(X, y), lower=6.0, upper=10.0)
     assert "the training objective would be at most 40 % lower" in certificate.sentence
-    assert LOSSES["hinge"](1.0).has_margin
+    assert LOSSES["hinge"].has_margin

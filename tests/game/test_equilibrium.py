@@ -9,7 +9,7 @@ from scipy import optimize
 
 from notsorandom import Euclidean, FourierClassifier, FourierFeatures, GradientSolver, Sphere
 from notsorandom.datasets import make_checkerboard, make_windmill
-from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, DualProblem, find_equilibrium
+from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, Problem, find_equilibrium
 from notsorandom.game.equilibrium import FiniteGame, operator_norm, shrink
 from notsorandom.game.excessive_gap import excessive_gap
 from notsorandom.linear.newton import solve_task
@@ -31,7 +31,7 @@ def instance(seed, n_samples=16, degree=2):
 @pytest.mark.parametrize("seed", range(3))
 def test_value_agrees_with_a_general_solver(loss, C, seed):
     features, indices, labels = instance(seed)
-    problem = DualProblem.from_arrays(LOSSES[loss](C), labels)
+    problem = Problem.from_arrays(LOSSES[loss].times(C), labels)
     for groups in (np.arange(len(indices)), indices[:, -1]):
         columns = features / np.sqrt(np.bincount(groups)[groups])
         factors = [columns[:, groups == group] for group in range(groups.max() + 1)]
@@ -51,7 +51,7 @@ def test_value_agrees_with_a_general_solver(loss, C, seed):
 def test_value_on_the_sphere_agrees_with_a_conic_solver(loss, C, basis):
     """To 1e-3, through the estimator: 150 samples of the checkerboard, 81 harmonics."""
     X, y = make_checkerboard(150, random_state=0)
-    space, dual_loss = Sphere(basis, max_degree=8), LOSSES[loss](C)
+    space, dual_loss = Sphere(basis, max_degree=8), LOSSES[loss].times(C)
     settings = {"space": space, "loss": loss, "C": C, "solver": "equilibrium", "smoothing": 0}
     certificate = FourierFeatures(81, **settings).fit(X, y).certificate(X, y)
     indices = harmonic_indices(3, 8)
@@ -74,7 +74,7 @@ def test_value_on_the_sphere_agrees_with_a_conic_solver(loss, C, basis):
 def test_bounds_hold_for_the_found_and_for_other_kernels(loss, C):
     """The SVM on the weighted kernel attains the upper bound; no kernel is below the lower."""
     features, indices, labels = instance(0, n_samples=60, degree=5)
-    problem, groups = DualProblem.from_arrays(LOSSES[loss](C), labels), np.arange(len(indices))
+    problem, groups = Problem.from_arrays(LOSSES[loss].times(C), labels), np.arange(len(indices))
     equilibrium = find_equilibrium(features, groups, problem)
     weighted = features * np.sqrt(equilibrium.weights)
     svm = solve_task(weighted, problem, 1e-6)
@@ -96,7 +96,7 @@ def test_bounds_hold_for_the_found_and_for_other_kernels(loss, C):
 @pytest.mark.parametrize("C", [1e-100, 1e30, 1e300])
 def test_extreme_numbers_end_with_finite_weights(loss, C):
     features, indices, labels = instance(0, n_samples=20)
-    problem = DualProblem.from_arrays(LOSSES[loss](C), labels)
+    problem = Problem.from_arrays(LOSSES[loss].times(C), labels)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         equilibrium = find_equilibrium(features, np.arange(len(indices)), problem, max_steps=200)
@@ -108,7 +108,7 @@ def test_extreme_numbers_end_with_finite_weights(loss, C):
 def test_tasks_share_the_kernel():
     features, indices, labels = instance(0, n_samples=60, degree=3)
     labels = np.column_stack([labels[:, 0], np.roll(labels[:, 0], 7)])
-    problem = DualProblem.from_arrays(LOSSES["hinge"](1.0), labels)
+    problem = Problem.from_arrays(LOSSES["hinge"], labels)
     equilibrium = find_equilibrium(features, np.arange(len(indices)), problem)
     assert equilibrium.relative_gap <= 1e-3
     weighted = features * np.sqrt(equilibrium.weights)
@@ -125,7 +125,7 @@ def test_shrink_minimises_the_proximal_objective(rng, amount):
         norms = [np.linalg.norm(other[groups == group]) for group in range(4)]
         return 0.5 * np.sum((other - coef) ** 2) + 0.5 * amount * sum(norms) ** 2
 
-    problem = DualProblem.from_arrays(LOSSES["hinge"](1.0), np.empty((0, 2)))
+    problem = Problem.from_arrays(LOSSES["hinge"], np.empty((0, 2)))
     game = FiniteGame(np.empty((0, 7)), groups, problem)
     ours = shrink(game, coef, amount)
     best = optimize.minimize(objective, 0.5 * coef.ravel(), method="Powell", tol=1e-12)
@@ -142,8 +142,8 @@ def test_operator_norm_is_the_largest_singular_value(rng):
 def test_weights_equal_repeated_samples():
     features, indices, labels = instance(0, n_samples=20, degree=2)
     counts = np.random.default_rng(0).integers(1, 4, size=20)
-    problem = DualProblem.from_arrays(LOSSES["hinge"](1.0), labels, counts[:, None].astype(float))
-    many = DualProblem.from_arrays(LOSSES["hinge"](1.0), np.repeat(labels, counts, axis=0))
+    problem = Problem.from_arrays(LOSSES["hinge"], labels, counts[:, None].astype(float))
+    many = Problem.from_arrays(LOSSES["hinge"], np.repeat(labels, counts, axis=0))
     groups = np.arange(len(indices))
     ours = find_equilibrium(features, groups, problem)
     theirs = find_equilibrium(np.repeat(features, counts, axis=0), groups, many)
@@ -259,7 +259,7 @@ def test_equilibrium_on_vectors(n_features, phase, loss):
     side = np.linspace(-1.5, 1.5, [0, 41, 13, 7][n_features])
     grid = np.stack(np.meshgrid(*[side] * n_features), axis=-1).reshape(-1, n_features)
     grid = grid[np.linalg.norm(grid, axis=1) <= 1.5]
-    angles, labels, parts = X @ grid.T, np.where(y == 1, 1.0, -1.0), LOSSES[loss](C)
+    angles, labels, parts = X @ grid.T, np.where(y == 1, 1.0, -1.0), LOSSES[loss].times(C)
     if phase == "paired":
         factors = [np.column_stack([np.cos(angle), np.sin(angle)]) for angle in angles.T]
     else:
@@ -299,7 +299,7 @@ def test_excessive_gap_technique(C, by_degree):
     features, indices, labels = instance(0, n_samples=30, degree=4)
     groups = indices[:, -1] if by_degree else np.arange(len(indices))
     columns = features / np.sqrt(np.bincount(groups)[groups])
-    problem = DualProblem.from_arrays(LOSSES["hinge"](C), labels)
+    problem = Problem.from_arrays(LOSSES["hinge"].times(C), labels)
     factors = [columns[:, groups == group] for group in range(groups.max() + 1)]
     value = reference.conic_game_value(factors, labels[:, 0], C)
     records = list(excessive_gap(columns, groups, problem, {1, 10, 100, 1000}))
@@ -312,23 +312,23 @@ def test_excessive_gap_technique(C, by_degree):
     ratios = theory[2:] / theory[1:-1]
     np.testing.assert_allclose(ratios, 0.1, rtol=0.2)
     with pytest.raises(ValueError, match="for the hinge loss"):
-        next(excessive_gap(columns, groups, replace(problem, loss=LOSSES["logistic"](C)), {1}))
+        next(excessive_gap(columns, groups, replace(problem, loss=LOSSES["logistic"]), {1}))
 
 
 def test_excessive_gap_technique_refuses_other_problems():
     """It says what it got; the bounds of other losses and of several tasks would be wrong."""
     features, indices, labels = instance(0, n_samples=12, degree=1)
-    groups, hinge = np.arange(len(indices)), LOSSES["hinge"](1.0)
+    groups, hinge = np.arange(len(indices)), LOSSES["hinge"]
     weights = np.full(12, 2.0)
     refused = [
-        (DualProblem.from_arrays(LOSSES["epsilon_insensitive"](1.0, 0.1), labels), "epsilon=0.1"),
-        (DualProblem.from_arrays(LOSSES["squared_hinge"](1.0), labels), "curvature="),
-        (DualProblem.from_arrays(LOSSES["logistic"](1.0), labels), "LogisticLoss"),
-        (DualProblem.from_arrays(hinge, np.column_stack([labels, -labels])), "2 tasks"),
-        (DualProblem.from_arrays(hinge, labels, weights), "with sample weights"),
+        (Problem.from_arrays(LOSSES["epsilon_insensitive"], labels), "epsilon=0.1"),
+        (Problem.from_arrays(LOSSES["squared_hinge"], labels), "curvature="),
+        (Problem.from_arrays(LOSSES["logistic"], labels), "LogisticLoss"),
+        (Problem.from_arrays(hinge, np.column_stack([labels, -labels])), "2 tasks"),
+        (Problem.from_arrays(hinge, labels, weights), "with sample weights"),
     ]
     for problem, got in refused:
         with pytest.raises(ValueError, match=f"got .*{got}.* is for the hinge loss"):
             next(excessive_gap(features, groups, problem, [1]))
     with pytest.raises(ValueError, match="steps is empty: give at least one"):
-        next(excessive_gap(features, groups, DualProblem.from_arrays(hinge, labels), []))
+        next(excessive_gap(features, groups, Problem.from_arrays(hinge, labels), []))

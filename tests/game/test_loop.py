@@ -5,16 +5,16 @@ import pytest
 import reference
 
 from experiments.pairs import paper_setting
-from notsorandom import Ascent, Euclidean, Sphere
+from notsorandom import Ascent, Euclidean, FourierFeatures, GradientSolver, Sphere
 from notsorandom.data.rows import Rows
-from notsorandom.datasets import make_checkerboard
-from notsorandom.game import LOSSES, DualProblem, GameLoop, play
+from notsorandom.datasets import make_checkerboard, make_windmill
+from notsorandom.game import LOSSES, GameLoop, Problem, play, replay
 
 
 def windmill_problem(windmill, dtype=np.float64, factor=1.0, loss="hinge", C=1.0, n_samples=600):
     X, y = windmill[0][:n_samples], windmill[1][:n_samples]
     labels = np.where(y == 1, 1, -1)[:, None].astype(dtype)
-    return DualProblem(LOSSES[loss](C), labels, Rows((factor * X).astype(dtype)))
+    return Problem(LOSSES[loss].times(C), labels, Rows((factor * X).astype(dtype)))
 
 
 def game_settings(**changes):
@@ -113,16 +113,12 @@ def test_each_round_is_the_reference_step_on_its_mean_kernel(windmill, loss, pha
 
 
 def test_average_dual_is_the_mean_over_the_plays(windmill):
-    records, duals = [], []
-    result = play(
-        windmill_problem(windmill),
-        callback=lambda record, dual: (records.append(record), duals.append(dual)),
-        **game_settings(),
-    )
-    plays = [record.plays for record in records]
-    np.testing.assert_allclose(result.average_dual, np.average(duals, axis=0, weights=plays))
+    seen = reference.Recorder()
+    result = play(windmill_problem(windmill), observers=[seen], **game_settings())
+    plays = [record["plays"] for record in seen.records]
+    np.testing.assert_allclose(result.average_dual, np.average(seen.duals, axis=0, weights=plays))
     for name, column in result.history.items():
-        np.testing.assert_array_equal(column, [getattr(record, name) for record in records])
+        np.testing.assert_array_equal(column, [record[name] for record in seen.records])
 
 
 @pytest.mark.parametrize("C", [1e-5, 1e5])
@@ -194,7 +190,7 @@ def test_values_of_a_callable_are_in_the_range_of_numbers(windmill, value):
 
 def test_a_callable_is_told_that_zonal_features_have_no_theory():
     X, y = make_checkerboard(60, random_state=0)
-    problem = DualProblem(LOSSES["hinge"](1.0), np.where(y == 1, 1.0, -1.0)[:, None], Rows(X))
+    problem = Problem(LOSSES["hinge"], np.where(y == 1, 1.0, -1.0)[:, None], Rows(X))
     settings = game_settings(space=Sphere("zonal"), n_frequencies=2)
     with pytest.raises(ValueError, match=r"round=1\)=nan .* theory's step is NaN, since zonal"):
         play(problem, **settings, learning_rate=lambda t, theory: theory)
@@ -206,7 +202,7 @@ def test_paper_setting_finds_the_wave(rng):
     model, X = paper_setting(40, 0), rng.standard_normal((300, 2))
     labels = np.where(np.cos(X @ [2.0, 1.0]) > 0, 1.0, -1.0)[:, None]
     result = play(
-        DualProblem(LOSSES["hinge"](1.0), labels, Rows(X)),
+        Problem(LOSSES["hinge"], labels, Rows(X)),
         **game_settings(
             search=model.search.set_params(n_steps=40, n_particles=60),
             phase=model.phase,
@@ -228,7 +224,7 @@ def test_paper_setting_finds_the_wave(rng):
 
 def test_equal_samples_give_a_flat_game():
     labels = np.array([[1.0], [-1.0], [1.0], [-1.0]])
-    problem = DualProblem(LOSSES["hinge"](1.0), labels, Rows(np.ones((4, 3))))
+    problem = Problem(LOSSES["hinge"], labels, Rows(np.ones((4, 3))))
     result = play(problem, **game_settings(n_frequencies=3))
     assert result.status == "flat"
     assert np.isfinite(result.frequencies).all()
@@ -239,7 +235,7 @@ def test_tasks_share_their_frequencies(rng):
     waves = np.array([[3.0, 0.0], [0.0, 3.0], [2.0, 2.0]])
     X = rng.standard_normal((2000, 2))
     labels = np.where(np.cos(X @ waves.T) > 0, 1.0, -1.0)
-    result = play(DualProblem(LOSSES["hinge"](1.0), labels, Rows(X)), **game_settings())
+    result = play(Problem(LOSSES["hinge"], labels, Rows(X)), **game_settings())
     both = np.concatenate([result.frequencies, -result.frequencies])
     assert result.dual.shape == (2000, 3)
     for wave in waves:
@@ -252,7 +248,7 @@ def test_auto_rate_removes_part_of_the_correlation(rng, n_tasks, phase):
     """After a round of one peak, the measure correlates less with it, in the same direction."""
     X = rng.standard_normal((500, 2))
     labels = np.where(X @ rng.standard_normal((2, n_tasks)) > 0, 1.0, -1.0)
-    problem = DualProblem(LOSSES["hinge"](1.0), labels, Rows(X))
+    problem = Problem(LOSSES["hinge"], labels, Rows(X))
     space = Euclidean().resolve(problem.rows, rng)
     loop = GameLoop(problem, **game_settings(space=space, search=Ascent(n_peaks=1), phase=phase))
     loop.play_round()
@@ -261,3 +257,22 @@ def test_auto_rate_removes_part_of_the_correlation(rng, n_tasks, phase):
         space.amplitudes(problem.rows, dual, frequency) for dual in (loop.previous_dual, loop.dual)
     )
     assert 0.1 * (before**2).sum() < (before * after).sum() < 0.9 * (before**2).sum()
+
+
+@pytest.mark.parametrize("phase", ["aligned", "paired"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("rate", ["auto", "theory", 0.3])
+def test_replay_has_the_dual_variables_of_the_game(phase, loss, rate):
+    X, y = make_windmill(300, random_state=0)
+    X = X.astype(np.float32)
+    solver = GradientSolver(rate)
+    model = FourierFeatures(
+        40, phase=phase, loss=loss, solver=solver, C=1.0, smoothing=0.05, random_state=0
+    ).fit(X, y)
+    targets = np.where(y == 1, 1, -1).astype(np.float32)[:, None]
+    problem = Problem(LOSSES[loss], targets, Rows(X))
+    duals = list(replay(problem, model.kernel_, model.history_))
+    assert len(duals) == len(model.history_["step"]) + 1
+    np.testing.assert_allclose(duals[-1], model.dual_, atol=2e-3)
+    zeros = [np.mean(dual == 0) for dual in duals[:-1]]
+    np.testing.assert_allclose(zeros, model.history_["share_at_zero"], atol=0.01)

@@ -6,12 +6,12 @@ import pytest
 import reference
 from sklearn.metrics import log_loss
 
-from notsorandom.game import LOSSES, DualProblem, QuadraticLoss
+from notsorandom.game import LOSSES, Problem, QuadraticLoss
 
 ALL_LOSSES = {
-    "hinge": LOSSES["hinge"](2.0),
-    "squared_hinge": LOSSES["squared_hinge"](2.0),
-    "logistic": LOSSES["logistic"](2.0),
+    "hinge": LOSSES["hinge"].times(2.0),
+    "squared_hinge": LOSSES["squared_hinge"].times(2.0),
+    "logistic": LOSSES["logistic"].times(2.0),
     "smoothed hinge": QuadraticLoss(2.0, 0.3, 1.0),
     "squared": QuadraticLoss(math.inf, 0.25, 1.0, one_sided=False),
     "epsilon_insensitive": QuadraticLoss(2.0, 0.0, 1.0, epsilon=0.4, one_sided=False),
@@ -29,7 +29,7 @@ def random_targets(loss, rng, n_samples=6):
 class TestAllLosses:
     def test_loss_is_the_maximum_over_the_dual_variable(self, loss):
         for target in (1.0, -1.0):
-            problem = DualProblem.from_arrays(loss, np.array([[target]]))
+            problem = Problem.from_arrays(loss, np.array([[target]]))
             low, high = (float(np.clip(side[0, 0], -50, 50)) for side in problem.box)
             candidates = np.linspace(low, high, 40_001)
             for score in (-3.0, -1.0, -0.5, 0.0, 0.05, 1.0, 2.0):
@@ -41,7 +41,7 @@ class TestAllLosses:
     def test_slope_is_the_gradient_of_the_objective(self, loss, rng):
         features = rng.standard_normal((6, 3))
         gram = features @ features.T
-        problem = DualProblem.from_arrays(loss, random_targets(loss, rng))
+        problem = Problem.from_arrays(loss, random_targets(loss, rng))
         dual = rng.uniform(0.1, 1, size=(6, 1)) * np.sign(problem.targets)
 
         def objective(flat):
@@ -139,8 +139,8 @@ class TestAllLosses:
 
     def test_weight_two_equals_the_sample_twice(self, loss, rng):
         targets, counts = random_targets(loss, rng), np.array([1, 2, 1, 3, 1, 2])
-        weighted = DualProblem.from_arrays(loss, targets, counts[:, None].astype(float))
-        repeated = DualProblem.from_arrays(loss, np.repeat(targets, counts, axis=0))
+        weighted = Problem.from_arrays(loss, targets, counts[:, None].astype(float))
+        repeated = Problem.from_arrays(loss, np.repeat(targets, counts, axis=0))
         features = rng.standard_normal((6, 3))
         twice = np.repeat(features, counts, axis=0)
         dual, many = weighted.first_dual(), repeated.first_dual()
@@ -173,12 +173,12 @@ def test_names_and_c_mean_the_same_as_in_scikit_learn():
     scores = np.array([[-1.0], [0.5], [2.0]])
     for labels, signed in ((np.ones((3, 1)), scores), (-np.ones((3, 1)), -scores)):
         hinge, squared = (
-            DualProblem.from_arrays(LOSSES[name](3.0), labels)
+            Problem.from_arrays(LOSSES[name].times(3.0), labels)
             for name in ("hinge", "squared_hinge")
         )
         assert hinge.total_loss(signed) == pytest.approx(3 * (2 + 0.5))
         assert squared.total_loss(signed) == pytest.approx(3 * (4 + 0.25))
-        logistic = DualProblem.from_arrays(LOSSES["logistic"](3.0), labels)
+        logistic = Problem.from_arrays(LOSSES["logistic"].times(3.0), labels)
         probabilities = 1 / (1 + np.exp(-signed[:, 0]))
         expected = log_loss(labels[:, 0] > 0, probabilities, labels=[False, True], normalize=False)
         assert logistic.total_loss(signed) == pytest.approx(3 * expected)
@@ -191,7 +191,7 @@ def test_names_and_c_mean_the_same_as_in_scikit_learn():
 def test_best_dual_is_the_negative_slope_of_the_loss(name):
     loss = ALL_LOSSES[name]
     for target in (1.0, -1.0):
-        problem = DualProblem.from_arrays(loss, np.array([[target]]))
+        problem = Problem.from_arrays(loss, np.array([[target]]))
         scores = target * np.array([-1.0, 0.2, 0.7, 0.99, 1.5])
         slopes = [
             reference.gradient(
@@ -206,7 +206,7 @@ def test_best_dual_is_the_negative_slope_of_the_loss(name):
 
 @pytest.mark.parametrize("C", [0.01, 2.0, 1e4])
 def test_slope_of_the_entropy_is_that_of_a_strongly_concave_function_nearby(C):
-    loss, one = LOSSES["logistic"](C), np.ones(1)
+    loss, one = LOSSES["logistic"].times(C), np.ones(1)
     ends = np.geomspace(1e-10, 0.01, 20_000)
     shares = np.concatenate([[0], ends, np.linspace(0.01, 0.99, 20_000)[1:-1], 1 - ends[::-1], [1]])
     dual = C * shares
@@ -225,7 +225,7 @@ def test_slope_of_the_entropy_is_that_of_a_strongly_concave_function_nearby(C):
 def test_multiples_of_a_dual_point_are_bounded_from_below(rng):
     """The bound is that of a linear function, below the concave one along the ray."""
     labels = np.where(rng.uniform(size=(9, 2)) < 0.5, 1.0, -1.0)
-    problem = DualProblem.from_arrays(LOSSES["logistic"](2.0), labels)
+    problem = Problem.from_arrays(LOSSES["logistic"].times(2.0), labels)
     for potential in (0.1, 5.0, 200.0):
         dual = rng.uniform(0, 2, size=(9, 2)) * labels
         best = max(

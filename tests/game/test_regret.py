@@ -9,14 +9,14 @@ from notsorandom import Ascent, Euclidean, FourierFeatures, GradientSolver, Sphe
 from notsorandom.data.rows import Rows
 from notsorandom.datasets import make_checkerboard, make_windmill
 from notsorandom.estimators.certify import average_regret
-from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, DualProblem, play
+from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, Problem, play
 from notsorandom.game.certificate import regret_bound
 from notsorandom.linear.newton import solve_task
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
 
 
-class InvertedSteps(DualProblem):
+class InvertedSteps(Problem):
     """Step sizes G / (D sqrt t), as the paper's lemma prints them."""
 
     def theory_rate(self, round_, kernel_bound):
@@ -24,21 +24,21 @@ class InvertedSteps(DualProblem):
         return self.total_weight / right / math.sqrt(round_)
 
 
-class WrongSign(DualProblem):
+class WrongSign(Problem):
     """Descends on the objective instead of ascending."""
 
     def step(self, dual, response, size, projection):
         return super().step(dual, response, -size, projection)
 
 
-class ZeroStep(DualProblem):
+class ZeroStep(Problem):
     """Never moves."""
 
     def step(self, dual, response, size, projection):
         return dual
 
 
-def play_two_clusters(loss, n_rounds, kind=DualProblem):
+def play_two_clusters(loss, n_rounds, kind=Problem):
     """Average regret, and its bound, of a game on two clusters that one wave separates."""
     rng = np.random.default_rng(0)
     y = np.where(np.arange(20) % 2, 1.0, -1.0)
@@ -56,13 +56,13 @@ def play_two_clusters(loss, n_rounds, kind=DualProblem):
 
 
 def theorem(loss, n_rounds):
-    diameter, gradient = DualProblem.from_arrays(loss, np.ones((20, 1))).diameter_and_gradient(2.0)
+    diameter, gradient = Problem.from_arrays(loss, np.ones((20, 1))).diameter_and_gradient(2.0)
     return 1.5 * gradient * diameter / math.sqrt(n_rounds)
 
 
 @pytest.mark.parametrize("C", [0.5, 1.0, 2.0])
 def test_regret_is_within_the_theorem_and_inverted_steps_violate_it(C):
-    loss = LOSSES["hinge"](C)
+    loss = LOSSES["hinge"].times(C)
     regret, allowed = play_two_clusters(loss, 300)
     assert regret <= allowed <= theorem(loss, 300)
     regret, allowed = play_two_clusters(loss, 300, InvertedSteps)
@@ -71,22 +71,22 @@ def test_regret_is_within_the_theorem_and_inverted_steps_violate_it(C):
 
 @pytest.mark.parametrize("kind", [WrongSign, ZeroStep])
 def test_broken_players_violate_the_theorem(kind):
-    loss = LOSSES["hinge"](1.0)
+    loss = LOSSES["hinge"]
     assert play_two_clusters(loss, 300, kind)[0] > theorem(loss, 300)
 
 
 @pytest.mark.parametrize(
-    ("kind", "has_no_regret"), [(DualProblem, True), (WrongSign, False), (ZeroStep, False)]
+    ("kind", "has_no_regret"), [(Problem, True), (WrongSign, False), (ZeroStep, False)]
 )
 def test_average_regret_vanishes_with_the_rounds(kind, has_no_regret):
     """Total regret grows like the root of the number of rounds, so the average halves."""
-    few, many = (play_two_clusters(LOSSES["hinge"](1.0), n, kind)[0] for n in (20, 80))
+    few, many = (play_two_clusters(LOSSES["hinge"], n, kind)[0] for n in (20, 80))
     assert (many < 0.6 * few) == has_no_regret
 
 
 def test_squared_hinge_has_logarithmic_regret():
     """Its average regret falls like log T / T, faster than the hinge's 1 / sqrt T."""
-    loss = LOSSES["squared_hinge"](0.05)
+    loss = LOSSES["squared_hinge"].times(0.05)
     short, long = (play_two_clusters(loss, n_rounds)[0] for n_rounds in (20, 320))
     assert 0 < long < short * (1 + math.log(320)) / (1 + math.log(20)) * 20 / 320 * 1.5
 
@@ -94,11 +94,11 @@ def test_squared_hinge_has_logarithmic_regret():
 @pytest.mark.parametrize("C", [0.05, 1.0])
 def test_logistic_regret_is_within_its_bound_and_vanishes(C):
     (short, _), (long, allowed) = (
-        play_two_clusters(LOSSES["logistic"](C), n_rounds) for n_rounds in (20, 320)
+        play_two_clusters(LOSSES["logistic"].times(C), n_rounds) for n_rounds in (20, 320)
     )
     assert 0 < long <= allowed
     assert long < 0.3 * short
-    broken, _ = play_two_clusters(LOSSES["logistic"](C), 320, ZeroStep)
+    broken, _ = play_two_clusters(LOSSES["logistic"].times(C), 320, ZeroStep)
     assert broken > 2 * long
 
 
@@ -114,7 +114,7 @@ def test_certificate_has_the_regret_of_the_game(loss, rate, space):
     certificate = model.certificate(X, y, max_evaluations=1000)
     history = model.history_
     labels = np.where(y == 1, 1.0, -1.0)[:, None]
-    problem = DualProblem.from_arrays(LOSSES[loss](1.0), labels)
+    problem = Problem.from_arrays(LOSSES[loss], labels)
     best = solve_task(model.average_kernel_.features(X), problem, 1e-6).primal_value
     earned = (history["objective"] * history["plays"]).sum() / history["plays"].sum()
     np.testing.assert_allclose(certificate.regret, best - earned, rtol=1e-3)
@@ -134,7 +134,7 @@ def test_regret_is_unknown_without_the_game():
 
 
 def test_regret_bound_is_that_of_the_theorem():
-    problem = DualProblem.from_arrays(LOSSES["hinge"](0.5), np.ones((30, 1)))
+    problem = Problem.from_arrays(LOSSES["hinge"].times(0.5), np.ones((30, 1)))
     n_rounds, kernel_bound = 400, 2.0
     diameter, gradient = problem.diameter_and_gradient(kernel_bound)
     times = np.arange(1, n_rounds + 1)
@@ -149,7 +149,7 @@ def test_regret_bound_is_that_of_the_theorem():
 
 
 def test_regret_bound_is_logarithmic_with_strong_concavity():
-    problem = DualProblem.from_arrays(LOSSES["squared_hinge"](0.5), np.ones((30, 1)))
+    problem = Problem.from_arrays(LOSSES["squared_hinge"].times(0.5), np.ones((30, 1)))
     n_rounds, curvature = 400, problem.loss.curvature
     _, gradient = problem.diameter_and_gradient(1.0)
     steps = np.array([problem.theory_rate(t, 1.0) / 30 for t in range(1, n_rounds + 1)])

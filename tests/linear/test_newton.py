@@ -11,14 +11,14 @@ from sklearn.svm import SVC
 
 from notsorandom import FourierClassifier
 from notsorandom.datasets import make_windmill
-from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, DualProblem
+from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, Problem
 from notsorandom.linear import newton
 from notsorandom.linear.hessian import solve_hessian
 from notsorandom.linear.newton import solve_task, solve_tasks
 
 
 def solve_svm(X, labels, loss, tol):
-    return solve_task(X, DualProblem.from_arrays(loss, labels[:, None]), tol)
+    return solve_task(X, Problem.from_arrays(loss, labels[:, None]), tol)
 
 
 def make_problem(rng, n_samples=300, n_features=12, share=0.5, dtype=np.float64):
@@ -32,7 +32,7 @@ def make_problem(rng, n_samples=300, n_features=12, share=0.5, dtype=np.float64)
 @pytest.mark.parametrize("share", [0.5, 0.03])
 def test_hinge_agrees_with_libsvm(rng, C, share):
     X, labels = make_problem(rng, share=share)
-    model = solve_svm(X, labels, LOSSES["hinge"](C), tol=1e-5)
+    model = solve_svm(X, labels, LOSSES["hinge"].times(C), tol=1e-5)
     libsvm = SVC(kernel="linear", C=C, tol=1e-8).fit(X, labels)
     assert model.gap <= 1e-5
     margins = labels * libsvm.decision_function(X)
@@ -47,7 +47,7 @@ def test_hinge_agrees_with_libsvm(rng, C, share):
 def test_logistic_agrees_with_scikit_learn(rng, C, share, weighted):
     X, labels = make_problem(rng, share=share)
     weights = rng.uniform(0.2, 3, size=300) if weighted else np.ones(300)
-    problem = DualProblem.from_arrays(LOSSES["logistic"](C), labels[:, None], weights[:, None])
+    problem = Problem.from_arrays(LOSSES["logistic"].times(C), labels[:, None], weights[:, None])
     model = solve_task(X, problem, 1e-8)
     settings = {"C": C, "tol": 1e-10, "solver": "newton-cholesky", "max_iter": 1000}
     theirs = LogisticRegression(**settings).fit(X, labels, sample_weight=weights)
@@ -66,7 +66,7 @@ def test_logistic_reaches_small_gaps(rng, dtype, C, shape, separable):
     X = rng.standard_normal(shape).astype(dtype)
     noise = 0 if separable else rng.standard_normal(shape[0])
     labels = np.where(X[:, 0] + noise > 0.3, 1.0, -1.0).astype(dtype)
-    model = solve_svm(X, labels, LOSSES["logistic"](C), 1e-6)
+    model = solve_svm(X, labels, LOSSES["logistic"].times(C), 1e-6)
     assert model.gap <= 1e-6
     optimum = reference.linear_model_value(X, labels, "logistic", C)
     assert model.dual_value <= optimum * (1 + 1e-8)
@@ -78,7 +78,7 @@ def test_logistic_reaches_small_gaps(rng, dtype, C, shape, separable):
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
 def test_primal_and_dual_values_bracket_the_optimum(rng, loss, dtype, C):
     X, labels = make_problem(rng, dtype=dtype)
-    model = solve_svm(X, labels, LOSSES[loss](C), tol=1e-2)
+    model = solve_svm(X, labels, LOSSES[loss].times(C), tol=1e-2)
     optimum = reference.linear_model_value(X, labels, loss, C)
     assert model.gap <= 1e-2
     slack = (1e-6 if dtype is np.float64 else 1e-4) * optimum
@@ -88,7 +88,7 @@ def test_primal_and_dual_values_bracket_the_optimum(rng, loss, dtype, C):
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_optimality_conditions(rng, loss):
     X, labels = make_problem(rng)
-    loss = LOSSES[loss](1.0)
+    loss = LOSSES[loss]
     model = solve_svm(X, labels, loss, tol=1e-7)
     assert (labels * model.dual >= 0).all()
     assert (np.abs(model.dual) <= loss.upper).all()
@@ -99,7 +99,9 @@ def test_optimality_conditions(rng, loss):
 
 
 def test_two_separable_samples(rng):
-    model = solve_svm(np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0]), LOSSES["hinge"](1e3), 1e-6)
+    model = solve_svm(
+        np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0]), LOSSES["hinge"].times(1e3), 1e-6
+    )
     np.testing.assert_allclose([model.coef[0], model.intercept], [1, 0], atol=1e-3)
 
 
@@ -107,18 +109,18 @@ def test_two_separable_samples(rng):
 @pytest.mark.parametrize("C", [10.0, 1000.0])
 def test_more_features_than_samples_in_single_precision(rng, loss, C):
     X, labels = make_problem(rng, n_samples=60, n_features=200, dtype=np.float32)
-    assert solve_svm(X, labels, LOSSES[loss](C), tol=1e-3).gap <= 1e-3
+    assert solve_svm(X, labels, LOSSES[loss].times(C), tol=1e-3).gap <= 1e-3
 
 
 def test_unreachable_tolerance_gives_a_finite_model(rng):
     X, labels = make_problem(rng, n_samples=60, n_features=100)
-    model = solve_svm(X, labels, LOSSES["hinge"](1e12), tol=1e-12)
+    model = solve_svm(X, labels, LOSSES["hinge"].times(1e12), tol=1e-12)
     assert np.isfinite(model.coef).all()
 
 
 def test_constant_features_predict_the_majority(rng):
     labels = np.array([1.0, 1, 1, -1, 1, -1, 1])
-    model = solve_svm(np.zeros((7, 2)), labels, LOSSES["hinge"](1.0), 1e-6)
+    model = solve_svm(np.zeros((7, 2)), labels, LOSSES["hinge"], 1e-6)
     assert model.intercept > 0
     np.testing.assert_allclose(model.primal_value, 4.0, rtol=1e-4)
 
@@ -132,7 +134,7 @@ def test_few_positives_and_large_c(rng, loss, C, shape, noise):
     labels[: max(2, shape[0] // 33)] = 1
     X[:, 0] += 3 * labels
     labels[rng.uniform(size=len(labels)) < noise] *= -1
-    model = solve_svm(X, labels, LOSSES[loss](C), 1e-3)
+    model = solve_svm(X, labels, LOSSES[loss].times(C), 1e-3)
     assert model.gap <= 1e-3
 
 
@@ -143,7 +145,7 @@ def test_many_rows_are_solved_from_a_sample(rng, loss, weighted, share):
     """A rare class may be missing from the sample."""
     X, labels = make_problem(rng, n_samples=3000, n_features=5, share=share, dtype=np.float32)
     weights = rng.uniform(0.2, 3, size=(3000, 1)) if weighted else None
-    problem = DualProblem.from_arrays(LOSSES[loss](1.0), labels[:, None], weights)
+    problem = Problem.from_arrays(LOSSES[loss], labels[:, None], weights)
     model = solve_task(X, problem, 1e-3)
     columns = None if weights is None else weights[:, 0]
     optimum = reference.linear_model_value(X.astype(float), labels, loss, 1.0, columns)
@@ -166,7 +168,7 @@ def test_rows_far_from_the_margin_are_left_out_without_error(
     X, labels = rng.standard_normal((4000, 5)), np.repeat([-1.0, 1.0], 2000)
     X[:, 0] += 2 * labels
     weights = rng.uniform(0.2, 3, size=(4000, 1)) if weighted else None
-    problem = DualProblem.from_arrays(LOSSES[loss](1.0), labels[:, None], weights)
+    problem = Problem.from_arrays(LOSSES[loss], labels[:, None], weights)
     sizes = []
 
     def solve(task, start, tol, method=newton.Task.solve):
@@ -239,7 +241,7 @@ def test_unsolved_model_gives_a_warning(monkeypatch):
 def test_gap_that_is_not_a_number_is_returned(rng):
     X = rng.standard_normal((50, 3))
     targets = np.column_stack([X[:, 0] + 0.1, X[:, 1] * 1e170])
-    problem = DualProblem.from_arrays(LOSSES["squared"](1.0), targets)
+    problem = Problem.from_arrays(LOSSES["squared"], targets)
     with np.errstate(all="ignore"):
         *_, gap = solve_tasks(X, problem, 1e-3)
     assert np.isnan(gap)
@@ -252,9 +254,9 @@ def test_extreme_numbers_end_without_error_or_overflow(rng, loss, C, weighted):
     """In a warning of the estimator, if the gap is large."""
     X, labels = make_problem(rng)
     weights = np.full((300, 1), C) if weighted else None
-    loss = LOSSES[loss](1.0 if weighted else C)
+    loss = LOSSES[loss].times(1.0 if weighted else C)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = solve_task(X, DualProblem.from_arrays(loss, labels[:, None], weights), 1e-3)
+        model = solve_task(X, Problem.from_arrays(loss, labels[:, None], weights), 1e-3)
     assert np.isfinite(model.coef).all()
     assert np.isnan(model.gap) or model.gap >= -1e-6

@@ -11,7 +11,7 @@ from scipy import sparse
 from notsorandom import FourierFeatures
 from notsorandom._utils.threads import thread_pool
 from notsorandom.data.rows import Rows
-from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, DualProblem
+from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, Problem
 from notsorandom.linear.newton import solve_tasks
 from notsorandom.linear.passes import STEP_FRACTIONS, BlockPass, Iterate, PassResult
 from notsorandom.linear.streaming import DualityBracket, run_passes, solve_streaming
@@ -45,7 +45,7 @@ def make_problem(
     targets = np.where(values > 0, 1.0, -1.0) if loss in CLASSIFICATION_LOSSES else values
     weights = rng.uniform(0.2, 3, size=(n_samples, 1)).astype(dtype) if weighted else None
     rows = CountingRows(X.astype(dtype), weights, block_rows=block_rows)
-    return DualProblem(LOSSES[loss](C), targets.astype(dtype), rows)
+    return Problem(LOSSES[loss].times(C), targets.astype(dtype), rows)
 
 
 def solve(problem, tol=1e-3, **settings):
@@ -328,7 +328,7 @@ def test_passes_hold_no_samples(rng):
 
 
 def test_bracket_keeps_the_best_of_both_bounds():
-    loss = LOSSES["squared"](1.0)
+    loss = LOSSES["squared"]
     bracket = DualityBracket(Iterate(np.zeros(1), 0.0, loss.curvature), loss, 1e-3)
     results = []
     for coef, gain in ((1.0, 0.5), (0.0, 0.1), (2.0, 0.3)):
@@ -362,7 +362,7 @@ def test_features_of_a_learned_kernel_need_not_be_held(rng, loss):
     weights = rng.uniform(0.5, 2, size=(500, 1))
     kernel = FourierFeatures(20, loss=loss, smoothing=0.06, random_state=0).fit(X, targets[:, 0])
     kernel = kernel.kernel_
-    problem = DualProblem(LOSSES[loss](1.0), targets, Rows(X, weights))
+    problem = Problem(LOSSES[loss], targets, Rows(X, weights))
     coef, intercept, gap = solve_streaming(
         problem, kernel.feature_map, 20, 1e-3, width=kernel.width, sample_rows=100
     )

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from notsorandom import Ascent, Euclidean, FourierFeatures, Langevin, Sphere
 from notsorandom.data.lazy import SlicedArray
 from notsorandom.data.rows import Rows
-from notsorandom.game import LOSSES, DualProblem
+from notsorandom.game import LOSSES, Problem
 from notsorandom.search.ascent import climb
 from notsorandom.spaces import Landscape
 
@@ -166,7 +166,7 @@ def test_subsample_keeps_the_balance_of_rare_classes(rng):
     """In 99:1 data the measure of a uniform subsample would have a nonzero sum, a peak at zero."""
     labels = np.full((5000, 1), -1.0)
     labels[rng.choice(5000, size=50, replace=False)] = 1.0
-    measure = DualProblem.from_arrays(LOSSES["hinge"](1.0), labels).first_dual()
+    measure = Problem.from_arrays(LOSSES["hinge"], labels).first_dual()
     rows = Rows(rng.standard_normal((5000, 2)))
     coarse = Landscape(Euclidean().resolve(rows, rng), rows, measure, 0.0).subsample(500, rng)
     assert abs(coarse.measure.sum()) < 1e-9 * np.abs(coarse.measure).sum()

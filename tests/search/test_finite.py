@@ -7,7 +7,7 @@ import reference
 from notsorandom import Ascent, Chain, Enumerate, Euclidean, FourierFeatures, Langevin, Sphere
 from notsorandom.data.rows import Rows
 from notsorandom.datasets import make_checkerboard
-from notsorandom.game import LOSSES, DualProblem, play
+from notsorandom.game import LOSSES, Problem, play
 from notsorandom.search.finite import kernel_heights, metropolis_step
 from notsorandom.spaces import Landscape
 from notsorandom.spaces.harmonics import count_harmonics, harmonics
@@ -173,12 +173,13 @@ class TestMerging:
             "rng": np.random.default_rng(0),
             "smoothing": 0.02,
         } | settings
-        problem = DualProblem(LOSSES["hinge"](1.0), labels, Rows(X))
+        problem = Problem(LOSSES["hinge"], labels, Rows(X))
         return play(problem, **settings), X
 
     def test_weights_count_the_rounds(self):
-        duals = []
-        result, X = self.game(n_rounds=50, callback=lambda record, dual: duals.append(dual.copy()))
+        seen = reference.Recorder()
+        result, X = self.game(n_rounds=50, observers=[seen])
+        duals = seen.duals
         assert len(duals) == 50 > len(result.frequencies)
         assert len(np.unique(result.frequencies, axis=0)) == len(result.frequencies)
         counts, strengths = np.zeros(len(result.weights)), np.zeros(len(result.weights))

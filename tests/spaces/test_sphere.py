@@ -18,7 +18,7 @@ from notsorandom import (
 )
 from notsorandom.data.rows import Rows
 from notsorandom.datasets import make_checkerboard
-from notsorandom.game import LOSSES, DualProblem, play
+from notsorandom.game import LOSSES, Problem, play
 from notsorandom.spaces import HarmonicSphere, Landscape, ZonalSphere
 from notsorandom.spaces.gegenbauer import n_harmonics
 from notsorandom.spaces.harmonic_sphere import label_rows
@@ -321,8 +321,8 @@ def test_round_is_a_gradient_step_against_its_kernel(basis):
     """The features have the scales that they have in the kernel."""
     X, y = make_checkerboard(300, random_state=0)
     labels = np.where(y == 1, 1.0, -1.0)[:, None]
-    problem = DualProblem(LOSSES["hinge"](1.0), labels, Rows(X))
-    duals, rate = [], 0.1
+    problem = Problem(LOSSES["hinge"], labels, Rows(X))
+    seen, rate = reference.Recorder(), 0.1
     result = play(
         problem,
         space=Sphere(basis, max_degree=6),
@@ -331,8 +331,9 @@ def test_round_is_a_gradient_step_against_its_kernel(basis):
         n_rounds=2,
         rng=np.random.default_rng(0),
         learning_rate=rate,
-        callback=lambda record, dual: duals.append(dual.copy()),
+        observers=[seen],
     )
+    duals = seen.duals
     count = int(result.history["n_frequencies"][0])
     weights = np.where(np.arange(len(result.weights)) < count, 1 / count, 0)
     kernel = LearnedKernel(

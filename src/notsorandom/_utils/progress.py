@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 BAR_WIDTH = 24
 # Seconds between two updates of the line: smooth to the eye, and too rare to cost time.
@@ -49,6 +51,13 @@ class Progress:
         bar = ("#" * round(share * BAR_WIDTH)).ljust(BAR_WIDTH, ".")
         left = f", {format_seconds(seconds / share - seconds)} left" if share > 0 else ""
         return f"[{bar}] {done}/{self.total} {format_seconds(seconds)}{left}"
+
+
+@contextmanager
+def progress_bar(total: int, title: str, verbose: int) -> Iterator[Callable[..., None]]:
+    """Yield the update function of a progress bar, which does nothing unless `verbose`."""
+    with Progress(total, title, shown=bool(verbose)) as bar:
+        yield bar.update
 
 
 def format_seconds(seconds: float) -> str:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 from notsorandom._utils.parameters import check_choice, check_number
 from notsorandom.baselines.random_fourier import RandomFeatures
 from notsorandom.data.rows import FLOATS, Array, Rows
-from notsorandom.game.dual import signs_from_codes
+from notsorandom.game.problem import signs_from_codes
 from notsorandom.kernel import normalized
 from notsorandom.spaces import Euclidean
 

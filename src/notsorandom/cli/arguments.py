@@ -17,8 +17,8 @@ from notsorandom._utils.files import check_output_path
 from notsorandom.cli import commands
 from notsorandom.cli.fit import fit
 from notsorandom.data.files import MAX_BYTES
-from notsorandom.estimators.config import SOLVERS
 from notsorandom.game.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from notsorandom.game.solvers import SOLVERS
 
 DETAILS = """\
 For examples: notsorandom COMMAND --help

@@ -18,9 +18,9 @@ from notsorandom.dask.cluster import Cluster
 from notsorandom.dask.validation import check_samples, is_frame, read_collections
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.classifier import ProbabilityMethod
-from notsorandom.estimators.config import FitConfig
 from notsorandom.estimators.predictor import FourierPredictor
-from notsorandom.estimators.validation import TrainingData
+from notsorandom.game.problem import Problem
+from notsorandom.tuning.choice import FitConfig
 
 DOCSTRING = """{summary}
 
@@ -76,7 +76,7 @@ class DaskEstimator(FourierEstimator):
         return estimator
 
     def _fit(self, config: FitConfig, *args: Any) -> None:
-        if getattr(config.solver, "reweight", True):
+        if config.solver.computes_equilibrium:
             raise ValueError(
                 f"solver={self.solver!r} is not supported by notsorandom.dask: use 'gradient', or "
                 "fit the estimator of notsorandom itself to a part of the data in memory."
@@ -85,7 +85,7 @@ class DaskEstimator(FourierEstimator):
             super()._fit(config, *args)
         del self._cluster
 
-    def _read(self, *args: Any) -> TrainingData:
+    def _validate(self, *args: Any) -> tuple[Problem, dict[str, Any]]:
         return read_collections(self, self._cluster, *args)
 
 

@@ -16,17 +16,23 @@ from sklearn.utils.validation import validate_data
 from notsorandom.dask.cluster import Cluster
 from notsorandom.dask.rows import DaskColumn, DaskRows
 from notsorandom.estimators import validation as local
-from notsorandom.estimators.config import loss_of
 from notsorandom.estimators.device_validation import check_finite
 from notsorandom.estimators.targets import check_targets, real_targets
-from notsorandom.spaces.base import Space
+from notsorandom.game.problem import Problem
+from notsorandom.tuning.choice import FitConfig
 
 
 def read_collections(
-    estimator: Any, cluster: Cluster, space: Space, X: Any, y: Any, sample_weight: Any, pool: Any
-) -> local.TrainingData:
-    """Validate samples, targets and weights on the cluster, and return the training problem."""
-    loss, dtype = loss_of(estimator), check_samples(estimator, X, reset=True)
+    estimator: Any,
+    cluster: Cluster,
+    config: FitConfig,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    pool: Any,
+) -> tuple[Problem, dict[str, Any]]:
+    """Validate samples, targets and weights on the cluster; see `local.read_training_data`."""
+    loss, dtype = config.loss, check_samples(estimator, X, reset=True)
     check_collection("y", y)
     if y.ndim > (1 if loss.one_sided else 2):
         shapes = "(n_samples,)" if loss.one_sided else "(n_samples,) or (n_samples, n_outputs)"
@@ -39,10 +45,8 @@ def read_collections(
     if n_samples <= local.DEDUPLICATED_ROWS:  # they are sorted and merged, in memory
         futures = map(cluster.client.compute, [X, y, *arrays[2:]])
         X, y, weights, *_ = (*cluster.gather(list(futures)), None)
-        return local.read_training_data(estimator, space, X, y, weights, pool=pool)
-    estimator.n_samples_fit_, estimator._weights = n_samples, None
-    estimator._weighted = sample_weight is not None
-    settings = (type(estimator).__name__, estimator.loss, loss, space, dtype)
+        return local.read_training_data(estimator, config, X, y, weights, pool=pool)
+    settings = (type(estimator).__name__, estimator.loss, loss, config.space, dtype)
     numbers = np.flatnonzero(chunks).tolist()  # of the chunks that have rows
     columns = []
     for name, array in zip(("X", "y", "sample_weight"), arrays, strict=False):
@@ -65,7 +69,9 @@ def read_collections(
             local.check_sample_weight(np.zeros(1), 1, dtype)  # raises
     rows, targets = rows.select(mask, targets)
     rows = replace(rows, block_rows=None)
-    return local.TrainingData(local.make_problem(estimator, loss, rows, targets, y.ndim == 1))
+    problem, found = local.make_problem(estimator, loss, rows, targets, None, y.ndim == 1)
+    found |= {"n_samples_fit_": n_samples, "_weights": None}
+    return problem, found | {"_weighted": sample_weight is not None}
 
 
 def read_block(settings: tuple[Any, ...], what: str, number: int, block: Any) -> Any:

@@ -15,7 +15,7 @@ from notsorandom.display.inspection import (
     potential_on_grid,
     take_snapshots,
 )
-from notsorandom.game.dual import codes_from_scores
+from notsorandom.game.problem import codes_from_scores
 
 # Titles of the three panels of a round.
 PANELS = ("samples by dual weight", "potential and frequencies", "decision function")

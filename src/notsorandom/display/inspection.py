@@ -15,12 +15,13 @@ from notsorandom.baselines import RandomFourierFeatures
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array, Rows, dense
 from notsorandom.estimators.certify import PeakBounds, solve_svms
-from notsorandom.estimators.config import GradientSolver, configure
+from notsorandom.estimators.config import configure
+from notsorandom.estimators.steps import fit_linear_models
 from notsorandom.estimators.targets import shortened
-from notsorandom.estimators.training import fit_linear_models
 from notsorandom.estimators.validation import read_samples
-from notsorandom.game.dual import DualProblem, codes_from_scores
-from notsorandom.game.replay import replay
+from notsorandom.game.loop import replay
+from notsorandom.game.problem import Problem, codes_from_scores
+from notsorandom.game.solvers import GradientSolver
 from notsorandom.kernel import LearnedKernel, linear_scores
 from notsorandom.spaces import Euclidean
 
@@ -108,9 +109,9 @@ def played_kernel(estimator: Any) -> LearnedKernel:
     return estimator.average_kernel_
 
 
-def planar_problem(estimator: Any, X: Any, y: Any) -> DualProblem:
+def planar_problem(estimator: Any, X: Any, y: Any) -> Problem:
     """Return the problem of a game on the Euclidean plane; raise ValueError for other games."""
-    problem: DualProblem = estimator._game_problem(X, y)
+    problem: Problem = estimator._game_problem(X, y)
     space = estimator.kernel_.space
     if problem.rows.n_features != 2 or not space.is_vector_space:
         raise ValueError(
@@ -153,7 +154,7 @@ def bounds_by_round(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, Array
 
 
 def replay_averages(
-    problem: DualProblem, kernel: LearnedKernel, history: dict[str, Array], rounds: Array
+    problem: Problem, kernel: LearnedKernel, history: dict[str, Array], rounds: Array
 ) -> dict[int, Array]:
     """Return the average of the dual player's points up to each of some rounds."""
     averages, total, n_plays = {}, np.zeros(problem.targets.shape), 0
@@ -182,7 +183,7 @@ def scores_by_size(
     are named ``"learned"``. For the parameters see
     :meth:`notsorandom.display.ScoreCurveDisplay.from_estimator`.
     """
-    problem = estimator._training_data(X, y).problem
+    problem = estimator._training_problem(X, y)
     rows, kernel = problem.rows, estimator.kernel_
     possible = kernel.possible_sizes()
     if sizes is None:

@@ -31,7 +31,7 @@ from notsorandom.display.results import Evaluation, format_number, format_share
 from notsorandom.display.score_curve import ScoreCurveDisplay
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.classifier import log_probabilities
-from notsorandom.estimators.training import fit_linear_models
+from notsorandom.estimators.steps import fit_linear_models
 from notsorandom.estimators.validation import read_samples
 from notsorandom.game.certificate import Certificate
 
@@ -143,7 +143,7 @@ def predict_scores(model: Any, X: Any, y: Any, X_scored: Any) -> Array:
     """Return the scores of a predictor, or of a linear model on a transformer's features."""
     if hasattr(model, "coef_"):
         return model._scores(X_scored)
-    coef, intercept, _ = fit_linear_models(model.kernel_, model._training_data(X, y).problem)
+    coef, intercept, _ = fit_linear_models(model.kernel_, model._training_problem(X, y))
     rows = Rows(model.kernel_.space.prepare(read_samples(model, X_scored)))
     return model.kernel_.scores(rows, coef, intercept)
 

@@ -21,7 +21,7 @@ from notsorandom.display.page import facts_section, figures_section, game_sectio
 from notsorandom.display.spectrum import SpectrumDisplay
 from notsorandom.display.tuning import TuningDisplay
 from notsorandom.game.certificate import Certificate
-from notsorandom.game.dual import DualProblem, codes_from_scores
+from notsorandom.game.problem import Problem, codes_from_scores
 
 # Rounds of a game that its slider stops at.
 N_FRAMES = 16
@@ -30,7 +30,7 @@ N_IMAGES = 24
 
 def research_sections(
     model: Any,
-    problem: DualProblem,
+    problem: Problem,
     X: Any,
     y: Any,
     image_shape: Sequence[int] | None,

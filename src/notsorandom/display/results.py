@@ -13,7 +13,7 @@ from sklearn.utils.validation import column_or_1d
 
 from notsorandom.data.rows import Array
 from notsorandom.display.inspection import score_name, score_predictions
-from notsorandom.game.dual import codes_from_scores
+from notsorandom.game.problem import codes_from_scores
 
 # Rows below which a score says little.
 FEW_ROWS = 100

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,57 +10,60 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from notsorandom._utils.progress import progress_bar
 from notsorandom._utils.threads import ThreadPool, thread_pool
 from notsorandom.data.rows import Array
-from notsorandom.estimators.callbacks import (
+from notsorandom.estimators.config import Checkpoint, configure, configure_checkpoint
+from notsorandom.estimators.observers import (
     CallbackSupportMixin,
     CallbackTasks,
+    ProgressObserver,
     with_callbacks,
 )
-from notsorandom.estimators.config import Choice, FitConfig, configure
-from notsorandom.estimators.training import (
-    FitData,
-    Preparation,
-    kernel_before_reweighting,
-    learn_kernel,
-    play_game,
+from notsorandom.estimators.steps import (
+    Fit,
+    Start,
+    make_stopping,
+    make_view,
+    set_epsilon,
+    training_part,
 )
-from notsorandom.estimators.validation import TrainingData, read_training_data
-from notsorandom.game.dual import DualProblem
-from notsorandom.game.loop import GameLoop
-from notsorandom.game.losses import LOSSES
-from notsorandom.game.result import GameResult
+from notsorandom.estimators.validation import read_again, read_training_data
+from notsorandom.game.loop import GameLoop, Observer
+from notsorandom.game.losses import LOSSES, Loss
+from notsorandom.game.problem import Problem
+from notsorandom.game.state import GameResult
 from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.base import Space
+from notsorandom.tuning.choice import Choice, FitConfig
+from notsorandom.tuning.tune import can_choose_size, tune
 
 if TYPE_CHECKING:
-    from notsorandom.estimators.early_stopping import EarlyStopping
-    from notsorandom.estimators.resume import CheckpointFile, WarmStart
+    from notsorandom.estimators.resume import WarmStart
     from notsorandom.game.certificate import Certificate
+    from notsorandom.tuning.size import EarlyStopping
 
-# Width of the insensitive zone, in units of the targets' scale.
-DEFAULT_EPSILON = 0.1
 # Attributes that validation and the game set; a transformer needs no others.
 LEARNED = (
     "classes_ n_outputs_ kernel_ frequencies_ phases_ history_ status_ smoothing_ C_ epsilon_ "
     "spectrum_ tuning_ temperature_ dual_ "
     "average_dual_ average_kernel_ validation_sizes_ validation_losses_ validation_scores_ "
-    "n_samples_fit_ n_features_in_ feature_names_in_ _flat _weights _weighted _held_out_bits "
-    "_transformer"
+    "n_samples_fit_ n_features_in_ feature_names_in_ _flat _weights _weighted _held_out_bits"
 ).split()
 
 
 class FourierEstimator(CallbackSupportMixin, BaseEstimator):
     """Fitting and certificates of all estimators; each class has its own parameters."""
 
-    # Losses that the estimator allows.
-    _losses: tuple[str, ...] = tuple(LOSSES)
+    # Losses that the estimator allows, by name.
+    _losses: dict[str, Loss] = LOSSES
     _warm_start: WarmStart
 
     space: str | Space
     phase: str
     warm_start: bool
+    checkpoint: Any
     n_jobs: int | None
     random_state: Any
     validation_fraction: Any
@@ -90,7 +91,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         -------
         self
         """
-        config = configure(self)
+        config, checkpoint = configure(self), configure_checkpoint(self.checkpoint)
         tasks = None
         if getattr(self, "_skl_callbacks", None):
             metadata = None if sample_weight is None else {"sample_weight": sample_weight}
@@ -99,13 +100,14 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         # fails or is interrupted leaves the estimator exactly as it was.
         fitted = copy.copy(self)
         with thread_pool(self.n_jobs) as pool:
-            fitted._fit(config, X, y, sample_weight, pool, tasks)
+            fitted._fit(config, checkpoint, X, y, sample_weight, pool, tasks)
         self.__dict__ = fitted.__dict__
         return self
 
     def _fit(
         self,
         config: FitConfig,
+        checkpoint: Checkpoint | None,
         X: Any,
         y: Any,
         sample_weight: Any,
@@ -113,66 +115,34 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         tasks: CallbackTasks | None,
     ) -> None:
         last_fit = self._forget_last_fit()
-        given = self._read(config.space, X, y, sample_weight, pool)
-        if config.epsilon is None:
-            config = replace(config, epsilon=DEFAULT_EPSILON * given.problem.target_scale())
-        self.epsilon_ = config.epsilon
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        file, saved = self._open_checkpoint(config, given.problem)
-        if saved is not None:
-            seed = saved["seed"]
+        problem = self._read(config, X, y, sample_weight, pool)
+        start = self._find_start(checkpoint, problem, last_fit)
         # Separate streams: the game is the same whether its smoothing was chosen or given.
-        rng, trial_rng, split_rng, view_rng = np.random.default_rng(seed).spawn(4)
-        held_out = self._hold_out(config, given, split_rng)
-        warm_start = None
-        if self.warm_start and hasattr(last_fit, "_warm_start"):
-            warm_start = last_fit._warm_start.check(self, given.problem)
-            preparation = warm_start.preparation
-        else:
-            preparation = self._prepare(config, given, held_out, view_rng)
+        rng, trial_rng, split_rng, view_rng = np.random.default_rng(start.seed).spawn(4)
+        held_out = self._hold_out(config, problem, split_rng)
+        view = start.view or make_view(config, training_part(problem, held_out), view_rng)
         # From here on, everything is computed in the coordinates of the view.
-        config = replace(config, space=preparation.view.space)
-        data = training = replace(given, problem=preparation.apply(given.problem))
-        dtype, description = given.problem.dtype, {}
-        if self.warm_start:
-            description = self._describe(given.problem)
-        del given  # the game needs only the view
-        if held_out is not None:
-            training = data.take(~held_out)
-        if file is not None and saved is not None:
-            choice = file.restore_choice(saved, config)
-        elif warm_start is not None:
-            choice = last_fit._last_choice()
-        else:
-            chooses_size = config.stops_early and held_out is None
-            choice = self._tune(config, preparation, training.problem, trial_rng, chooses_size)
+        config, problem = config.in_view(view), problem.viewed(view)
+        training = training_part(problem, held_out)
+        choice = start.choice(config) or self._tune(config, training, trial_rng, held_out)
         self._store_choice(config, choice)
-        config, loss = choice.apply(config), config.loss(choice.C)
-        data, training = data.with_loss(loss), training.with_loss(loss)
-        problem, stopping, state = training.problem, None, None
-        if held_out is not None:
-            from notsorandom.estimators.early_stopping import EarlyStopping
-
-            validation = data.take(held_out)
-            stopping = EarlyStopping(config, problem, validation.problem, split_rng)
-        if file is not None and saved is not None:
-            state = file.restore(saved, config, preparation.view.space, problem, stopping)
-        elif warm_start is not None:
-            state = warm_start.state
-        fit = FitData(dtype, preparation, data, training)
-        after_round = self._after_round(config, fit, tasks, stopping, file, (seed, choice))
-        result = play_game(config, problem, self.smoothing_, rng, after_round, state, self.verbose)
+        config, C = choice.apply(config), choice.C
+        problem, training = problem.with_C(C), training.with_C(C)
+        stopping = make_stopping(config, view, problem, training, held_out, split_rng)
+        fit = Fit(config, view, problem, training)
+        observers = self._observers(fit, tasks, stopping, start, choice)
+        result = self._play(fit, observers, start, rng)
         if stopping is not None:
-            result = self._choose_size(stopping, result)
-        self._store_model(result, learn_kernel(config, problem, result), fit)
+            result = self._keep_best(stopping, result)
+        self._store_model(fit, result, config.solver.final_kernel(result, training))
         if self.warm_start and result.state is not None:
             from notsorandom.estimators.resume import WarmStart
 
-            self._warm_start = WarmStart.after(self, description, preparation, result.state)
+            self._warm_start = WarmStart.after(self, start, view, choice, result.state)
         if tasks is not None:
             tasks.end(lambda: dict(vars(self)))
-        if file is not None:
-            file.remove()
+        if start.file is not None:
+            start.file.remove()
 
     # The steps of a fit.
 
@@ -184,68 +154,54 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         return last_fit
 
     def _read(
-        self, space: Space, X: Any, y: Any, sample_weight: Any, pool: ThreadPool | None
-    ) -> TrainingData:
-        """Validate samples and targets."""
-        return read_training_data(self, space, X, y, sample_weight, pool=pool)
+        self, config: FitConfig, X: Any, y: Any, sample_weight: Any, pool: ThreadPool | None
+    ) -> Problem:
+        """Validate samples and targets, and store what was found."""
+        problem, found = self._validate(config, X, y, sample_weight, pool)
+        self.__dict__ |= found
+        self.epsilon_, problem = set_epsilon(config, problem)
+        return problem
 
-    def _open_checkpoint(
-        self, config: FitConfig, problem: DualProblem
-    ) -> tuple[CheckpointFile | None, dict[str, Any] | None]:
-        """Return the checkpoint file and its contents, if there are any."""
-        if config.checkpoint is None:
-            return None, None
-        from notsorandom.estimators.resume import CheckpointFile
+    def _validate(
+        self, config: FitConfig, X: Any, y: Any, sample_weight: Any, pool: ThreadPool | None
+    ) -> tuple[Problem, dict[str, Any]]:
+        return read_training_data(self, config, X, y, sample_weight, pool)
 
-        file = CheckpointFile(config.checkpoint, self, problem)
-        return file, file.read()
+    def _find_start(
+        self, checkpoint: Checkpoint | None, problem: Problem, last_fit: FourierEstimator
+    ) -> Start:
+        """Return where the fit begins: anew, from a checkpoint, or from the last fit's game."""
+        start = Start(check_random_state(self.random_state).randint(2**31 - 1))
+        if checkpoint is None and not self.warm_start:
+            return start
+        from notsorandom.estimators.resume import find_start
+
+        return find_start(start, self, checkpoint, problem, last_fit)
 
     def _hold_out(
-        self, config: FitConfig, data: TrainingData, rng: np.random.Generator
+        self, config: FitConfig, problem: Problem, rng: np.random.Generator
     ) -> Array | None:
         """Return the mask of the samples to validate on if the game stops early, or None."""
         self._held_out_bits: Array | None = None
-        if not config.stops_early:
+        if not config.chooses_size or can_choose_size(config, len(problem.rows)):
             return None
-        from notsorandom.estimators.splits import validation_mask
-        from notsorandom.estimators.tuning import can_choose_size
+        from notsorandom.tuning.splits import validation_mask
 
-        if can_choose_size(config, len(data.problem.rows)):
-            return None
         fraction = self.validation_fraction
-        share = None if fraction == "auto" else float(fraction)
-        mask = validation_mask(data.problem, share, rng)
-        self._held_out_bits = np.packbits(data.to_given(mask))
+        mask = validation_mask(problem, None if fraction == "auto" else float(fraction), rng)
+        self._held_out_bits = np.packbits(problem.to_given(mask))
         return mask
-
-    def _prepare(
-        self,
-        config: FitConfig,
-        data: TrainingData,
-        held_out: Array | None,
-        rng: np.random.Generator,
-    ) -> Preparation:
-        """Return the preparation of the samples that are not held out."""
-        if held_out is not None:
-            data = data.take(~held_out)
-        if config.C is not None:  # the view must be precise enough for each of them
-            data = data.with_loss(config.loss(max(config.C)))
-        return Preparation.of(config.space, data.problem, rng)
 
     def _tune(
         self,
         config: FitConfig,
-        preparation: Preparation,
-        problem: DualProblem,
+        training: Problem,
         rng: np.random.Generator,
-        chooses_size: bool,
+        held_out: Array | None,
     ) -> Choice:
         """Return what is to be chosen by trials, or was given."""
-        if preparation.view.is_projected:  # the columns, which Cauchy starts select, are mixed
-            config = replace(config, spectra=config.spectra[:1])
-        from notsorandom.estimators.tuning import tune
-
-        return tune(config, problem, rng, chooses_size, self.verbose)
+        chooses_size = config.chooses_size and held_out is None
+        return tune(config, training, rng, chooses_size, self.verbose)
 
     def _store_choice(self, config: FitConfig, choice: Choice) -> None:
         """Store what trials chose."""
@@ -255,79 +211,83 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             self.temperature_ = choice.temperature
         self.__dict__ |= choice.sizes or {}
 
-    def _last_choice(self) -> Choice:
-        """Return what was chosen for the last fit; a warm start has a given number of features."""
-        temperature = getattr(self, "temperature_", 1.0)
-        return Choice(self.spectrum_, self.smoothing_, self.C_, temperature, self.tuning_)
-
-    def _after_round(
+    def _observers(
         self,
-        config: FitConfig,
-        fit: FitData,
+        fit: Fit,
         tasks: CallbackTasks | None,
         stopping: EarlyStopping | None,
-        file: CheckpointFile | None,
-        start: tuple[int, Choice],
-    ) -> Callable[[GameLoop], bool]:
-        """Return the function that is called after each round; True stops the game."""
+        start: Start,
+        choice: Choice,
+    ) -> list[Observer]:
+        """Return the observers of the game; the checkpoint is the last, and holds the others."""
+        if tasks is not None:
+            tasks.attributes_at = lambda game, n: self._attributes_at(fit, game, n)
+        observers: list[Observer] = [each for each in (tasks, stopping) if each is not None]
+        if start.file is not None:
+            start.file.begin(start.seed, choice, observers)
+            observers = [*observers, start.file]
+        return observers
 
-        def after_round(loop: GameLoop) -> bool:
-            stop = tasks is not None and tasks.report_features(
-                loop.n_features, lambda n: self._attributes_at(config, loop, n, fit)
+    def _play(
+        self, fit: Fit, observers: list[Observer], start: Start, rng: np.random.Generator
+    ) -> GameResult:
+        """Play the game, or continue it."""
+        config = fit.config
+        state = start.state(config, fit.view, fit.training)
+        n_bars = self.verbose if config.solver.has_rounds else 0
+        with progress_bar(config.n_components, "features", n_bars) as update:
+            observers = [ProgressObserver(update), *observers]
+            return config.solver.solve(
+                fit.training,
+                space=fit.view.space if state is None else state.space,
+                search=config.search_in(fit.view.space),
+                n_frequencies=config.n_frequencies,
+                phase=config.phase,
+                smoothing=self.smoothing_,
+                rng=rng,
+                observers=observers,
+                state=state,
+                verbose=self.verbose,
             )
-            stop = (stopping is not None and stopping.should_stop(loop)) or stop
-            # A truncated round, or the last one, is played again after a crash.
-            if file is not None and not (stop or loop.truncated or loop.finished):
-                file.write_if_due(*start, loop, stopping)
-            return stop
 
-        return after_round
-
-    def _choose_size(self, stopping: EarlyStopping, result: GameResult) -> GameResult:
+    def _keep_best(self, stopping: EarlyStopping, result: GameResult) -> GameResult:
         """Return the result with the best validation loss, and store the evaluations."""
-        result = replace(stopping.best_result(result), status=result.status)
+        result = stopping.best_result(result)
         self.validation_sizes_ = np.array(stopping.sizes)
         self.validation_losses_ = np.array(stopping.losses)
         self.validation_scores_ = np.array(stopping.scores)
         return result
 
-    def _store_model(self, result: GameResult, kernel: LearnedKernel, fit: FitData) -> None:
-        """Store what the game found: its kernel is that of the view, or a part of it."""
-        self.kernel_ = fit.preparation.restore(kernel, fit.dtype)
+    def _store_model(self, fit: Fit, result: GameResult, kernel: LearnedKernel) -> None:
+        """Store what the game found, and fit the linear models; the kernel is of the view."""
+        self.kernel_ = kernel.restored(fit.view)
         self.frequencies_, self.phases_ = self.kernel_.frequencies, self.kernel_.phases
-        self._store_duals(result, fit)
-        self.average_kernel_ = fit.preparation.restore(result.kernel(), fit.dtype)
+        self._store_duals(fit, result)
+        self.average_kernel_ = result.kernel().restored(fit.view)
         self.history_ = result.history
         self.status_ = result.status
-        self._fit_linear_models(kernel, fit)
+        self._fit_linear_models(fit, kernel)
 
-    def _store_duals(self, result: GameResult, fit: FitData) -> None:
+    def _store_duals(self, fit: Fit, result: GameResult) -> None:
         """Store the dual variables of the samples as they were given, if they are in memory."""
         if result.average_dual is None:
             return
         duals: tuple[Any, Any] = (result.dual, result.average_dual)
+        dtype = fit.view.given_dtype
         self.dual_, self.average_dual_ = (
-            fit.training.to_given(dual).astype(np.promote_types(fit.dtype, dual.dtype), copy=False)
+            fit.training.to_given(dual).astype(np.promote_types(dtype, dual.dtype), copy=False)
             for dual in duals
         )
 
-    def _fit_linear_models(self, kernel: LearnedKernel, fit: FitData) -> None:
+    def _fit_linear_models(self, fit: Fit, kernel: LearnedKernel) -> None:
         """Fit the final models of a predictor; a transformer has none."""
 
-    def _describe(self, problem: DualProblem) -> dict[str, str]:
-        """Return the parameters and data that must be the same in a warm start."""
-        from notsorandom.estimators.resume import FREE_IN_WARM_START, describe_fit
-
-        return describe_fit(self, problem, FREE_IN_WARM_START)
-
-    def _attributes_at(
-        self, config: FitConfig, loop: GameLoop, n_components: int, fit: FitData
-    ) -> dict[str, Any]:
+    def _attributes_at(self, fit: Fit, game: GameLoop, n_components: int) -> dict[str, Any]:
         """Return the attributes that the estimator would have with `n_components` features."""
-        other, result = copy.copy(self), loop.result()
-        kernel = kernel_before_reweighting(config, result)
+        other, result = copy.copy(self), game.result()
+        kernel = fit.config.solver.kernel(result)
         sizes = kernel.possible_sizes()
-        other._store_model(result, kernel.head(int(sizes[sizes >= n_components].min())), fit)
+        other._store_model(fit, result, kernel.head(int(sizes[sizes >= n_components].min())))
         return dict(vars(other))
 
     # After a fit.
@@ -362,7 +322,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
 
         return certify(self, X, y, bandwidth, max_evaluations)
 
-    def _training_data(self, X: Any, y: Any) -> TrainingData:
+    def _training_problem(self, X: Any, y: Any) -> Problem:
         """Validate the training data, given again after the fit."""
         check_is_fitted(self)
         if self._weighted and self._weights is None:
@@ -370,19 +330,19 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
                 "This model was fitted with sample weights, which model files don't keep: use the "
                 "model as it was before it was saved."
             )
-        return read_training_data(self, self.kernel_.space, X, y, reset=False)
+        return read_again(self, X, y)
 
-    def _game_problem(self, X: Any, y: Any) -> DualProblem:
+    def _game_problem(self, X: Any, y: Any) -> Problem:
         """Return the problem that the game was played on, from the training data."""
-        data = self._training_data(X, y)
-        if data.n_given != self.n_samples_fit_:
+        problem = self._training_problem(X, y)
+        if problem.n_given != self.n_samples_fit_:
             raise ValueError(
-                f"X has {data.n_given} samples, but the game was played on {self.n_samples_fit_}: "
-                "give the training data."
+                f"X has {problem.n_given} samples, but the game was played on "
+                f"{self.n_samples_fit_}: give the training data."
             )
         if self._held_out is not None:
-            data = data.take(~data.from_given(self._held_out))
-        return data.problem
+            problem = problem.select(~problem.from_given(self._held_out))
+        return problem
 
     @property
     def _held_out(self) -> Array | None:

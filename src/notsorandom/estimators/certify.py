@@ -13,7 +13,7 @@ from scipy import sparse
 from notsorandom._utils.parameters import check_number
 from notsorandom.data.rows import Array, Rows
 from notsorandom.game.certificate import Certificate, lower_bound, margin_bound, regret_bound
-from notsorandom.game.dual import DualProblem
+from notsorandom.game.problem import Problem
 from notsorandom.kernel import LearnedKernel
 from notsorandom.linear.newton import LinearModel, solve_task
 from notsorandom.search.thorough import find_highest
@@ -30,7 +30,7 @@ PEAK_PRECISION = 1e-3
 SVM_GAP = 1e-4
 # Ascents that should end at the highest peak: with 60 samples in R^4 one in 200 does, and a search
 # that ended with two of them had missed a peak 25 % higher.
-LEAST_AGREEING = 5
+AGREEING_ASCENTS = 5
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
@@ -38,8 +38,7 @@ def certify(
     estimator: Any, X: Any, y: Any, bandwidth: float | None, max_evaluations: int
 ) -> Certificate:
     """Compute the certificate of a fitted estimator, as its method `certificate` documents."""
-    data, kernel = estimator._training_data(X, y), estimator.kernel_
-    problem = data.problem
+    problem, kernel = estimator._training_problem(X, y), estimator.kernel_
     bandwidth = check_bandwidth(kernel, bandwidth)
     check_number("max_evaluations", max_evaluations, least=1, integer=True)
     peaks = PeakBounds(kernel, problem, bandwidth, max_evaluations)
@@ -47,9 +46,9 @@ def certify(
     models = solve_svms(features, problem)
     duals = [("the model's dual", np.column_stack([model.dual for model in models]))]
     regret = allowed_regret = math.nan
-    if hasattr(estimator, "dual_") and len(estimator.dual_) == data.n_given:
-        duals.append(("the last dual", data.from_given(estimator.dual_)))
-        duals.append(("the average dual", data.from_given(estimator.average_dual_)))
+    if hasattr(estimator, "dual_") and len(estimator.dual_) == problem.n_given:
+        duals.append(("the last dual", problem.from_given(estimator.dual_)))
+        duals.append(("the average dual", problem.from_given(estimator.average_dual_)))
         was_played = "plays" in estimator.history_ and estimator._held_out_bits is None
         if was_played and hasattr(estimator, "average_kernel_"):
             average = estimator.average_kernel_
@@ -86,14 +85,14 @@ class PeakBounds:
 
     Attributes
     ----------
-    kernel, problem : LearnedKernel, DualProblem
+    kernel, problem : LearnedKernel, Problem
         With the samples of R^d in units of their scale, so that no square overflows.
     n_ascents, n_agreeing : int
         Those of the search with the least agreement; see :class:`HighestPeak`.
     """
 
     def __init__(
-        self, kernel: LearnedKernel, problem: DualProblem, bandwidth: float, max_evaluations: int
+        self, kernel: LearnedKernel, problem: Problem, bandwidth: float, max_evaluations: int
     ) -> None:
         own = kernel.space.bandwidth(kernel.frequencies)
         self.kernel, rows, unit = in_units_of_scale(kernel, problem.rows)
@@ -136,7 +135,7 @@ class PeakBounds:
             searched = self._float32_rows if is_precise else rows
             landscape = Landscape(space, searched, measure.astype(searched.dtype), 0.0, phase)
             known = np.concatenate([known, self._found[number]])
-            starts, least = known.astype(searched.dtype), LEAST_AGREEING if is_vector else 0
+            starts, least = known.astype(searched.dtype), AGREEING_ASCENTS if is_vector else 0
             found = find_highest(landscape, starts, rng, least)
             peaks = found.points.frequencies.astype(rows.dtype)
             self._found[number] = np.concatenate([self._found[number], peaks])
@@ -195,7 +194,7 @@ def check_bandwidth(kernel: LearnedKernel, bandwidth: float | None) -> float:
 
 
 def average_regret(
-    average: LearnedKernel, history: dict[str, Array], problem: DualProblem
+    average: LearnedKernel, history: dict[str, Array], problem: Problem
 ) -> tuple[float, float]:
     """Return the dual player's average regret and its theoretical bound.
 
@@ -211,7 +210,7 @@ def average_regret(
 
 def generalization_bound(
     kernel: LearnedKernel,
-    problem: DualProblem,
+    problem: Problem,
     features: Array,
     models: Sequence[LinearModel],
     bandwidth: float,
@@ -227,7 +226,7 @@ def generalization_bound(
     return margin_bound(margins, complexity, kernel_bound, share, counts=problem.counts)
 
 
-def solve_svms(features: Array, problem: DualProblem) -> list[LinearModel]:
+def solve_svms(features: Array, problem: Problem) -> list[LinearModel]:
     """Solve one SVM per task on the features."""
     return [
         solve_task(features, problem.task(number), SVM_GAP) for number in range(problem.n_tasks)

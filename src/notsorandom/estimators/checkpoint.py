@@ -17,9 +17,8 @@ import numpy as np
 from notsorandom._utils.files import open_atomic
 from notsorandom._utils.parameters import MAX_NUMBER
 from notsorandom.data.rows import Array, row_norms
-from notsorandom.estimators.config import Choice, EquilibriumSolver, FitConfig
-from notsorandom.game.dual import DualProblem
-from notsorandom.game.result import (
+from notsorandom.game.problem import Problem
+from notsorandom.game.state import (
     ACTIVE_SET_ARRAYS,
     ActiveSet,
     GameResult,
@@ -28,13 +27,14 @@ from notsorandom.game.result import (
     Round,
 )
 from notsorandom.spaces.base import FiniteSpace, ResolvedSpace
+from notsorandom.tuning.choice import Choice, FitConfig
 
 # Most bytes of the header, which has parameters and a few numbers.
 MAX_HEADER_BYTES = 2**22
 # Limits of the numbers of a game, which are far smaller: sums of squares of them are finite.
 LIMITS = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e150}
 # Rounding of the sum of the weights, and of the lengths of zonal frequencies.
-TOLERANCE = 1e-3
+SUM_TOLERANCE = 1e-3
 SIZE_NAMES = {"validation_sizes_", "validation_losses_", "validation_scores_"}
 # Arrays of the moves, in the order of Move.
 MOVE_ARRAYS = ("frequencies", "phases", "coefficients")
@@ -125,7 +125,7 @@ def check_chosen(choice: Choice, config: FitConfig) -> None:
     if choice.n_components is not None:
         n_columns = config.space.n_columns(config.phase)
         allowed = range(n_columns, config.n_components + 1, n_columns)
-        require(config.stops_early and type(choice.n_components) is int, "n_components")
+        require(config.chooses_size and type(choice.n_components) is int, "n_components")
         require(choice.n_components in allowed, "n_components")
     if choice.sizes is not None:
         require(choice.n_components is not None and set(choice.sizes) == SIZE_NAMES, "sizes")
@@ -146,7 +146,7 @@ def check_columns(table: Any) -> int:
 
 
 def restore_state(
-    parts: Any, config: FitConfig, space: ResolvedSpace, problem: DualProblem
+    parts: Any, config: FitConfig, space: ResolvedSpace, problem: Problem
 ) -> GameState:
     """Return the state of a game that isn't over; raise an error unless it could be one."""
     arrays, history = parts["active_set"], parts["history"]
@@ -154,13 +154,13 @@ def restore_state(
     check_frequencies(arrays, space, problem)
     active_set = ActiveSet.from_arrays(space.kind == "finite", arrays)
     n_rounds, n_plays = check_history(history, active_set), parts["n_plays"]
-    n_frequencies = config.n_components // space.n_columns(config.phase)
-    require(not isinstance(config.solver, EquilibriumSolver), "state")
+    n_frequencies = config.n_frequencies
+    require(config.solver.has_rounds, "state")
     most: Any = getattr(config.solver, "n_rounds", "auto")
     require(len(active_set) < n_frequencies, "active_set")
     require(n_rounds < (n_frequencies if most == "auto" else most), "history")
     require(type(n_plays) is int and n_plays == history["plays"].sum() > 0, "n_plays")
-    require(abs(arrays["weights"].sum() / n_plays - 1) < TOLERANCE, "weights")
+    require(abs(arrays["weights"].sum() / n_plays - 1) < SUM_TOLERANCE, "weights")
     require(type(parts["flat"]) is bool, "flat")
     moves: tuple[Move, ...] = ()
     if problem.rows.is_local:
@@ -187,7 +187,7 @@ def moves_to_arrays(moves: tuple[Move, ...]) -> dict[str, Array]:
 
 
 def restore_moves(
-    parts: Any, space: ResolvedSpace, phase: str, problem: DualProblem, n_rounds: int
+    parts: Any, space: ResolvedSpace, phase: str, problem: Problem, n_rounds: int
 ) -> tuple[Move, ...]:
     """Return the moves that :func:`moves_to_arrays` gave; raise an error unless they are some."""
     require(set(parts) == {"sizes", "steps", *MOVE_ARRAYS}, "moves")
@@ -208,7 +208,7 @@ def restore_moves(
 def check_frequencies(
     arrays: Any,
     space: ResolvedSpace,
-    problem: DualProblem,
+    problem: Problem,
     names: tuple[str, ...] = ACTIVE_SET_ARRAYS[1:],
 ) -> None:
     """Raise an error unless arrays have frequencies of the space, with their numbers."""
@@ -229,7 +229,7 @@ def check_frequencies(
     if not (space.is_vector_space or isinstance(space, FiniteSpace)):  # poles times degrees
         norms = row_norms(frequencies.astype(np.float64))
         degrees = np.rint(norms)
-        require((abs(norms - degrees) < TOLERANCE).all() and degrees.min() >= 1, "frequencies")
+        require((abs(norms - degrees) < SUM_TOLERANCE).all() and degrees.min() >= 1, "frequencies")
         require(degrees.max() <= getattr(space, "max_degree", math.inf), "frequencies")
     for name in names:
         values = arrays[name]
@@ -238,8 +238,8 @@ def check_frequencies(
         require(name == "phases" or (values >= 0).all(), name)
 
 
-def check_dual(dual: Any, problem: DualProblem, factor: int = 1) -> None:
-    """Raise an error unless an array has dual variables, or sums of so many."""
+def check_dual(dual: Any, problem: Problem, factor: int = 1) -> None:
+    """Raise an error unless an array has dual variables, or sums of `factor` of them."""
     require(dual.shape == tuple(problem.targets.shape) and dual.dtype == problem.dtype, "dual")
     require((np.abs(dual) <= factor * LIMITS[problem.dtype]).all(), "dual")
 
@@ -258,7 +258,7 @@ def check_stopping(
     saved: Any,
     config: FitConfig,
     space: ResolvedSpace,
-    problem: DualProblem,
+    problem: Problem,
     found: Array,
     n_rows: int,
 ) -> None:
@@ -281,7 +281,7 @@ def check_stopping(
     check_frequencies(best, space, problem)
     n_frequencies = len(best["frequencies"])
     require(np.array_equal(best["frequencies"], found[:n_frequencies]), "best")
-    require(abs(best["weights"].sum() - 1) < TOLERANCE, "weights")
+    require(abs(best["weights"].sum() - 1) < SUM_TOLERANCE, "weights")
     check_history(best["history"], best["frequencies"])
     if problem.rows.is_local:
         check_dual(best["dual"], problem)

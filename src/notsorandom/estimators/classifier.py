@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from notsorandom.data.array_api import asarray_like, to_host
 from notsorandom.data.rows import Array
 from notsorandom.estimators.predictor import FourierPredictor
-from notsorandom.game.dual import codes_from_scores
-from notsorandom.game.losses import CLASSIFICATION_LOSSES
+from notsorandom.game.losses import CLASSIFICATION_LOSSES, LOSSES
+from notsorandom.game.problem import codes_from_scores
 from notsorandom.search.base import Search
 from notsorandom.spaces.base import Space
 
@@ -52,7 +52,8 @@ class ProbabilityMethod:
     def __get__(self, model: Any, owner: Any = None) -> Any:
         if model is None:
             return self.method
-        if model.loss != "logistic":
+        loss = LOSSES.get(model.loss) if isinstance(model.loss, str) else model.loss
+        if not getattr(loss, "gives_probabilities", False):
             raise AttributeError(
                 f"loss={model.loss!r} gives no probabilities, so there is no "
                 f"{self.method.__name__}: fit with loss='logistic', or wrap the model in "

@@ -10,16 +10,12 @@ from typing import TYPE_CHECKING, Any
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from notsorandom._utils.progress import progress_bar
 from notsorandom._utils.threads import thread_pool
 from notsorandom.data.rows import Array, Rows
 from notsorandom.estimators.base import FourierEstimator
-from notsorandom.estimators.callbacks import CALLBACK_FRAMES
-from notsorandom.estimators.training import (
-    DUALITY_GAP,
-    FitData,
-    fit_linear_models,
-    progress_bar,
-)
+from notsorandom.estimators.observers import CALLBACK_FRAMES
+from notsorandom.estimators.steps import DUALITY_GAP, Fit, fit_linear_models
 from notsorandom.estimators.validation import read_samples
 from notsorandom.kernel import LearnedKernel
 
@@ -31,13 +27,13 @@ if TYPE_CHECKING:
 class FourierPredictor(FourierEstimator):
     """Base class of classifier and regressor: linear models on the learned features."""
 
-    def _fit_linear_models(self, kernel: LearnedKernel, fit: FitData) -> None:
-        problem = fit.data.problem
+    def _fit_linear_models(self, fit: Fit, kernel: LearnedKernel) -> None:
+        problem = fit.problem
         with progress_bar(problem.n_tasks, "linear models", self.verbose) as update:
             self.coef_, intercept, self.duality_gap_ = fit_linear_models(
                 kernel, problem, callback=update
             )
-        self.intercept_ = intercept + fit.preparation.offset
+        self.intercept_ = intercept + fit.view.offset
         if not self.duality_gap_ <= DUALITY_GAP:
             warnings.warn(
                 f"The final model was solved to a relative duality gap of {self.duality_gap_:.1e}, "

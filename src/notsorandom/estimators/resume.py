@@ -7,7 +7,7 @@ import hashlib
 import math
 import time
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
@@ -32,13 +32,16 @@ from notsorandom.estimators.checkpoint import (
     restore_state,
     write_archive,
 )
-from notsorandom.estimators.config import SOLVERS, Checkpoint, Choice, FitConfig
-from notsorandom.estimators.early_stopping import EarlyStopping
-from notsorandom.estimators.training import Preparation
-from notsorandom.game.dual import DualProblem
-from notsorandom.game.loop import GameLoop
-from notsorandom.game.result import ACTIVE_SET_ARRAYS, GameState, Round
+from notsorandom.estimators.config import Checkpoint
+from notsorandom.estimators.steps import Start
+from notsorandom.game.loop import GameLoop, Observer
+from notsorandom.game.problem import Problem
+from notsorandom.game.solvers import SOLVERS
+from notsorandom.game.state import ACTIVE_SET_ARRAYS, GameState, Round
 from notsorandom.spaces.base import ResolvedSpace
+from notsorandom.spaces.view import View
+from notsorandom.tuning.choice import Choice, FitConfig
+from notsorandom.tuning.size import EarlyStopping
 
 # Names of the data in messages.
 DATA = ("X", "y", "sample weights")
@@ -61,7 +64,7 @@ FREE_IN_CHECKPOINT = ("warm_start", "checkpoint", "n_jobs", "random_state", "ver
 CHECKPOINT_FORMAT = 7
 
 
-def fingerprint(problem: DualProblem) -> dict[str, str]:
+def fingerprint(problem: Problem) -> dict[str, str]:
     """Return digests of samples, targets and weights, equal for equal data."""
 
     def block_digests(X: Any, *parts: Any) -> tuple[str, ...]:
@@ -89,7 +92,7 @@ def digest(*arrays: Any) -> str:
     return content.hexdigest()
 
 
-def describe_fit(estimator: Any, problem: DualProblem, free: Collection[str]) -> dict[str, str]:
+def describe_fit(estimator: Any, problem: Problem, free: Collection[str]) -> dict[str, str]:
     """Return an estimator's parameters, except the free ones, and its data, as text."""
     if isinstance(estimator.solver, str):  # the same as the object of that name
         estimator = copy.copy(estimator)
@@ -123,35 +126,59 @@ def describe_differences(before: dict[str, str], now: dict[str, str]) -> str:
     )
 
 
+def find_start(
+    start: Start,
+    estimator: Any,
+    checkpoint: Checkpoint | None,
+    problem: Problem,
+    last_fit: Any,
+) -> Start:
+    """Return a start that continues a checkpoint or the last fit, if there is one to continue."""
+    if checkpoint is not None:
+        file = CheckpointFile(checkpoint, estimator, problem)
+        file.read()
+        seed = start.seed if file.saved is None else file.saved["seed"]
+        start = replace(start, file=file, seed=seed)
+    if estimator.warm_start:
+        description = describe_fit(estimator, problem, FREE_IN_WARM_START)
+        start = replace(start, description=description)
+        if hasattr(last_fit, "_warm_start"):
+            last_fit._warm_start.check(estimator, description)
+            start = replace(start, warm_start=last_fit._warm_start)
+    return start
+
+
 @dataclass(frozen=True)
 class WarmStart:
     """The state of a fit's game, for a longer game to continue from."""
 
     state: GameState
-    preparation: Preparation
+    view: View
+    choice: Choice
     fit: dict[str, str]  # parameters and data that must be the same; see `describe_fit`
     n_components: int
     n_rounds: int
 
     @classmethod
     def after(
-        cls, estimator: Any, fit: dict[str, str], preparation: Preparation, state: GameState
+        cls, estimator: Any, start: Start, view: View, choice: Choice, state: GameState
     ) -> WarmStart:
-        """Return the warm start after a fit; see :func:`describe_fit`."""
+        """Return the warm start after a fit."""
+        assert start.description is not None
         if state.dual_total is None:  # on a cluster: the dual variables will be computed again
             state = replace(state, dual=None)
         return cls(
             state,
-            preparation,
-            fit,
+            view,
+            choice,
+            start.description,
             n_components=estimator.average_kernel_.n_components,
             n_rounds=len(estimator.history_["seconds"]),
         )
 
-    def check(self, estimator: Any, problem: DualProblem) -> WarmStart:
-        """Return this warm start; raise ValueError if data or parameters differ."""
-        now = describe_fit(estimator, problem, FREE_IN_WARM_START)
-        differences = describe_differences(self.fit, now)
+    def check(self, estimator: Any, description: dict[str, str]) -> None:
+        """Raise ValueError if data or parameters differ; see :func:`describe_fit`."""
+        differences = describe_differences(self.fit, description)
         if differences:
             raise ValueError(
                 f"warm_start=True continues the game of the last fit, but {differences}: use the "
@@ -168,16 +195,23 @@ class WarmStart:
                     "warm_start=True continues: give at least as many, use features_.head(), or "
                     "set warm_start=False."
                 )
-        return self
 
 
-class CheckpointFile:
+class CheckpointFile(Observer):
     """A file that the state of a fit is written to from time to time.
 
     The file is a NumPy archive (`.npz`) without pickled objects.
+
+    Attributes
+    ----------
+    saved : dict or None
+        What the file holds, after :meth:`read`. The keys are "seed" (of the whole fit), "choice"
+        (of the trials), "state" (of the game) and "stopping" (state of early stopping, or None).
     """
 
-    def __init__(self, checkpoint: Checkpoint, estimator: Any, problem: DualProblem) -> None:
+    saved: dict[str, Any] | None = None
+
+    def __init__(self, checkpoint: Checkpoint, estimator: Any, problem: Problem) -> None:
         self.path, self.every = Path(checkpoint.path), checkpoint.every
         random_state = estimator.random_state
         self.fit = describe_fit(estimator, problem, FREE_IN_CHECKPOINT) | {
@@ -189,14 +223,10 @@ class CheckpointFile:
         self.max_bytes = largest_checkpoint(estimator, problem)
         self._last_write = time.monotonic()
 
-    def read(self) -> dict[str, Any] | None:
-        """Return what the file holds, or None; raise ValueError if it is of another fit.
-
-        The keys are "seed" (of the whole fit), "choice" (of the trials), "state" (of the game)
-        and "stopping" (state of early stopping, or None).
-        """
+    def read(self) -> None:
+        """Read the file if there is one; raise ValueError if it is of another fit."""
         if not self.path.exists():
-            return None
+            return
         size = self.path.stat().st_size
         if size > self.max_bytes:
             raise FileFormatError(
@@ -205,62 +235,68 @@ class CheckpointFile:
             )
         with format_errors(self.path), open_archive(self.path) as (archive, header):
             differences = describe_differences(read_fit(header), self.fit)
-            contents = {} if differences else read_contents(archive, header)
+            self.saved = {} if differences else read_contents(archive, header)
         if differences:
             raise ValueError(
                 f"checkpoint={str(self.path)!r} is of another fit: {differences}. Use the same "
                 "data and parameters to continue it, or delete the file, or give another path."
             )
-        return contents
 
-    def restore(
-        self,
-        saved: dict[str, Any],
-        config: FitConfig,
-        space: ResolvedSpace,
-        problem: DualProblem,
-        stopping: EarlyStopping | None,
-    ) -> GameState:
+    def begin(self, seed: int, choice: Choice, observers: Sequence[Observer]) -> None:
+        """Set what each checkpoint holds beside the game: seed, choice, states of observers."""
+        self.seed, self.choice = seed, choice
+        stopping = [each for each in observers if isinstance(each, EarlyStopping)]
+        self.stopping = stopping[0] if stopping else None
+
+    def restore_choice(self, config: FitConfig) -> Choice:
+        """Return what trials had chosen."""
+        assert self.saved is not None
+        with format_errors(self.path):
+            choice = Choice(**self.saved["choice"])
+            check_chosen(choice, config)
+        return choice
+
+    def restore(self, config: FitConfig, space: ResolvedSpace, problem: Problem) -> GameState:
         """Return the state of the game, with its columns where the rows are.
 
         The state of early stopping is restored too.
         """
+        assert self.saved is not None
+        saved = self.saved["stopping"]
         with format_errors(self.path):
-            state = restore_state(saved["state"], config, space, problem)
-            if stopping is None:
-                require(saved["stopping"] is None, "stopping")
+            state = restore_state(self.saved["state"], config, space, problem)
+            if self.stopping is None:
+                require(saved is None, "stopping")
             else:
-                found = saved["state"]["active_set"]["frequencies"]
-                n_rows = stopping.n_validation_rows
-                check_stopping(saved["stopping"], config, space, problem, found, n_rows)
-                stopping.set_state(saved["stopping"], space)
+                found = self.saved["state"]["active_set"]["frequencies"]
+                n_rows = self.stopping.n_validation_rows
+                check_stopping(saved, config, space, problem, found, n_rows)
+                self.stopping.set_state(saved)
         return state
 
-    def restore_choice(self, saved: dict[str, Any], config: FitConfig) -> Choice:
-        """Return what trials had chosen."""
-        with format_errors(self.path):
-            choice = Choice(**saved["choice"])
-            check_chosen(choice, config)
-        return choice
-
-    def write_if_due(
-        self, seed: int, choice: Choice, loop: GameLoop, stopping: EarlyStopping | None
-    ) -> None:
+    def after_round(self, game: GameLoop) -> bool:
         """Write the file if the last write was long enough ago; a failure only warns."""
-        if time.monotonic() - self._last_write < self.every:
-            return
-        state = loop.current_state()
+        # A truncated round, or the last one, is played again after a crash.
+        if game.stopped or game.truncated or game.finished:
+            return False
+        if time.monotonic() - self._last_write >= self.every:
+            self._write(game)
+            self._last_write = time.monotonic()
+        return False
+
+    def _write(self, game: GameLoop) -> None:
+        state = game.current_state()
         history = {name: np.array([r[name] for r in state.history]) for name in state.history[0]}
         arrays = {"active_set": state.active_set.to_arrays(), "history": history, "space": None}
         arrays["moves"] = None
-        if not loop.problem.rows.is_local:  # columns as long as the data stay where they are
+        if not game.problem.rows.is_local:  # columns as long as the data stay where they are
             arrays |= {"dual": None, "dual_total": None, "moves": moves_to_arrays(state.moves)}
         contents = {
             "fit": self.fit,
-            "seed": seed,
-            "choice": vars(choice),
+            "seed": self.seed,
+            "choice": vars(self.choice),
             "state": vars(state) | arrays,
-            "stopping": None if stopping is None else stopping.get_state(),
+            "stopping": None if self.stopping is None else self.stopping.get_state(),
         }
         try:
             write_archive(self.path, contents)
@@ -271,7 +307,6 @@ class CheckpointFile:
                 RuntimeWarning,
                 stacklevel=2,
             )
-        self._last_write = time.monotonic()
 
     def remove(self) -> None:
         """Remove the file after the fit."""
@@ -286,7 +321,7 @@ class CheckpointFile:
             )
 
 
-def largest_checkpoint(estimator: Any, problem: DualProblem) -> int:
+def largest_checkpoint(estimator: Any, problem: Problem) -> int:
     """Return the most bytes that a checkpoint of a fit can have."""
     size: Any = estimator.n_components
     n_components = int(estimator.max_components if size == "auto" else size)

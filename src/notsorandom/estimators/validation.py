@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,17 +14,14 @@ from notsorandom._utils.parameters import check_magnitude
 from notsorandom._utils.threads import ThreadPool
 from notsorandom.data.array_api import in_host_memory, is_device_array, to_host
 from notsorandom.data.rows import FLOATS, Array, Rows, dense
-from notsorandom.estimators.cautions import (
-    find_transformer,
-    warn_of_many_classes,
-    warn_of_scales,
-)
-from notsorandom.estimators.config import loss_of
+from notsorandom.estimators.cautions import warn_of_many_classes, warn_of_scales
+from notsorandom.estimators.config import fitted_loss
 from notsorandom.estimators.targets import check_classes, check_targets, real_targets
-from notsorandom.game.dual import DualProblem, signs_from_codes
 from notsorandom.game.losses import Loss
+from notsorandom.game.problem import Problem, signs_from_codes
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.base import Space
+from notsorandom.tuning.choice import FitConfig
 
 # Up to this many samples are sorted and duplicates merged, so that the model depends on nothing but
 # the samples and their weights, to the last digit.
@@ -33,153 +30,141 @@ DEDUPLICATED_ROWS = 1024
 SORT_COLUMNS = 64
 
 
-@dataclass(frozen=True)
-class TrainingData:
-    """The training problem, and which of the given rows it holds.
-
-    Parameters
-    ----------
-    problem : DualProblem
-    positions : ndarray of shape (n_given,), optional
-        Position of each given row in the problem; -1 if it was left out. By default its own index.
-    """
-
-    problem: DualProblem
-    positions: Array | None = None
-
-    @property
-    def n_given(self) -> int:
-        """Number of rows that were given."""
-        return len(self.problem.rows) if self.positions is None else len(self.positions)
-
-    def _compose(self, positions: Array) -> Array:
-        """Positions of the given rows after the problem's rows moved to new positions."""
-        return positions if self.positions is None else np.append(positions, -1)[self.positions]
-
-    def take(self, mask: Array) -> TrainingData:
-        """Return the training data of the rows where the mask is true."""
-        problem = self.problem.select(mask)
-        if not problem.rows.is_local:  # no column of the given rows is stored
-            return TrainingData(problem)
-        return TrainingData(problem, self._compose(np.where(mask, np.cumsum(mask) - 1, -1)))
-
-    def with_loss(self, loss: Loss) -> TrainingData:
-        """Return the training data with another loss."""
-        return replace(self, problem=replace(self.problem, loss=loss))
-
-    def to_given(self, column: Any) -> Array:
-        """Return a column of the problem for the rows that were given; zero for those left out."""
-        values = self.problem.rows.to_host(column)
-        if self.positions is None:
-            return values
-        return np.concatenate([values, np.zeros_like(values[:1])])[self.positions]
-
-    def from_given(self, values: Array) -> Array:
-        """Return values of the given rows for the rows of the problem."""
-        if self.positions is None:
-            return values
-        present = np.flatnonzero(self.positions >= 0)
-        shape = (len(self.problem.rows), *values.shape[1:])
-        result = np.empty(shape, dtype=values.dtype)
-        result[self.positions[present]] = values[present]
-        return result
-
-    def deduplicated(self) -> TrainingData:
-        """Sort up to `DEDUPLICATED_ROWS` samples and merge duplicates into weights.
-
-        Larger data are returned unchanged.
-        """
-        problem, rows = self.problem, self.problem.rows
-        if len(rows) > DEDUPLICATED_ROWS:
-            return self
-        first, which = sort_and_deduplicate(rows.array, problem.targets)
-        counts = np.bincount(which, weights=problem.counts)[:, None].astype(rows.dtype)
-        weights = None if (counts == 1).all() else counts
-        taken = problem.take(first)
-        merged = replace(taken, rows=replace(taken.rows, weights=weights))
-        return TrainingData(merged, self._compose(which))
-
-
 def read_training_data(
     estimator: Any,
-    space: Space,
+    config: FitConfig,
     X: Any,
     y: Any,
     sample_weight: Any = None,
-    reset: bool = True,
     pool: ThreadPool | None = None,
-) -> TrainingData:
-    """Validate samples, targets and weights, and return the training problem.
+) -> tuple[Problem, dict[str, Any]]:
+    """Validate samples, targets and weights of a fit.
 
-    With ``reset=True``, the estimator stores the classes or the number of outputs, the number of
-    columns and the sample weights. Otherwise, the data must agree with what it stored.
+    Returns the training problem, and the attributes of the estimator that follow from the data.
     """
-    loss = loss_of(estimator)
-    is_classification, name = loss.one_sided, type(estimator).__name__
+    loss, space = config.loss, config.space
     X, y, sample_weight, names = coerce(X, to_host(y), to_host(sample_weight))
-    y = check_targets(y, name, estimator.loss, is_classification)
-    X, y = validate_samples_and_targets(estimator, X, y, names, reset, is_classification)
-    if reset:
-        estimator.n_samples_fit_ = X.shape[0]
-        estimator._weights = check_sample_weight(sample_weight, X.shape[0], Rows(X).dtype)
-        estimator._weighted = sample_weight is not None
+    y = check_targets(y, type(estimator).__name__, estimator.loss, loss.one_sided)
+    X, y = validate_samples_and_targets(estimator, X, y, names, True, loss.one_sided)
+    weights = check_sample_weight(sample_weight, X.shape[0], Rows(X).dtype)
+    problem, found = make_problem(
+        estimator, loss, *used_rows(space, X, y, weights, pool), y.ndim == 1
+    )
+    if isinstance(space, Euclidean):
+        warn_of_scales(problem.rows.array, getattr(estimator, "feature_names_in_", None))
+    found |= {"n_samples_fit_": X.shape[0], "_weights": weights}
+    found["_weighted"] = sample_weight is not None
+    return deduplicate(problem), found
+
+
+def read_again(estimator: Any, X: Any, y: Any) -> Problem:
+    """Validate samples and targets after a fit: they must agree with what the estimator stored.
+
+    As many samples as at fit are taken to be the same, with the same weights.
+    """
+    loss = fitted_loss(estimator)
+    X, y, _, names = coerce(X, to_host(y), None)
+    y = check_targets(y, type(estimator).__name__, estimator.loss, loss.one_sided)
+    X, y = validate_samples_and_targets(estimator, X, y, names, False, loss.one_sided)
     weights = estimator._weights
-    if weights is not None and len(weights) != X.shape[0]:  # other samples than at fit
+    if weights is not None and len(weights) != X.shape[0]:
         weights = None
+    used = used_rows(estimator.kernel_.space, X, y, weights, None)
+    return deduplicate(make_problem(estimator, loss, *used, y.ndim == 1, known=estimator)[0])
+
+
+def used_rows(
+    space: Space, X: Any, y: Array, weights: Array | None, pool: ThreadPool | None
+) -> tuple[Rows, Array, Array | None]:
+    """Return the rows of positive weight, their targets, and their positions if some are left out.
+
+    See :class:`Problem` for positions.
+    """
     positions = None
     if weights is not None and not (weights > 0).all():
         kept = weights > 0
         positions = np.where(kept, np.cumsum(kept) - 1, -1)
         rows, y = Rows(X).select(kept, y)
         X, weights = rows.array, weights[kept]
-    rows = Rows(space.prepare(X), None if weights is None else weights[:, None], pool)
-    targets = y if is_classification else real_targets(y, rows.dtype)
-    problem = make_problem(estimator, loss, rows, targets, y.ndim == 1, reset)
-    if reset and isinstance(space, Euclidean):
-        names = getattr(estimator, "feature_names_in_", None)
-        warn_of_scales(X, names)
-        estimator._transformer = find_transformer(X, names)
-    return TrainingData(problem, positions).deduplicated()
+    return Rows(space.prepare(X), None if weights is None else weights[:, None], pool), y, positions
 
 
 def make_problem(
-    estimator: Any, loss: Loss, rows: Rows, y: Any, is_flat: bool, reset: bool = True
-) -> DualProblem:
-    """Return the training problem of valid rows, wherever they are; weights of 1 are left out.
+    estimator: Any,
+    loss: Loss,
+    rows: Rows,
+    y: Any,
+    positions: Array | None,
+    is_flat: bool,
+    known: Any = None,
+) -> tuple[Problem, dict[str, Any]]:
+    """Return the training problem of valid rows, wherever they are, and attributes of the targets.
 
-    `y` is a column of class labels, or of real targets with one column per output. The rest is as
-    in :func:`read_training_data`; `is_flat` is whether targets were given in one dimension.
+    Parameters
+    ----------
+    estimator : FourierEstimator
+        Its name and its class weights are used.
+    loss : Loss
+    rows : Rows
+        With weights; weights of 1 are left out.
+    y : column
+        Class labels, or real targets.
+    positions : ndarray or None
+        See :class:`Problem`.
+    is_flat : bool
+        Whether real targets were given in one dimension.
+    known : FourierEstimator, optional
+        Fitted; classes or outputs must be the same as its own.
     """
-    name, columns = type(estimator).__name__, rows.columns_only
+    columns, found = rows.columns_only, dict[str, Any]()
     if loss.one_sided:
         classes = np.unique(np.concatenate(list(columns.map_blocks(lambda _, y: np.unique(y), y))))
-        if reset:
-            estimator.classes_ = classes
+        name = type(estimator).__name__
+        if known is None:
             warn_of_many_classes(name, classes, len(rows))
-        check_classes(name, classes, estimator.classes_)
+        check_classes(name, classes, classes if known is None else known.classes_)
+        if estimator.class_weight is not None:
+            rows = replace(rows, weights=class_weights(estimator.class_weight, classes, rows, y))
         n_classes, dtype = len(classes), rows.dtype
 
         def signs(_: Any, y: Array) -> Array:
             return signs_from_codes(np.searchsorted(classes, y), n_classes, dtype)
 
-        if estimator.class_weight is not None:
-            rows = replace(rows, weights=class_weights(estimator.class_weight, classes, rows, y))
-        y = columns.map(signs, y)
+        targets, found["classes_"] = columns.map(signs, y), classes
     else:
-        if reset:
-            estimator.n_outputs_, estimator._flat = y.shape[1], is_flat
-        n_outputs, known = y.shape[1], estimator.n_outputs_
-        if n_outputs != known:
-            raise ValueError(f"y has {n_outputs} columns, but had {known} at fit: give as many.")
+        targets = real_targets(y, rows.dtype) if isinstance(y, np.ndarray) else y
+        n_outputs = targets.shape[1]
+        if known is not None and n_outputs != known.n_outputs_:
+            raise ValueError(
+                f"y has {n_outputs} columns, but had {known.n_outputs_} at fit: give as many."
+            )
+        found = {"n_outputs_": n_outputs, "_flat": is_flat}
     ones = columns.map_blocks(
         lambda _, *w: all((one == 1).all() for one in w), *rows.weight_columns
     )
-    problem = DualProblem(loss, y, replace(rows, weights=None) if all(ones) else rows)
+    rows = replace(rows, weights=None) if all(ones) else rows
+    problem = Problem(loss, targets, rows, positions)
     check_magnitudes(problem)
-    return problem
+    return problem, found
 
 
-def check_magnitudes(problem: DualProblem) -> None:
+def deduplicate(problem: Problem) -> Problem:
+    """Sort up to `DEDUPLICATED_ROWS` samples and merge duplicates into weights.
+
+    Larger data are returned unchanged.
+    """
+    rows = problem.rows
+    if len(rows) > DEDUPLICATED_ROWS:
+        return problem
+    first, which = sort_and_deduplicate(rows.array, problem.targets)
+    counts = np.bincount(which, weights=problem.counts)[:, None].astype(rows.dtype)
+    weights = None if (counts == 1).all() else counts
+    taken = problem.take(first)
+    merged = replace(taken.rows, weights=weights)
+    return replace(taken, rows=merged, positions=problem.moved(which))
+
+
+def check_magnitudes(problem: Problem) -> None:
     """Raise ValueError if targets or weights are too large or too small to compute with."""
 
     def largest(_: Any, targets: Array, weights: Any = 1.0) -> tuple[float, float]:

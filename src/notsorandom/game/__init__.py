@@ -20,7 +20,7 @@ Without an estimator, a game needs samples, targets, a space and a search. Any c
 :class:`notsorandom.spaces.Space` a space, and any :class:`Loss` a loss::
 
     rng = np.random.default_rng(0)
-    problem = DualProblem(LOSSES["hinge"](C=1.0), labels, Rows(X))  # labels of +1 and -1, one
+    problem = Problem(LOSSES["hinge"], labels, Rows(X))  # labels of +1 and -1, one
                                                                     # column per task
     result = play(problem, space=Euclidean(), search=Langevin(), n_frequencies=50, rng=rng,
                   phase="paired", smoothing=0.0, learning_rate="theory", projection="alternating")
@@ -31,7 +31,7 @@ The parts, by what they are needed for:
 
 - Play round by round, inspect or stop: :class:`GameLoop` (``play_round``, ``current_state``,
   ``result``). :func:`play` plays it to the end and calls a function after each round.
-- Other losses, step sizes or projections: :class:`Loss`, :class:`DualProblem`, :func:`project`.
+- Other losses, step sizes or projections: :class:`Loss`, :class:`Problem`, :func:`project`.
 - The exact solution over finitely many kernels: :func:`find_equilibrium`, and
   `notsorandom.game.reweighting` for the weights of given frequencies.
 - Bounds on the value, regret and generalisation:
@@ -39,33 +39,37 @@ The parts, by what they are needed for:
 - The dual variables of a finished game, round by round: :func:`notsorandom.game.replay.replay`.
 """
 
-from notsorandom.game.dual import DualProblem
 from notsorandom.game.equilibrium import Equilibrium, find_equilibrium
-from notsorandom.game.loop import GameLoop, play
+from notsorandom.game.loop import GameLoop, Observer, play, replay
 from notsorandom.game.losses import (
     CLASSIFICATION_LOSSES,
     LOSSES,
     REGRESSION_LOSSES,
+    LogisticLoss,
     Loss,
     QuadraticLoss,
 )
+from notsorandom.game.problem import Problem
 from notsorandom.game.projection import PROJECTIONS, project
-from notsorandom.game.result import GameResult, GameState, Round
+from notsorandom.game.state import GameResult, GameState, Round
 
 __all__ = [
     "CLASSIFICATION_LOSSES",
     "LOSSES",
     "PROJECTIONS",
     "REGRESSION_LOSSES",
-    "DualProblem",
     "Equilibrium",
     "GameLoop",
     "GameResult",
     "GameState",
+    "LogisticLoss",
     "Loss",
+    "Observer",
+    "Problem",
     "QuadraticLoss",
     "Round",
     "find_equilibrium",
     "play",
     "project",
+    "replay",
 ]

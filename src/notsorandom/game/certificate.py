@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from notsorandom.data.rows import Array
-from notsorandom.game.dual import DualProblem
+from notsorandom.game.problem import Problem
 from notsorandom.spaces import Supremum
 
 # If fewer ascents, or a smaller share of them, end at the highest peak, an estimate is doubtful.
-LEAST_AGREEING, LEAST_SHARE = 2, 0.02
+LEAST_AGREEING, LEAST_AGREEING_SHARE = 2, 0.02
 # Multiples of a dual point whose lower bounds are compared. For a quadratic dual, the first one's
 # bound is the best; powers of two don't change it by rounding.
 MULTIPLES = 0.5 ** np.arange(12)
@@ -127,7 +127,7 @@ class Certificate:
     @property
     def _doubt(self) -> str:
         """What to say if almost no ascent agrees with the highest peak; empty otherwise."""
-        least = max(LEAST_AGREEING, LEAST_SHARE * self.n_ascents)
+        least = max(LEAST_AGREEING, LEAST_AGREEING_SHARE * self.n_ascents)
         if self.certified or not self.n_ascents or self.n_agreeing >= least:
             return ""
         count = f"only {self.n_agreeing}" if self.n_agreeing else "none"
@@ -172,7 +172,7 @@ class Certificate:
 
 
 def lower_bound(
-    problem: DualProblem, candidates: Sequence[tuple[str, Array, Supremum]]
+    problem: Problem, candidates: Sequence[tuple[str, Array, Supremum]]
 ) -> tuple[float, str, bool]:
     """Return the best lower bound of some dual points, the point's name, and if it is certified.
 
@@ -193,7 +193,7 @@ def lower_bound(
     return value, name, certified
 
 
-def regret_bound(problem: DualProblem, bound: float, plays: Array, steps: Array) -> float:
+def regret_bound(problem: Problem, bound: float, plays: Array, steps: Array) -> float:
     r"""Bound the average regret of projected gradient ascent, for the step sizes that were used.
 
     With step sizes :math:`\eta_t` per play, rounds of :math:`p_t` plays, gradients of norm at most

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse.linalg import svds
 
 from notsorandom.data.rows import Array
-from notsorandom.game.dual import DualProblem
+from notsorandom.game.problem import Problem
 
 # Steps between two computations of the gap, each of which costs as much as a few steps.
 CHECK_EVERY = 50
@@ -66,7 +66,7 @@ class FiniteGame:
 
     features: Array
     groups: Array
-    problem: DualProblem
+    problem: Problem
 
     def group_norms(self, coef: Array) -> Array:
         """Norm of each group's coefficients, over all tasks."""
@@ -78,7 +78,7 @@ class FiniteGame:
 def find_equilibrium(
     features: Array,
     groups: Array,
-    problem: DualProblem,
+    problem: Problem,
     tol: float = 1e-3,
     max_steps: int = 20_000,
     callback: Callable[[float], Any] | None = None,
@@ -100,7 +100,7 @@ def find_equilibrium(
     features : ndarray of shape (n_samples, n_features)
     groups : ndarray of int, of shape (n_features,)
         The kernel of a group is the sum of products of its features; groups are numbered from 0.
-    problem : DualProblem
+    problem : Problem
     tol : float, default=1e-3
         The relative gap to reach.
     max_steps : int, default=20000

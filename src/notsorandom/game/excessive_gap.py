@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from notsorandom.data.rows import Array
-from notsorandom.game.dual import DualProblem
 from notsorandom.game.equilibrium import FiniteGame, operator_norm, shrink
 from notsorandom.game.losses import QuadraticLoss
+from notsorandom.game.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class GapRecord:
 
 
 def excessive_gap(
-    features: Array, groups: Array, problem: DualProblem, steps: Collection[int]
+    features: Array, groups: Array, problem: Problem, steps: Collection[int]
 ) -> Iterator[GapRecord]:
     r"""Solve a game over finitely many kernels for the hinge loss; yield bounds after some steps.
 
@@ -55,7 +55,7 @@ def excessive_gap(
     features : ndarray of shape (n_samples, n_features)
     groups : ndarray of int, of shape (n_features,)
         As in :func:`notsorandom.game.find_equilibrium`.
-    problem : DualProblem
+    problem : Problem
         Of one task, with the hinge loss and without sample weights.
     steps : collection of int
         Numbers of steps after which bounds are computed.

@@ -6,7 +6,7 @@ import contextlib
 import inspect
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,10 @@ import numpy as np
 from notsorandom._utils.parameters import check_number
 from notsorandom.data.array_api import cast_like
 from notsorandom.data.rows import Array, Rows
-from notsorandom.game.dual import DualProblem
+from notsorandom.game.problem import Problem
 from notsorandom.game.projection import PROJECTIONS
-from notsorandom.game.result import ActiveSet, GameResult, GameState, Move, Round
+from notsorandom.game.state import ActiveSet, GameResult, GameState, Move, Round
+from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces.base import ResolvedSpace, Space
 from notsorandom.spaces.landscape import Landscape, PeakFinder, average_groups
 
@@ -27,9 +28,28 @@ SHRINKAGE = 0.25
 # A potential counts as zero below this many times the squared machine epsilon times its upper
 # bound. Features have mean square one, but on the sphere their squares can be this large at
 # single points.
-ROUNDING = 1000
+ZERO_POTENTIAL = 1000
 # A larger learning rate moves every dual variable to an end of its box.
 MAX_RATE = 1e6
+
+
+class Observer:
+    """Watches a game: derive from it and implement :meth:`after_round`.
+
+    Observers that have a state of their own also implement the other two methods, so that a
+    checkpoint can hold it.
+    """
+
+    def after_round(self, game: GameLoop) -> bool:
+        """Called after each round; True stops the game."""
+        raise NotImplementedError
+
+    def get_state(self) -> Any:
+        """Return the state in plain values and arrays; None if there is none."""
+        return None
+
+    def set_state(self, state: Any) -> None:
+        """Continue from a state that :meth:`get_state` returned."""
 
 
 class GameLoop:
@@ -44,7 +64,7 @@ class GameLoop:
 
     Parameters
     ----------
-    problem : DualProblem
+    problem : Problem
         With targets in the floating point type of the samples.
     space : ResolvedSpace
     search : PeakFinder
@@ -79,11 +99,13 @@ class GameLoop:
         The dual variables at the start of the last round.
     truncated : bool
         Whether a round so far found more peaks than there was room for.
+    stopped : bool
+        Whether an observer has stopped the game.
     """
 
     def __init__(
         self,
-        problem: DualProblem,
+        problem: Problem,
         *,
         space: ResolvedSpace,
         search: PeakFinder,
@@ -123,7 +145,7 @@ class GameLoop:
             for move in self.moves:
                 self.dual = self._step(self.dual, move)
         self.n_plays, self.flat = state.n_plays, state.flat
-        self.resume_state, self.truncated = state, False
+        self.resume_state, self.truncated, self.stopped = state, False, False
         self.kernel_bound = space.kernel_bound(problem.rows.n_features, phase)
         if learning_rate == "theory" and not math.isfinite(self.kernel_bound):
             raise ValueError(
@@ -155,6 +177,13 @@ class GameLoop:
             flat=self.flat,
             moves=self.moves,
         )
+
+    def play(self, observers: Sequence[Observer] = ()) -> GameResult:
+        """Play to the end, or until an observer stops the game."""
+        while not self.stopped and self.play_round() is not None:
+            for observer in observers:
+                self.stopped = observer.after_round(self) or self.stopped
+        return self.result()
 
     def play_round(self) -> Round | None:
         """Play one round and return its record, or None if the game is over."""
@@ -195,7 +224,7 @@ class GameLoop:
         if problem.loss.curvature:  # a longer step would overshoot the dual's own quadratic term
             step = min(step, 1 / problem.loss.curvature)
         largest = landscape.max_potential
-        rounding = ROUNDING * float(np.finfo(rows.dtype).eps) ** 2
+        rounding = ZERO_POTENTIAL * float(np.finfo(rows.dtype).eps) ** 2
         self.flat = self.flat and bool(potentials.max() <= rounding * largest)
         record = Round(
             n_frequencies=len(self.active_set),
@@ -267,28 +296,27 @@ class GameLoop:
             dual=self.dual,
             average_dual=average,
             history={name: np.array([r[name] for r in self.history]) for name in self.history[0]},
-            status="flat" if self.flat else "complete",
+            status="stopped" if self.stopped else "flat" if self.flat else "complete",
             state=self.resume_state,
         )
 
 
 def play(
-    problem: DualProblem,
+    problem: Problem,
     *,
     space: Space,
     rng: np.random.Generator,
-    callback: Callable[[Round, Any], Any] | None = None,
+    observers: Sequence[Observer] = (),
     **settings: Any,
 ) -> GameResult:
     """Resolve the space and play a :class:`GameLoop` to its end.
 
     Parameters
     ----------
-    problem : DualProblem
+    problem : Problem
     space : Space
     rng : numpy.random.Generator
-    callback : callable, optional
-        Called with each round's record and the dual variables at the start of the round.
+    observers : sequence of Observer
     **settings
         Other parameters of :class:`GameLoop`.
 
@@ -297,11 +325,7 @@ def play(
     GameResult
     """
     resolved = space.resolve(problem.rows, rng)
-    loop = GameLoop(problem, space=resolved, rng=rng, **settings)
-    while (record := loop.play_round()) is not None:
-        if callback is not None:
-            callback(record, loop.previous_dual)
-    return loop.result()
+    return GameLoop(problem, space=resolved, rng=rng, **settings).play(observers)
 
 
 def count_arguments(rate: Callable[..., float]) -> int:
@@ -346,3 +370,35 @@ def kernel_response(
         lambda X: space.features(X, frequencies, phases, phase) @ cast_like(coefficients, X),
         width=len(coefficients),
     )
+
+
+def replay(problem: Problem, kernel: LearnedKernel, history: dict[str, Array]) -> Iterator[Array]:
+    """Yield the dual variables at the start of each round, and at the end.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem that the game was played on, with exact projections.
+    kernel : LearnedKernel
+        With the frequencies in the order they were found, each once. A game on a finite space
+        can't be replayed: a frequency can be found again, and the record doesn't say when.
+    history : dict of str to ndarray
+        The rounds' records.
+    """
+    rows, space, phase = problem.rows, kernel.space, kernel.phase
+    dual = problem.first_dual()
+    first = 0
+    for last, plays, step in zip(
+        history["n_frequencies"], history["plays"], history["step"], strict=True
+    ):
+        yield dual
+        found = slice(first, last)
+        frequencies, phases = kernel.frequencies[found], kernel.phases[found]
+        scales = kernel.scales[found, None, None].astype(rows.dtype)
+        amplitudes = space.amplitudes(rows, problem.measure(dual), frequencies)
+        alignment = space.alignment(amplitudes, phases, phase) * scales
+        coefficients = alignment * scales / (last - first)
+        response = kernel_response(rows, space, phase, frequencies, phases, coefficients)
+        dual = problem.step(dual, response, float(plays * step))
+        first = last
+    yield dual

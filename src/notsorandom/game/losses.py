@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +17,7 @@ LEAST_PROBABILITY = 1e-6
 # Smaller relative differences of curvatures come from rounding to float32.
 SAME_CURVATURE = 1e-5
 # Newton's method for `LogisticLoss.best_dual` takes about log(curvature * C) steps.
-MAX_ITERATIONS = 100
+MAX_LOGIT_STEPS = 100
 
 
 @dataclass(frozen=True)
@@ -137,13 +136,23 @@ class Loss(ABC):
         near: Array = residuals * targets > -slack
         return near
 
+    def times(self, C: float) -> Loss:
+        """Return `C` times the loss: its box is `C` times as large, its curvature `1 / C`."""
+        curvature, start = self.curvature / C, self.start * C
+        return replace(self, upper=self.upper * C, curvature=curvature, start=start)
+
     def unit(self, target_scale: float) -> float:
-        """Return the unit of `C`: if it grows with this, that of the targets doesn't matter."""
+        """Return the unit of `C`: in this unit, `C` doesn't depend on the unit of the targets."""
         return 1.0
 
     def rescaled(self, scale: float) -> Loss:
         """Return the loss of targets divided by a number, itself divided by its square."""
         return self
+
+    @property
+    def gives_probabilities(self) -> bool:
+        """Whether scores are log odds, up to a temperature."""
+        return False
 
     @abstractmethod
     def smoothing_schedule(self) -> list[float]:
@@ -239,8 +248,8 @@ class QuadraticLoss(Loss):
 
     def rescaled(self, scale: float) -> Loss:
         """Return the loss of targets divided by a number, itself divided by its square."""
-        unit, epsilon = self.unit(scale), self.epsilon / scale
-        return replace(self, upper=self.upper / unit, start=self.start / unit, epsilon=epsilon)
+        start = self.start / self.unit(scale)
+        return replace(self, upper=self.upper / scale, start=start, epsilon=self.epsilon / scale)
 
     def smoothing_schedule(self) -> list[float]:
         """Return decreasing curvatures of smoothed losses."""
@@ -332,6 +341,11 @@ class LogisticLoss(Loss):
         """False: every score has a loss."""
         return False
 
+    @property
+    def gives_probabilities(self) -> bool:
+        """Whether scores are log odds, up to a temperature."""
+        return True
+
     def smoothing_schedule(self) -> list[float]:
         """Return the loss's own curvature: its Newton steps need no smoothing."""
         return [self.curvature]
@@ -352,7 +366,7 @@ def damped_logits(logits: Array, added: Array) -> Array:
     dtype = np.result_type(logits, added)
     roots = np.where(added < 2 * logits, np.maximum(logits - added, 0), np.minimum(logits, 0))
     roots = roots.astype(np.float64)
-    for _ in range(MAX_ITERATIONS):
+    for _ in range(MAX_LOGIT_STEPS):
         probability = expit(roots)
         slope = 1 + added * probability * (1 - probability)
         steps = (logits - roots - added * probability) / slope
@@ -362,37 +376,22 @@ def damped_logits(logits: Array, added: Array) -> Array:
     return roots.astype(dtype)
 
 
-def hinge(C: float, epsilon: float = 0.0) -> Loss:
-    """Return the loss ``C * max(0, 1 - margin)`` of the l1-SVM."""
-    return QuadraticLoss(upper=C, curvature=0.0, start=C / 2)
-
-
-def squared_hinge(C: float, epsilon: float = 0.0) -> Loss:
-    """Return the loss ``C * max(0, 1 - margin) ** 2`` of the l2-SVM."""
-    return QuadraticLoss(upper=math.inf, curvature=1 / (2 * C), start=C / 2)
-
-
-def logistic(C: float, epsilon: float = 0.0) -> Loss:
-    """Return the loss ``C * log(1 + exp(-margin))`` of logistic regression."""
-    return LogisticLoss(upper=C, curvature=4 / C, start=C / 2)
-
-
-def squared(C: float, epsilon: float = 0.0) -> Loss:
-    """Return the loss ``C * residual ** 2`` of ridge regression."""
-    return QuadraticLoss(upper=math.inf, curvature=1 / (2 * C), start=C, one_sided=False)
-
-
-def epsilon_insensitive(C: float, epsilon: float = 0.1) -> Loss:
-    """Return the loss ``C * max(0, abs(residual) - epsilon)`` of support vector regression."""
-    return QuadraticLoss(upper=C, curvature=0.0, start=C / 2, epsilon=epsilon, one_sided=False)
-
-
-CLASSIFICATION_LOSSES = ("hinge", "squared_hinge", "logistic")
-REGRESSION_LOSSES = ("squared", "epsilon_insensitive")
-LOSSES: dict[str, Callable[..., Loss]] = {
-    "hinge": hinge,
-    "squared_hinge": squared_hinge,
-    "logistic": logistic,
-    "squared": squared,
-    "epsilon_insensitive": epsilon_insensitive,
+# The named losses with `C = 1`; :meth:`Loss.times` gives others. For classes:
+# hinge                C * max(0, 1 - margin)          of the l1-SVM
+# squared_hinge        C * max(0, 1 - margin) ** 2     of the l2-SVM
+# logistic             C * log(1 + exp(-margin))       of logistic regression
+# For real targets:
+# squared              C * residual ** 2               of ridge regression
+# epsilon_insensitive  C * max(0, abs(residual) - epsilon)   of support vector regression
+CLASSIFICATION_LOSSES: dict[str, Loss] = {
+    "hinge": QuadraticLoss(upper=1.0, curvature=0.0, start=0.5),
+    "squared_hinge": QuadraticLoss(upper=math.inf, curvature=0.5, start=0.5),
+    "logistic": LogisticLoss(upper=1.0, curvature=4.0, start=0.5),
 }
+REGRESSION_LOSSES: dict[str, Loss] = {
+    "squared": QuadraticLoss(upper=math.inf, curvature=0.5, start=1.0, one_sided=False),
+    "epsilon_insensitive": QuadraticLoss(
+        upper=1.0, curvature=0.0, start=0.5, one_sided=False, epsilon=0.1
+    ),
+}
+LOSSES = CLASSIFICATION_LOSSES | REGRESSION_LOSSES

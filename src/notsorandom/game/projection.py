@@ -11,7 +11,7 @@ from notsorandom.data.rows import Array, Rows
 
 # Newton's method on a piecewise linear function takes a few steps. Every fourth step halves the
 # bracket, so 256 steps exceed the precision of float64 in any case.
-MAX_ITERATIONS = 256
+MULTIPLIER_STEPS = 256
 
 # Rounding errors that the sums of small problems may have: more than those of products.
 N_ROUNDINGS = 256
@@ -108,7 +108,7 @@ def find_multipliers(
     tol = n_roundings * np.finfo(dtype).eps
     multiplier = np.zeros(n_tasks)
     least, most = np.full_like(multiplier, -np.inf), np.full_like(multiplier, np.inf)
-    for iteration in range(MAX_ITERATIONS):
+    for iteration in range(MULTIPLIER_STEPS):
         excess, size, slope = sums_at(multiplier)
         least = np.where(excess > 0, multiplier, least)
         most = np.where(excess < 0, multiplier, most)

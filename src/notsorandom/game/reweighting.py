@@ -13,23 +13,23 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from notsorandom.data.rows import Array, Rows
-from notsorandom.game.columns import ColumnGame, FindPeaks, generate_columns
-from notsorandom.game.dual import DualProblem
 from notsorandom.game.equilibrium import Equilibrium, find_equilibrium
-from notsorandom.game.result import GameResult
+from notsorandom.game.generation import ColumnGame, FindPeaks, generate_columns
+from notsorandom.game.problem import Problem
+from notsorandom.game.state import GameResult
 from notsorandom.kernel import LearnedKernel, normalized
 from notsorandom.spaces.base import ContinuousSpace, FiniteSpace, ResolvedSpace
 
 # Weights below this share of the largest are set to zero: they change the value by less than the
 # gap.
-LEAST_SHARE = 1e-6
+LEAST_WEIGHT_SHARE = 1e-6
 # Relative gap to which weights are found.
-GAP = 1e-3
+WEIGHTS_GAP = 1e-3
 
 
 def reweight(
     kernel: LearnedKernel,
-    problem: DualProblem,
+    problem: Problem,
     callback: Callable[[float], Any] | None = None,
 ) -> tuple[LearnedKernel, Equilibrium]:
     """Return the kernel of the same frequencies with the largest margin, and its equilibrium.
@@ -42,16 +42,17 @@ def reweight(
     shares = 1 / sizes[groups]  # the kernel of a group is the mean of its members' kernels
     features = replace(kernel, weights=shares).features_of(problem.rows)
     columns = np.repeat(groups, kernel.space.n_columns(kernel.phase))
-    equilibrium = find_equilibrium(features, columns, problem, GAP, callback=callback)
-    if not equilibrium.relative_gap <= GAP:
+    equilibrium = find_equilibrium(features, columns, problem, WEIGHTS_GAP, callback=callback)
+    if not equilibrium.relative_gap <= WEIGHTS_GAP:
         warnings.warn(
             f"The weights of the kernel were found to a relative gap of "
-            f"{equilibrium.relative_gap:.1e}, not to {GAP:.0e}: try a smaller C or fewer features.",
+            f"{equilibrium.relative_gap:.1e}, not to {WEIGHTS_GAP:.0e}: try a smaller C or fewer "
+            "features.",
             ConvergenceWarning,
             stacklevel=2,
         )
     weights = equilibrium.weights[groups] * shares
-    kept = weights > LEAST_SHARE * weights.max()
+    kept = weights > LEAST_WEIGHT_SHARE * weights.max()
     return select(kernel, weights, kept), equilibrium
 
 
@@ -67,7 +68,7 @@ def select(kernel: LearnedKernel, weights: Array, kept: Array) -> LearnedKernel:
 
 
 def solve_equilibrium(
-    problem: DualProblem,
+    problem: Problem,
     *,
     space: ResolvedSpace,
     n_frequencies: int,
@@ -89,7 +90,7 @@ def solve_equilibrium(
         check_bounded(space, smoothing)
         game = ColumnGame(problem, space, phase, smoothing)
         kernel, equilibrium = generate_columns(game, find_peaks, rng, callback)
-        kept = kernel.weights > LEAST_SHARE * kernel.weights.max()
+        kept = kernel.weights > LEAST_WEIGHT_SHARE * kernel.weights.max()
         kernel = select(kernel, kernel.weights, kept)
     else:
         assert isinstance(space, FiniteSpace)

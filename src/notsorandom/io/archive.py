@@ -16,8 +16,8 @@ from numpy.lib import format as npy
 SCHEMA, METADATA = "schema.json", "notsorandom.json"
 # Classes whose instances a file may have.
 OUR_CLASSES = """estimators.features.FourierFeatures estimators.classifier.FourierClassifier
-kernel.LearnedKernel estimators.regressor.FourierRegressor estimators.config.GradientSolver
-tabular.TableCleaner estimators.config.EquilibriumSolver tabular.SmoothScaler
+kernel.LearnedKernel estimators.regressor.FourierRegressor game.solvers.GradientSolver
+tabular.TableCleaner game.solvers.EquilibriumSolver tabular.SmoothScaler
 spaces.euclidean.Euclidean spaces.sphere.Sphere spaces.harmonic_sphere.HarmonicSphere
 spaces.zonal_sphere.ZonalSphere search.ascent.Ascent search.langevin.Langevin
 search.finite.Enumerate search.finite.Chain""".split()

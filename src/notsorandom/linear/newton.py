@@ -12,7 +12,7 @@ import numpy as np
 
 from notsorandom._utils.threads import ONE_THREAD
 from notsorandom.data.rows import Array
-from notsorandom.game import DualProblem, Loss
+from notsorandom.game import Loss, Problem
 from notsorandom.linear.hessian import intercept_ridge, relative_gap, solve_hessian
 
 # Each reduction of the smoothing divides it by a number in this interval.
@@ -63,7 +63,7 @@ class LinearModel:
 # Some BLAS kernels for products of few rows read beyond them and set the invalid flag. Numbers that
 # overflow end in a gap that is infinite or not a number.
 @np.errstate(invalid="ignore", over="ignore", divide="ignore")
-def solve_task(features: Array, problem: DualProblem, tol: float) -> LinearModel:
+def solve_task(features: Array, problem: Problem, tol: float) -> LinearModel:
     r"""Minimise :math:`\tfrac12 |w|^2 + \sum_i \ell(t_i, \langle w, \phi_i\rangle + b)`.
 
     The loss is replaced by a smoothed one, whose dual variables are feasible for the loss itself.
@@ -76,7 +76,7 @@ def solve_task(features: Array, problem: DualProblem, tol: float) -> LinearModel
     Parameters
     ----------
     features : ndarray of shape (n_samples, n_features)
-    problem : DualProblem
+    problem : Problem
         Of one task; for a classification loss, both labels must be present.
     tol : float
         Largest relative duality gap.
@@ -368,7 +368,7 @@ class Task:
 
 
 def solve_tasks(
-    features: Array, problem: DualProblem, tol: float, callback: Callable[[int], Any] | None = None
+    features: Array, problem: Problem, tol: float, callback: Callable[[int], Any] | None = None
 ) -> tuple[Array, Array, float]:
     """Solve one linear model per task, each to a relative duality gap of `tol`.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from notsorandom.data.rows import Array
-from notsorandom.game import DualProblem, Loss
+from notsorandom.game import Loss, Problem
 from notsorandom.linear.hessian import intercept_ridge, relative_gap
 from notsorandom.linear.newton import solve_task, solve_tasks
 from notsorandom.linear.passes import STEP_FRACTIONS, BlockPass, Iterate, PassResult
@@ -149,7 +149,7 @@ def take_step(
 # As in newton.solve_task.
 @np.errstate(invalid="ignore", over="ignore", divide="ignore")
 def solve_streaming(
-    problem: DualProblem,
+    problem: Problem,
     feature_map: FeatureMap,
     n_features: int,
     tol: float,
@@ -212,7 +212,7 @@ def solve_streaming(
 
 def run_passes(
     brackets: dict[int, DualityBracket],
-    problem: DualProblem,
+    problem: Problem,
     features: Callable[[Any], Array],
     precision: np.dtype[Any],
     max_tasks: int,
@@ -255,7 +255,7 @@ def sample_size(n_features: int, dtype: np.dtype[Any], sample_rows: int = SAMPLE
 
 
 def initial_iterates(
-    problem: DualProblem,
+    problem: Problem,
     feature_map: FeatureMap,
     n_features: int,
     tol: float,

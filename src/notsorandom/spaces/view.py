@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,11 +50,18 @@ class View(ABC):
     space : ResolvedSpace
         The space of the view's samples.
     dtype : {"float32", "float64"}
-        Of the view's samples.
+        Type of the view's samples.
+    given_space, given_dtype : ResolvedSpace, dtype
+        Space and type of the samples as they were given.
+    offset : ndarray of shape (n_tasks,), default=0
+        The mean of real targets, which the game doesn't need; zero for classes.
     """
 
     space: ResolvedSpace
     dtype: str
+    given_space: Any = field(default=None, kw_only=True)
+    given_dtype: Any = field(default=None, kw_only=True)
+    offset: Any = field(default=0.0, kw_only=True)
 
     @property
     def is_projected(self) -> bool:

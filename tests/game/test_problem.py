@@ -4,8 +4,8 @@ import reference
 from sklearn.metrics import accuracy_score, r2_score
 
 from notsorandom.data.rows import Rows
-from notsorandom.game import LOSSES, DualProblem, QuadraticLoss
-from notsorandom.game.dual import codes_from_scores, signs_from_codes
+from notsorandom.game import LOSSES, Problem, QuadraticLoss
+from notsorandom.game.problem import codes_from_scores, signs_from_codes
 
 
 def column(weights):
@@ -18,7 +18,7 @@ def test_scores_of_a_classification_problem(rng, n_classes, weighted):
     codes = rng.integers(n_classes, size=50)
     weights = rng.uniform(0.5, 2, size=50) if weighted else None
     targets = signs_from_codes(codes, n_classes, np.float64)
-    problem = DualProblem.from_arrays(LOSSES["hinge"](1.0), targets, column(weights))
+    problem = Problem.from_arrays(LOSSES["hinge"], targets, column(weights))
     np.testing.assert_array_equal(problem.strata(), codes)
     assert problem.n_strata == n_classes
     values = rng.standard_normal(targets.shape)
@@ -31,14 +31,14 @@ def test_scores_of_a_classification_problem(rng, n_classes, weighted):
 def test_scores_of_a_regression_problem(rng, weighted):
     targets = rng.standard_normal((50, 2))
     weights = rng.uniform(0.5, 2, size=50) if weighted else None
-    problem = DualProblem.from_arrays(LOSSES["squared"](1.0), targets, column(weights))
+    problem = Problem.from_arrays(LOSSES["squared"], targets, column(weights))
     values = targets + rng.standard_normal((50, 2))
     expected = r2_score(targets, values, sample_weight=weights, multioutput="variance_weighted")
     assert problem.score(values) == pytest.approx(expected)
 
 
 def test_r2_of_constant_targets():
-    constant = DualProblem.from_arrays(LOSSES["squared"](1.0), np.ones((5, 1)))
+    constant = Problem.from_arrays(LOSSES["squared"], np.ones((5, 1)))
     assert constant.score(np.ones((5, 1))) == 1
     assert constant.score(np.zeros((5, 1))) == 0
 
@@ -48,7 +48,7 @@ def test_r2_of_constant_targets():
 def test_best_scaled_objective_is_the_maximum_over_multiples(rng, upper, curvature):
     labels = np.where(rng.uniform(size=(9, 2)) < 0.5, 1.0, -1.0)
     loss = QuadraticLoss(upper=upper, curvature=curvature, start=0.1)
-    problem = DualProblem.from_arrays(loss, labels)
+    problem = Problem.from_arrays(loss, labels)
     dual = rng.uniform(0, min(upper, 1), size=(9, 2)) * labels
     potential = 5.0
     most = min(upper / np.abs(dual).max(), 50)
@@ -65,7 +65,7 @@ def test_theory_step_sizes_minimise_the_regret_bound():
     """The hinge's step is D / (G sqrt t): other constants give a larger bound."""
     from notsorandom.game.certificate import regret_bound
 
-    problem = DualProblem.from_arrays(LOSSES["hinge"](1.0), np.ones((50, 1)))
+    problem = Problem.from_arrays(LOSSES["hinge"], np.ones((50, 1)))
     plays = np.ones(100)
     steps = np.array([problem.theory_rate(t, 1.0) / 50 for t in range(1, 101)])
     bounds = [regret_bound(problem, 1.0, plays, factor * steps) for factor in (0.5, 1, 2)]
@@ -78,7 +78,7 @@ def test_dual_and_gradient_stay_within_the_theory_constants(rng, loss):
     targets = rng.standard_normal((30, 1)) if loss in ("squared", "epsilon_insensitive") else None
     if targets is None:
         targets = np.where(np.arange(30) % 2, 1.0, -1.0)[:, None]
-    problem = DualProblem(LOSSES[loss](2.0), targets, Rows(X))
+    problem = Problem(LOSSES[loss].times(2.0), targets, Rows(X))
     diameter, gradient = problem.diameter_and_gradient(1.0)
     frequencies = rng.standard_normal((4, 2))
     gram = reference.translation_invariant_gram(X, X, frequencies, np.full(4, 0.25))

@@ -1,135 +1,196 @@
-"""Trial games: many short games on R^d, played at once to compare settings."""
+"""Trial games: many short games, to compare settings."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import pairwise
-from typing import Any
+import sys
+from abc import ABC, abstractmethod
 
 import numpy as np
 
-from notsorandom._utils.threads import ONE_THREAD, ThreadPool
+from notsorandom._utils.threads import ONE_THREAD
 from notsorandom.data.rows import Array
-from notsorandom.game.dual import DualProblem
 from notsorandom.game.loop import shrinkage
+from notsorandom.game.problem import Problem
 from notsorandom.game.projection import nearest_lines
+from notsorandom.game.solvers import GradientSolver
 from notsorandom.search.ascent import Ascent, climb
 from notsorandom.spaces import Euclidean
+from notsorandom.spaces.base import FiniteSpace, ResolvedSpace
 from notsorandom.spaces.landscape import Points
 from notsorandom.spaces.scale import cauchy_frequencies
+from notsorandom.tuning.choice import FitConfig, default_search
+from notsorandom.tuning.trial_landscape import (
+    TrialLandscape,
+    distinct,
+    peaks_by_game,
+    waves_by_game,
+)
 
 # Most steps of each particle: a few less than a search takes.
 TRIAL_STEPS = 6
 # Most rows that a particle climbs on; where it ends is evaluated on all of them.
 CLIMB_ROWS = 768
-# Most waves that are computed at a time: they fit the cache.
-WAVES = 2**16
 # Rows on which two features are compared: a correlation is then known to about 0.06.
-PROBE_ROWS = 256
+CORRELATION_ROWS = 256
+
+Candidate = tuple[str | None, float]  # spectrum and smoothing
 
 
-def ignore(_: Any) -> None:
-    """Collect nothing."""
-
-
-@dataclass(frozen=True)
-class TrialLandscape:
-    """The log potentials of several games, each with a measure of its own.
-
-    Points are those of all games, game after game, with equally many of each.
+class Contest(ABC):
+    """One game for each candidate and split of the samples.
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
-        Centred, in units of their scale.
-    measure : ndarray of shape (n_games, n_samples, n_tasks)
-    smoothing : ndarray of shape (n_games,)
-    buffers : ndarray of shape (3, n_games, n_samples, n_points)
-        Memory for the waves.
-    pool : ThreadPool
-        Threads that share the games.
+    problem : Problem
+        With dense samples in memory.
+    masks : ndarray of shape (n_splits, n_samples)
+        Rows that the games of each split are played on.
+    candidates : list of Candidate
     """
 
-    X: Array
-    measure: Array
-    smoothing: Array
-    buffers: Array
-    pool: ThreadPool = ONE_THREAD
+    def __init__(self, problem: Problem, masks: Array, candidates: list[Candidate]) -> None:
+        self.problem, self.masks, self.candidates = problem, masks, candidates
 
-    def take(self, rows: Array) -> TrialLandscape:
-        """Return the landscape of some of the samples, in the same memory."""
-        buffers = self.buffers[:, :, : len(rows)]
-        return replace(self, X=self.X[rows], measure=self.measure[:, rows], buffers=buffers)
+    @property
+    @abstractmethod
+    def features(self) -> Array:
+        """Features of all samples, (n_splits, n_candidates, n_samples, n_frequencies)."""
 
-    def move(self, points: Points, shift: Array) -> Points:
-        """Evaluate the points displaced by a shift."""
-        return self.evaluate(points.frequencies + shift)
+    @abstractmethod
+    def play(self, n_frequencies: int) -> None:
+        """Continue all games until they have this many frequencies."""
 
-    def evaluate(self, frequencies: Array) -> Points:
-        """Compute heights, slopes and amplitudes; see `Euclidean.amplitudes_and_gradient`."""
-        n_games, n_samples, n_tasks = self.measure.shape
-        by_game = frequencies.reshape(n_games, -1, self.X.shape[1])
-        n_points = by_game.shape[1]
-        amplitudes = np.empty((2, n_games, n_tasks, n_points), dtype=self.X.dtype)
-        gradient = np.empty_like(by_game)
+    @abstractmethod
+    def keep(self, numbers: Array) -> None:
+        """Continue only with some of the candidates."""
 
-        def evaluate_part(part: slice) -> None:
-            self._sums(part, by_game[part], amplitudes[:, part], gradient[part])
 
-        # Parts of the games are shared among threads, and their waves fit the cache.
-        n_parts = min(n_games, -(-n_games * n_samples * n_points // WAVES))
-        ends = [n_games * number // n_parts for number in range(n_parts + 1)]
-        self.pool.map_ordered(evaluate_part, [slice(*both) for both in pairwise(ends)], ignore)
-        potential = np.einsum("cgtp,cgtp->gp", amplitudes, amplitudes)
-        potential += self._floor[:, None]
-        weight = np.square(self.smoothing)[:, None]
-        height = np.log(potential) - weight * np.einsum("gpi,gpi->gp", by_game, by_game)
-        slope = gradient
-        slope *= (2 / potential)[:, :, None]
-        slope -= (2 * weight)[:, :, None] * by_game
-        amplitudes = np.moveaxis(amplitudes, 1, 2).reshape(2, n_tasks, -1)
-        return Points(frequencies, height.ravel(), slope.reshape(frequencies.shape), amplitudes)
+def start_contest(
+    config: FitConfig,
+    problem: Problem,
+    masks: Array,
+    candidates: list[Candidate],
+    rng: np.random.Generator,
+) -> Contest:
+    """Return the contest that suits the space."""
+    # Games that are played at once have no limit of the frequencies.
+    if isinstance(config.space, Euclidean) and math.isinf(config.space.max_norm):
+        return EuclideanContest(problem, masks, candidates, rng)
+    return SequentialContest(problem, masks, candidates, config, rng)
 
-    def highest(self, draws: Array, n_points: int) -> Array:
-        """Return the highest of some frequencies in each game: those of all games in turn."""
-        angles = self.X @ draws.T  # (n_samples, n_draws)
-        n_games, n_samples, n_tasks = self.measure.shape
-        by_task = np.moveaxis(self.measure, 1, 2).reshape(-1, n_samples)
-        sums = np.stack([by_task @ np.cos(angles), by_task @ np.sin(angles, out=angles)])
-        sums = sums.reshape(2, n_games, n_tasks, -1)
-        potential = np.square(sums).sum(axis=(0, 2)) + self._floor[:, None]  # (n_games, n_draws)
-        penalty = np.square(self.smoothing)[:, None] * np.square(draws).sum(axis=1)
-        order = np.argsort(penalty - np.log(potential), axis=1, kind="stable")
-        return draws[order[:, :n_points].ravel()]
 
-    def _sums(self, part: slice, frequencies: Array, sums: Array, gradient: Array) -> None:
-        """Compute amplitudes and half the gradients of the potential of some games."""
-        measure = self.measure[part]
-        cosine, sine, factors = self.buffers[:, part]  # (n_games, n_samples, n_points) each
-        np.matmul(self.X, np.swapaxes(frequencies, 1, 2), out=sine)  # the angles
-        np.cos(sine, out=cosine)
-        np.sin(sine, out=sine)
-        by_task = np.swapaxes(measure, 1, 2)  # (n_games, n_tasks, n_samples)
-        np.matmul(by_task, cosine, out=sums[0])  # (n_games, n_tasks, n_points)
-        np.matmul(by_task, sine, out=sums[1])
-        if measure.shape[2] == 1:  # a product with one column is faster without BLAS
-            cosine *= sums[1]
-            sine *= sums[0]
-            cosine -= sine
-            cosine *= measure
-        else:
-            cosine *= np.matmul(measure, sums[1], out=factors)
-            sine *= np.matmul(measure, sums[0], out=factors)
-            cosine -= sine
-        np.matmul(np.swapaxes(cosine, 1, 2), self.X, out=gradient)
+class EuclideanContest(Contest):
+    """All games on R^d with the same spectrum are played at once."""
 
-    @cached_property
-    def _floor(self) -> Array:
-        """Potential per game below which there is only rounding error."""
-        mass, precision = np.abs(self.measure).sum(axis=(1, 2)), np.finfo(self.X.dtype)
-        return np.square(precision.eps * mass) + precision.tiny
+    def __init__(
+        self,
+        problem: Problem,
+        masks: Array,
+        candidates: list[Candidate],
+        rng: np.random.Generator,
+    ) -> None:
+        super().__init__(problem, masks, candidates)
+        self._games = {
+            spectrum: self._start(spectrum, rng)
+            for spectrum in dict.fromkeys(spectrum for spectrum, _ in candidates)
+        }
+
+    def _start(self, spectrum: str | None, rng: np.random.Generator) -> TrialGames:
+        smoothing = np.array([value for name, value in self.candidates if name == spectrum])
+        return TrialGames(
+            self.problem,
+            masks=np.repeat(self.masks, len(smoothing), axis=0),
+            smoothing=np.tile(smoothing, len(self.masks)),
+            rng=rng,
+            spectrum=spectrum or "gaussian",
+        )
+
+    @property
+    def features(self) -> Array:
+        """Features of all samples, (n_splits, n_candidates, n_samples, n_frequencies)."""
+        n_splits = len(self.masks)
+        parts = [games.features for games in self._games.values()]
+        return np.concatenate(
+            [part.reshape(n_splits, len(part) // n_splits, *part.shape[1:]) for part in parts],
+            axis=1,
+        )
+
+    def play(self, n_frequencies: int) -> None:
+        """Continue all games until they have this many frequencies."""
+        for games in self._games.values():
+            games.play(n_frequencies - games.n_frequencies)
+
+    def keep(self, numbers: Array) -> None:
+        """Continue only with some of the candidates."""
+        spectra = np.array([str(spectrum) for spectrum, _ in self.candidates])
+        kept = np.isin(np.arange(len(spectra)), numbers)
+        for spectrum in list(self._games):
+            chosen = kept[spectra == str(spectrum)]
+            if chosen.any():
+                self._games[spectrum].keep(np.flatnonzero(np.tile(chosen, len(self.masks))))
+            else:
+                del self._games[spectrum]
+        self.candidates = [self.candidates[number] for number in numbers]
+
+
+class SequentialContest(Contest):
+    """Games on spaces other than R^d, one after the other, and all of them to the end."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        masks: Array,
+        candidates: list[Candidate],
+        config: FitConfig,
+        rng: np.random.Generator,
+    ) -> None:
+        super().__init__(problem, masks, candidates)
+        self.config, self.seed = config, int(rng.integers(2**63))
+        self._features: list[list[Array]] = []  # by split and candidate
+
+    @property
+    def features(self) -> Array:
+        """Features of all samples, (n_splits, n_candidates, n_samples, n_features)."""
+        widest = max(part.shape[1] for row in self._features for part in row)
+        # Columns of zeros change no model.
+        padded = [
+            [np.pad(part, ((0, 0), (0, widest - part.shape[1]))) for part in row]
+            for row in self._features
+        ]
+        return np.stack([np.stack(row) for row in padded])
+
+    def play(self, n_frequencies: int) -> None:
+        """Play all games, of as many rounds as frequencies."""
+        space, phase = self.config.space, self.config.phase
+        solver = GradientSolver(n_rounds=n_frequencies)
+        assert isinstance(space, ResolvedSpace)  # of a view
+        if isinstance(space, FiniteSpace):
+            n_frequencies = sys.maxsize  # one can be found again: rounds are limited instead
+
+        def features(mask: Array, smoothing: float) -> Array:
+            part = self.problem.take(np.flatnonzero(mask))
+            # The same seed for all candidates: they differ only in the smoothing.
+            rng = np.random.default_rng(self.seed)
+            result = solver.solve(
+                part,
+                space=space,
+                search=default_search(space),
+                n_frequencies=n_frequencies,
+                phase=phase,
+                smoothing=smoothing,
+                rng=rng,
+            )
+            return solver.kernel(result).features_of(self.problem.rows)
+
+        self._features = [
+            [features(mask, smoothing) for _, smoothing in self.candidates] for mask in self.masks
+        ]
+
+    def keep(self, numbers: Array) -> None:
+        """Continue only with some of the candidates."""
+        self.candidates = [self.candidates[number] for number in numbers]
+        self._features = [[row[number] for number in numbers] for row in self._features]
 
 
 class TrialGames:
@@ -140,7 +201,7 @@ class TrialGames:
 
     Parameters
     ----------
-    problem : DualProblem
+    problem : Problem
         With dense samples in memory, centred and in units of their scale.
     masks : ndarray of shape (n_games, n_samples)
         The rows that each game is played on.
@@ -152,7 +213,7 @@ class TrialGames:
 
     def __init__(
         self,
-        problem: DualProblem,
+        problem: Problem,
         masks: Array,
         smoothing: Array,
         rng: np.random.Generator,
@@ -163,7 +224,7 @@ class TrialGames:
         self.smoothing = smoothing.astype(X.dtype)
         self.pool = problem.rows.pool or ONE_THREAD
         self.used: Array = np.flatnonzero(masks.any(axis=0))
-        self.probe = self.used[:: -(-len(self.used) // PROBE_ROWS)]
+        self.probe = self.used[:: -(-len(self.used) // CORRELATION_ROWS)]
         self.probe_weights = masks[:, self.probe] * problem.counts[self.probe].astype(X.dtype)
         self.dual_player = DualPlayer(problem.take(self.used), masks[:, self.used])
         self.waves = np.empty((len(masks), len(X), 0), dtype=X.dtype)  # of all samples
@@ -243,7 +304,7 @@ class TrialGames:
 class DualPlayer:
     """The dual players of all games; held-out rows have dual variables of zero."""
 
-    def __init__(self, problem: DualProblem, masks: Array) -> None:
+    def __init__(self, problem: Problem, masks: Array) -> None:
         self.problem, self.masks = problem, masks
         self._weights = problem.counts.astype(problem.dtype)
         self._set_box()
@@ -289,51 +350,3 @@ class DualPlayer:
         lines = np.ascontiguousarray(by_task.reshape(-1, by_task.shape[2]))
         projected = nearest_lines(lines, self._low, self._high, self._weights)
         return np.swapaxes(projected.reshape(by_task.shape), 1, 2)
-
-
-def peaks_by_game(points: Points, n_games: int) -> tuple[Array, Array, Array]:
-    """Return frequencies, phases and alignment of the points, with a first axis of games."""
-    space = Euclidean()
-    phases = space.phases(points.amplitudes)
-    alignment = space.alignment(points.amplitudes, phases, "aligned")[:, 0]  # (n_points, n_tasks)
-
-    def split(values: Array) -> Any:
-        return values.reshape(n_games, -1, *values.shape[1:])
-
-    return split(points.frequencies), split(phases), split(alignment)
-
-
-def waves_by_game(X: Array, frequencies: Array, phases: Array) -> Array:
-    """Return aligned features, of shape (n_games, n_rows, n_points)."""
-    waves = X @ np.swapaxes(frequencies, 1, 2)
-    waves -= phases[:, None, :]
-    np.cos(waves, out=waves)
-    waves *= math.sqrt(2)
-    return waves
-
-
-def distinct(
-    features: Array, heights: Array, weights: Array, similarity: float, n_peaks: int
-) -> tuple[Array, Array]:
-    """Return the highest distinct points of each game; see :meth:`Landscape.distinct`.
-
-    Returns indices and a mask, of shape (n_games, n_peaks): false where there are fewer.
-    """
-    shares = weights / weights.sum(axis=1, keepdims=True)
-    weighted = np.swapaxes(features * shares[:, :, None], 1, 2)  # (n_games, n_points, n_rows)
-    means = weighted.sum(axis=2)
-    covariances = weighted @ features - means[:, :, None] * means[:, None, :]
-    tiny = np.finfo(features.dtype).tiny
-    deviations = np.sqrt(np.maximum(np.diagonal(covariances, axis1=1, axis2=2), tiny))
-    products = deviations[:, :, None] * deviations[:, None, :]
-    similar = np.abs(covariances) > similarity * products
-    games = np.arange(len(features))
-    heights = heights.copy()
-    chosen, valid = [], []
-    for _ in range(n_peaks):
-        best = heights.argmax(axis=1)
-        chosen.append(best)
-        valid.append(heights[games, best] > -np.inf)
-        heights[similar[games, best]] = -np.inf
-        heights[games, best] = -np.inf
-    return np.stack(chosen, axis=1), np.stack(valid, axis=1)

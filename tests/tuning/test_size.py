@@ -6,6 +6,8 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from notsorandom import (
+    Ascent,
+    Euclidean,
     FourierClassifier,
     FourierFeatures,
     FourierRegressor,
@@ -13,13 +15,13 @@ from notsorandom import (
     Sphere,
 )
 from notsorandom.data.rows import Rows
-from notsorandom.estimators import early_stopping, tuning
-from notsorandom.estimators.config import configure
-from notsorandom.estimators.early_stopping import EarlyStopping
-from notsorandom.estimators.training import DUALITY_GAP, play_game
-from notsorandom.game import LOSSES, DualProblem
+from notsorandom.estimators.steps import DUALITY_GAP
+from notsorandom.game import LOSSES, GameLoop, Problem
 from notsorandom.kernel import linear_scores
 from notsorandom.linear.newton import solve_tasks
+from notsorandom.tuning import size as sizes
+from notsorandom.tuning import tune as tuning
+from notsorandom.tuning.size import EarlyStopping
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
 
@@ -72,12 +74,27 @@ def evaluations(windmill, **options):
     X, y = windmill[:2]
     labels = np.where(y == 1, 1.0, -1.0)[:, None]
     training, validation = (
-        DualProblem(LOSSES["hinge"](1.0), labels[part], Rows(X[part]))
+        Problem(LOSSES["hinge"], labels[part], Rows(X[part]))
         for part in (slice(100, None), slice(100))
     )
-    config = configure(FourierFeatures("auto", max_components=400))
-    stopping = EarlyStopping(config, training, validation, np.random.default_rng(0), **options)
-    result = play_game(config, training, 0.06, np.random.default_rng(0), stopping.should_stop)
+    space = Euclidean().resolve(training.rows, np.random.default_rng(0))
+    stopping = EarlyStopping(
+        lambda result: result.kernel("potential"),
+        space,
+        training,
+        validation,
+        np.random.default_rng(0),
+        **options,
+    )
+    loop = GameLoop(
+        training,
+        space=space,
+        search=Ascent(),
+        n_frequencies=400,
+        smoothing=0.06,
+        rng=np.random.default_rng(0),
+    )
+    result = loop.play([stopping])
     return stopping, len(stopping.best_result(result).frequencies)
 
 
@@ -89,7 +106,7 @@ def test_more_patience_continues_the_same_game(windmill):
 
 
 def test_small_decreases_are_no_improvement(windmill, monkeypatch):
-    monkeypatch.setattr(early_stopping, "MIN_IMPROVEMENT", 1.0)
+    monkeypatch.setattr(sizes, "MIN_SHARE_GAINED", 1.0)
     stopping, size = evaluations(windmill, patience=2)
     assert len(stopping.losses) == 3
     assert size == stopping.sizes[0]
@@ -112,7 +129,7 @@ def test_features_are_learned_without_the_held_out_samples(windmill, loss):
     np.testing.assert_array_equal(others.dual_, model.dual_[~held_out])
     # The final model is fitted to all samples.
     targets = np.where(y == 1, 1.0, -1.0)[:, None]
-    problem = DualProblem.from_arrays(LOSSES[loss](model.C_), targets)
+    problem = Problem.from_arrays(LOSSES[loss].times(model.C_), targets)
     features = model.kernel_.features(X)
 
     def objective(coef, intercept):

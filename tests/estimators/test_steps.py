@@ -6,10 +6,10 @@ from scipy import sparse
 
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
 from notsorandom.data.rows import Rows
-from notsorandom.estimators.training import Preparation
-from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, DualProblem
+from notsorandom.estimators.config import configure
+from notsorandom.estimators.steps import make_view
+from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, Problem
 from notsorandom.linear.newton import solve_task
-from notsorandom.spaces import Euclidean
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
 
@@ -58,7 +58,7 @@ def test_features_are_those_that_the_linear_model_was_fitted_to(rng, loss):
     scores = features @ model.coef_[0] + model.intercept_[0]
     np.testing.assert_allclose(model.decision_function(X + 7), scores, atol=1e-9)
     signs = np.where(y, 1.0, -1.0)
-    problem = DualProblem.from_arrays(LOSSES[loss](10.0), signs[:, None])
+    problem = Problem.from_arrays(LOSSES[loss].times(10.0), signs[:, None])
     primal = 0.5 * model.coef_[0] @ model.coef_[0] + problem.total_loss(scores[:, None])
     best = solve_task(features, problem, 1e-5).primal_value
     assert primal <= best * (1 + 2e-3)  # the stated gap is 1e-3
@@ -84,22 +84,23 @@ def test_units_of_the_samples_do_not_matter(rng, factor):
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
 
 
-def prepare(X, y, C=1.0, weights=None, loss="hinge"):
-    problem = DualProblem(LOSSES[loss](C), y[:, None], Rows(X, weights))
-    return Preparation.of(Euclidean(), problem, np.random.default_rng(0))
+def dtype_of_view(X, y, C=1.0, weights=None, loss="hinge"):
+    problem = Problem(LOSSES[loss], y[:, None], Rows(X, weights))
+    config = configure(FourierFeatures(loss=loss, C=C))
+    return make_view(config, problem, np.random.default_rng(0)).dtype
 
 
 def test_numbers_that_float32_cannot_hold_are_computed_in_float64(rng):
     X, y = waves(rng)
     y = np.where(y, 1.0, -1.0)
-    assert prepare(X, y).view.dtype == "float32"
-    assert prepare(X, y, C=1e20).view.dtype == "float64"
-    assert prepare(X, y, weights=np.full((400, 1), 1e-20)).view.dtype == "float64"
+    assert dtype_of_view(X, y) == "float32"
+    assert dtype_of_view(X, y, C=1e20) == "float64"
+    assert dtype_of_view(X, y, weights=np.full((400, 1), 1e-20)) == "float64"
     large = np.full((400, 1), 1e10)
-    assert prepare(X, y, weights=large).view.dtype == "float32"
-    assert prepare(X, y, C=1e10, weights=large).view.dtype == "float64"  # by its sums
-    assert prepare(X, 1e20 * y, loss="squared").view.dtype == "float64"
-    assert prepare(X, 1e20 + y, loss="squared").view.dtype == "float32"  # only their mean is large
+    assert dtype_of_view(X, y, weights=large) == "float32"
+    assert dtype_of_view(X, y, C=1e10, weights=large) == "float64"  # by its sums
+    assert dtype_of_view(X, 1e20 * y, loss="squared") == "float64"
+    assert dtype_of_view(X, 1e20 + y, loss="squared") == "float32"  # only their mean is large
 
 
 def test_frequencies_of_many_columns_lie_in_the_span_of_few_samples(rng):

@@ -1,26 +1,30 @@
-"""Many small logistic models at once, approximately, by truncated Newton steps."""
+"""Logistic models of trials: many at once, approximately, by truncated Newton steps."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from notsorandom.data.rows import Array
-from notsorandom.linear.line_search import MAX_SLOPE, dots, find_roots
 
 # A model takes about five steps, one with a large `C` about ten.
-MAX_STEPS = 40
-# A step ends when the residual of its linear system is this share of the first, or after so many
-# products with the Hessian: an exact solution would hardly be closer to the optimum.
+MAX_TRIAL_STEPS = 40
+# The linear system of a step is solved until its residual is this share of the first, or with this
+# many products with the Hessian: an exact solution would hardly be closer to the optimum.
 LEAST_RESIDUAL = 0.3
 MAX_PRODUCTS = 10
 # Added to the curvature of the unpenalised intercept, as a share of the loss's largest: it has
 # nearly none where all rows are far on the right side.
-INTERCEPT_RIDGE = 1e-6
+LOGISTIC_INTERCEPT_RIDGE = 1e-6
 # Avoids divisions by zero.
 TINY = 1e-30
+# Evaluations of a line search after the full step, and the slope at which it ends, as a share of
+# the first slope.
+LINE_SEARCH_STEPS = 8
+MAX_SLOPE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +63,9 @@ class LogisticBatch:
     def ridge(self) -> Array:
         """Curvature that each model has at least, of shape (n_games, n_tasks, n_columns)."""
         ridge = np.ones((*self.C.shape, self.design.shape[2]), dtype=self.design.dtype)
-        ridge[..., -1] = INTERCEPT_RIDGE * self.C * self.mass.sum(axis=1, keepdims=True) + TINY
+        ridge[..., -1] = (
+            LOGISTIC_INTERCEPT_RIDGE * self.C * self.mass.sum(axis=1, keepdims=True) + TINY
+        )
         return ridge
 
     def solve(self, tol: float) -> Array:
@@ -72,7 +78,7 @@ class LogisticBatch:
     def continue_from(self, models: Array, margins: Array, tol: float, n_steps: int) -> Array:
         """Solve given models, after `n_steps` that led to them."""
         probabilities, gradient = self.evaluate(models, margins)
-        for number in range(n_steps, MAX_STEPS):
+        for number in range(n_steps, MAX_TRIAL_STEPS):
             steps = self.newton_steps(gradient, probabilities)
             gain = -dots(gradient, steps)
             changes = self.labels * (steps @ self.design.transpose(0, 2, 1))
@@ -158,7 +164,7 @@ class LogisticBatch:
     ) -> Array:
         """Return the fractions of steps that are too long which nearly minimise the objective.
 
-        `slopes` are those after the full step.
+        `slopes` are the slopes after the full step.
         """
         some, margins, changes = steps[long], margins[long], changes[long]
         linear = dots(self.penalty * models[long], some)
@@ -170,3 +176,30 @@ class LogisticBatch:
             return linear + fractions * square - dots(weighted, probabilities)
 
         return find_roots(slopes_at, -gain[long], slopes[long], MAX_SLOPE * gain[long])
+
+
+def dots(left: Array, right: Array) -> Array:
+    """Return inner products along the last axis."""
+    return np.einsum("...i,...i->...", left, right)
+
+
+def find_roots(function: Callable[[Array], Array], first: Array, last: Array, tol: Array) -> Array:
+    """Return where increasing functions on [0, 1] have values of about zero.
+
+    `first` and `last` are their values at 0 and 1. The false position method, where an end that
+    stays twice counts half.
+    """
+    left, right = np.zeros_like(first), np.ones_like(first)
+    moved_right = np.zeros(len(first), dtype=int)
+    roots = right
+    for _ in range(LINE_SEARCH_STEPS):
+        roots = left - first * (right - left) / (last - first)
+        values = function(roots)
+        if np.all(np.abs(values) <= tol):
+            break
+        above = values > 0
+        first = np.where(above, np.where(moved_right == 1, first / 2, first), values)
+        last = np.where(above, values, np.where(moved_right == -1, last / 2, last))
+        left, right = np.where(above, left, roots), np.where(above, roots, right)
+        moved_right = np.where(above, 1, -1)
+    return roots

@@ -17,10 +17,10 @@ from notsorandom import (
     Langevin,
     Sphere,
 )
-from notsorandom.estimators import tuning
-from notsorandom.estimators.splits import assign_folds, hold_out
-from notsorandom.estimators.tuning import Evaluation, compress
 from notsorandom.game import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from notsorandom.tuning import tune as tuning
+from notsorandom.tuning.splits import assign_folds, hold_out
+from notsorandom.tuning.tune import TrialLosses, compress
 
 ESTIMATORS = [FourierFeatures, FourierClassifier, FourierRegressor]
 GAUSSIAN = Ascent(spectrum="gaussian")
@@ -269,14 +269,14 @@ def test_interpolated_c_is_the_minimum_of_the_parabola():
     C = np.geomspace(0.03, 3000, 6)
     temperatures = np.sqrt(C)[None]
     for x in (-2.0, 0.5, 3.3):
-        evaluation = Evaluation(C, parabola(x, C), temperatures, np.ones((1, 6)), np.ones(1))
+        evaluation = TrialLosses(C, parabola(x, C), temperatures, np.ones((1, 6)), np.ones(1))
         found, temperature = evaluation.best_C(between=True)
         np.testing.assert_allclose(np.log(found), x)
         np.testing.assert_allclose(np.log(temperature), x / 2)
         nearest = C[np.abs(np.log(C) - x).argmin()]
         assert evaluation.best_C(between=False)[0] == nearest
     for x, end in ((-9.0, 0), (20.0, -1)):
-        evaluation = Evaluation(C, parabola(x, C), temperatures, np.ones((1, 6)), np.ones(1))
+        evaluation = TrialLosses(C, parabola(x, C), temperatures, np.ones((1, 6)), np.ones(1))
         assert evaluation.best_C(between=True)[0] == C[end]
 
 
@@ -387,7 +387,7 @@ def test_rows_of_the_trials(rng, monkeypatch, quick_trials, n_samples, max_rows,
         return plain(config, problem, masks, *arguments)
 
     monkeypatch.setattr(tuning, "start_contest", record)
-    monkeypatch.setattr(tuning, "MAX_ROWS", max_rows)
+    monkeypatch.setattr(tuning, "MAX_TRIAL_ROWS", max_rows)
     X, y = rng.standard_normal((n_samples, 2)), np.arange(n_samples) % 2
     FourierFeatures(1, random_state=0).fit(X, y)
     np.testing.assert_allclose(found, [expected], atol=2)

@@ -1,4 +1,4 @@
-"""Many small linear models at once, approximately: those that trial games compare."""
+"""Linear models of trials: many small ones at once, approximately."""
 
 from __future__ import annotations
 
@@ -11,8 +11,14 @@ import numpy as np
 from notsorandom.data.rows import Array
 from notsorandom.game import Loss
 from notsorandom.game.losses import LogisticLoss
-from notsorandom.linear.line_search import MAX_SLOPE, dots, find_roots
-from notsorandom.linear.logistic_batch import LogisticBatch
+from notsorandom.tuning.logistic_models import (
+    MAX_SLOPE,
+    MAX_TRIAL_STEPS,
+    TINY,
+    LogisticBatch,
+    dots,
+    find_roots,
+)
 
 # The hinge is first smoothed over a margin interval of this width, which contains every margin of
 # the zero model.
@@ -21,14 +27,10 @@ FIRST_WIDTH = 2.0
 LAST_WIDTH = 1e-5
 # Each reduction of the smoothing divides it by a number in this interval.
 LEAST_REDUCTION, MOST_REDUCTION = 2.0, 4.0
-# A model takes about ten steps, one that is hard to solve some more.
-MAX_STEPS = 40
 # The unpenalised intercept has no curvature when no row is active. One ridge is a share of the
 # weight of all rows; another bounds the step and vanishes with the gradient.
 INTERCEPT_RIDGE = 1e-5
 MAX_INTERCEPT_STEP = 4.0
-# Avoids a division by zero.
-TINY = 1e-30
 # Bytes of the arrays that tasks solved together hold.
 CHUNK_BYTES = 2**27
 # Numbers held per row and model.
@@ -156,7 +158,7 @@ class Batch:
         """Solve the unsolved ones of given models, after `n_steps` that led to them."""
         residuals = self.targets - models @ self.design.transpose(0, 2, 1)
         last = self.curvatures(LAST_WIDTH)
-        for number in range(n_steps, MAX_STEPS):
+        for number in range(n_steps, MAX_TRIAL_STEPS):
             # Once, all rows count as active: then the tasks of a game share their Hessian.
             steps, gain, excess = self.newton_steps(
                 models, residuals, curvature, unsolved, number == 0

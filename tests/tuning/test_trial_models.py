@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, DualProblem
-from notsorandom.linear import batched
-from notsorandom.linear.batched import Batch, solve_batch
-from notsorandom.linear.line_search import find_roots
+from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, Problem
 from notsorandom.linear.newton import solve_task
+from notsorandom.tuning import trial_models
+from notsorandom.tuning.logistic_models import find_roots
+from notsorandom.tuning.trial_models import Batch, solve_batch
 
 N_GAMES, N_ROWS, N_FEATURES = 4, 160, 9
 
@@ -28,7 +28,7 @@ def excesses(features, targets, masks, loss, weights, coef, intercept):
     for game, mask in enumerate(masks):
         rows, labels = features[game][mask].astype(float), targets[mask].astype(float)
         columns = None if weights is None else weights[mask][:, None]
-        problem = DualProblem.from_arrays(loss, labels, columns)
+        problem = Problem.from_arrays(loss, labels, columns)
         for task in range(targets.shape[1]):
             best = solve_task(rows, problem.task(task), 1e-6)
             scores = rows @ coef[game, task] + intercept[game, task]
@@ -44,7 +44,7 @@ def excesses(features, targets, masks, loss, weights, coef, intercept):
 def test_models_agree_with_those_solved_alone(rng, loss, C, weighted):
     features, targets, masks = make_games(rng, loss)
     weights = rng.uniform(0.2, 3, size=N_ROWS) if weighted else None
-    loss = LOSSES[loss](C)
+    loss = LOSSES[loss].times(C)
     coef, intercept = solve_batch(features, targets, masks, loss, weights)
     assert coef.shape == (N_GAMES, 3, N_FEATURES)
     assert intercept.shape == (N_GAMES, 3)
@@ -60,7 +60,7 @@ def test_class_with_few_rows(rng, loss, n_positive):
     targets[:n_positive, 0] = 1
     masks[:, :n_positive] = True
     features[:, :n_positive, 0] += 1
-    loss = LOSSES[loss](1.0)
+    loss = LOSSES[loss]
     coef, intercept = solve_batch(features, targets, masks, loss)
     assert excesses(features, targets, masks, loss, None, coef, intercept).max() <= 0.01
 
@@ -68,7 +68,7 @@ def test_class_with_few_rows(rng, loss, n_positive):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_smaller_tolerance_is_reached(rng, loss):
     features, targets, masks = make_games(rng, loss)
-    loss = LOSSES[loss](1.0)
+    loss = LOSSES[loss]
     coef, intercept = solve_batch(features, targets, masks, loss, tol=1e-4)
     assert excesses(features, targets, masks, loss, None, coef, intercept).max() <= 2e-4
 
@@ -80,7 +80,7 @@ def test_rows_held_out_have_no_influence(rng, loss):
     changed, others = features.copy(), targets.copy()
     changed[~masks] += 5
     others[-20:] *= -3
-    loss = LOSSES[loss](1.0)
+    loss = LOSSES[loss]
     expected = solve_batch(features, targets, masks, loss)
     result = solve_batch(changed, others, masks, loss)
     np.testing.assert_array_equal(result[0], expected[0])
@@ -92,7 +92,7 @@ def test_weight_two_counts_as_two_rows(rng, loss):
     features, targets, masks = make_games(rng, loss)
     weights = rng.integers(1, 3, size=N_ROWS)
     twice = np.repeat(np.arange(N_ROWS), weights)
-    loss = LOSSES[loss](1.0)
+    loss = LOSSES[loss]
     coef, intercept = solve_batch(features, targets, masks, loss, weights.astype(float), tol=1e-5)
     repeated = solve_batch(features[:, twice], targets[twice], masks[:, twice], loss, tol=1e-5)
     np.testing.assert_allclose(coef, repeated[0], atol=0.02)
@@ -103,12 +103,12 @@ def test_weight_two_counts_as_two_rows(rng, loss):
 def test_scale_of_the_loss_multiplies_c(rng, loss):
     features, targets, masks = make_games(rng, loss)
     scales = np.geomspace(0.1, 10, N_GAMES * 3).reshape(N_GAMES, 3)
-    coef, intercept = solve_batch(features, targets, masks, LOSSES[loss](1.0), loss_scales=scales)
+    coef, intercept = solve_batch(features, targets, masks, LOSSES[loss], loss_scales=scales)
     for game in range(N_GAMES):
         for task in range(3):
             one = (features[[game]], targets[:, [task]], masks[[game]])
             model = coef[[game]][:, [task]], intercept[[game]][:, [task]]
-            scaled = LOSSES[loss](scales[game, task])
+            scaled = LOSSES[loss].times(scales[game, task])
             assert excesses(*one, scaled, None, *model).max() <= 0.01
 
 
@@ -118,18 +118,18 @@ def test_logistic_models_of_very_different_scales(rng, noise, tol):
     """A grid of `C`, also where the classes are separable."""
     features, targets, masks = make_games(rng, "logistic", n_tasks=1, noise=noise)
     scales = np.geomspace(1e-2, 1e4, 6)
-    loss, repeated = LOSSES["logistic"](1.0), np.repeat(targets, 6, axis=1)
+    loss, repeated = LOSSES["logistic"], np.repeat(targets, 6, axis=1)
     coef, intercept = solve_batch(features, repeated, masks, loss, loss_scales=scales, tol=tol)
     for task, scale in enumerate(scales):
         model = coef[:, [task]], intercept[:, [task]]
-        scaled = LOSSES["logistic"](scale)
+        scaled = LOSSES["logistic"].times(scale)
         assert excesses(features, targets, masks, scaled, None, *model).max() <= tol
 
 
 def test_gram_matrices_have_the_weights_of_the_active_rows(rng):
     features, targets, masks = make_games(rng, "hinge")
     roots = rng.uniform(0.5, 2, size=masks.shape) * masks
-    batch = Batch(features, roots, targets.T, LOSSES["hinge"](1.0), np.ones((N_GAMES, 3)))
+    batch = Batch(features, roots, targets.T, LOSSES["hinge"], np.ones((N_GAMES, 3)))
     active = rng.uniform(size=(N_GAMES, 3, N_ROWS)) < 0.5
     unsolved = np.arange(N_GAMES * 3).reshape(N_GAMES, 3) % 2 == 0
     grams = batch.active_grams(active, unsolved)
@@ -141,9 +141,9 @@ def test_gram_matrices_have_the_weights_of_the_active_rows(rng):
 
 def test_chunks_of_tasks_do_not_change_the_models(rng, monkeypatch):
     features, targets, masks = make_games(rng, "hinge", n_tasks=5)
-    loss = LOSSES["hinge"](1.0)
+    loss = LOSSES["hinge"]
     coef, intercept = solve_batch(features, targets, masks, loss, tol=1e-4)
-    monkeypatch.setattr(batched, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(trial_models, "CHUNK_BYTES", 1)
     chunked = solve_batch(features, targets, masks, loss, tol=1e-4)
     np.testing.assert_allclose(chunked[0], coef, atol=0.03)
     np.testing.assert_allclose(chunked[1], intercept, atol=0.03)

@@ -7,8 +7,8 @@ from scipy.special import log_softmax
 from sklearn.metrics import log_loss
 
 from notsorandom import FourierClassifier
-from notsorandom.estimators.calibration import fit_temperatures, log_losses
 from notsorandom.estimators.classifier import log_probabilities
+from notsorandom.tuning.calibration import fit_temperatures, log_losses
 
 
 def make_scores(rng, n_tasks, n_samples=200, temperature=3.0):

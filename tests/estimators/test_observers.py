@@ -5,7 +5,7 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor
-from notsorandom.estimators import tuning
+from notsorandom.tuning import tune as tuning
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
 

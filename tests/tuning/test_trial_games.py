@@ -6,16 +6,11 @@ from sklearn.svm import LinearSVC
 
 from notsorandom import Ascent, Euclidean
 from notsorandom.data.rows import Rows
-from notsorandom.estimators import trials
-from notsorandom.estimators.trials import (
-    DualPlayer,
-    TrialGames,
-    TrialLandscape,
-    distinct,
-    peaks_by_game,
-)
-from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, DualProblem
+from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, Problem
 from notsorandom.spaces.landscape import Landscape
+from notsorandom.tuning import trial_games, trial_landscape
+from notsorandom.tuning.trial_games import DualPlayer, TrialGames
+from notsorandom.tuning.trial_landscape import TrialLandscape, distinct, peaks_by_game
 
 N_GAMES, N_ROWS, N_COLUMNS = 3, 60, 4
 
@@ -26,7 +21,7 @@ def make_problem(rng, loss="hinge", n_tasks=1, weighted=False, n_rows=N_ROWS):
     if loss in CLASSIFICATION_LOSSES:
         targets = np.sign(targets)
     weights = rng.integers(1, 4, size=(n_rows, 1)).astype(float) if weighted else None
-    return DualProblem(LOSSES[loss](1.0), targets, Rows(X, weights))
+    return Problem(LOSSES[loss], targets, Rows(X, weights))
 
 
 def make_landscape(rng, n_tasks):
@@ -39,7 +34,7 @@ def make_landscape(rng, n_tasks):
 @pytest.mark.parametrize("n_waves", [2**16, 400])  # at a time: of all games, or of one or two
 @pytest.mark.parametrize("n_tasks", [1, 3])
 def test_points_are_those_of_each_games_landscape(rng, n_tasks, n_waves, monkeypatch):
-    monkeypatch.setattr(trials, "WAVES", n_waves)
+    monkeypatch.setattr(trial_landscape, "WAVES", n_waves)
     batch = make_landscape(rng, n_tasks)
     frequencies = rng.standard_normal((N_GAMES * 5, N_COLUMNS))
     points = batch.evaluate(frequencies)
@@ -149,7 +144,7 @@ def test_held_out_rows_have_no_influence(rng, spectrum):
     X, targets = problem.rows.array.copy(), problem.targets.copy()
     X[held_out] += 3
     targets[held_out] *= -1
-    found = play(DualProblem(problem.loss, targets, Rows(X)), masks, spectrum=spectrum)
+    found = play(Problem(problem.loss, targets, Rows(X)), masks, spectrum=spectrum)
     np.testing.assert_allclose(found[1][masks[1]], expected[1][masks[1]], atol=1e-8)
     assert not np.allclose(found[0][masks[0]], expected[0][masks[0]])
 
@@ -184,9 +179,9 @@ def test_a_row_of_weight_two_is_the_row_twice(rng):
     problem = make_problem(rng)
     X, targets = problem.rows.array, problem.targets
     weights = np.where(np.arange(N_ROWS) < 20, 2.0, 1.0)[:, None]
-    weighted = DualProblem(problem.loss, targets, Rows(X, weights))
+    weighted = Problem(problem.loss, targets, Rows(X, weights))
     twice = np.concatenate([np.arange(N_ROWS), np.arange(20)])
-    copied = DualProblem(problem.loss, targets[twice], Rows(X[twice]))
+    copied = Problem(problem.loss, targets[twice], Rows(X[twice]))
     features = play(weighted, np.ones((1, N_ROWS), dtype=bool))
     copies = play(copied, np.ones((1, N_ROWS + 20), dtype=bool))
     np.testing.assert_allclose(copies[:, :N_ROWS], features, atol=1e-7)
@@ -210,10 +205,10 @@ def test_highest_draws_are_those_of_each_games_landscape(rng):
 @pytest.mark.parametrize("n_climbed", [768, 150])  # rows: all, or half of those that are used
 def test_features_learned_at_once_separate_the_classes(rng, loss, spectrum, n_climbed, monkeypatch):
     """A wave of the first column: games with little smoothing classify held-out samples."""
-    monkeypatch.setattr(trials, "CLIMB_ROWS", n_climbed)
+    monkeypatch.setattr(trial_games, "CLIMB_ROWS", n_climbed)
     X = rng.uniform(-2, 2, size=(600, N_COLUMNS))
     targets = np.sign(np.sin(3 * X[:, :1]))
-    problem = DualProblem(LOSSES[loss](1.0), targets, Rows(X))
+    problem = Problem(LOSSES[loss], targets, Rows(X))
     masks = np.tile(np.arange(600) % 2 == 0, (2, 1))
     games = TrialGames(problem, masks, np.array([0.05, 3.0]), np.random.default_rng(0), spectrum)
     games.play(16)

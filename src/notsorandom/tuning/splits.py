@@ -5,26 +5,26 @@ from __future__ import annotations
 import numpy as np
 
 from notsorandom.data.rows import Array
-from notsorandom.game.dual import DualProblem
+from notsorandom.game.problem import Problem
 
 # Rows that a size can be chosen on.
 VALIDATION_ROWS = 256
 # Tolerance for rounding errors in cumulative shares.
-ROUNDING = 1e-12
+SHARE_ROUNDING = 1e-12
 
 
 def assign_folds(codes: Array, weights: Array, n_folds: int, rng: np.random.Generator) -> Array:
     """Return the fold of each sample, from 0; folds have about equal weight of every class."""
-    return (n_folds * (cumulative_shares(codes, weights, rng) + ROUNDING)).astype(int)
+    return (n_folds * (cumulative_shares(codes, weights, rng) + SHARE_ROUNDING)).astype(int)
 
 
 def hold_out(codes: Array, weights: Array, share: float, rng: np.random.Generator) -> Array:
     """Return a mask of about `share` of the weight of every class; never all of a class."""
     shares = cumulative_shares(codes, weights, rng)
-    return (shares > 0) & (shares > (1 - share) - ROUNDING)
+    return (shares > 0) & (shares > (1 - share) - SHARE_ROUNDING)
 
 
-def validation_mask(problem: DualProblem, share: float | None, rng: np.random.Generator) -> Array:
+def validation_mask(problem: Problem, share: float | None, rng: np.random.Generator) -> Array:
     """Return a mask of samples to validate on; raise ValueError if there are none.
 
     By default a tenth of the samples, and of few samples more: up to `VALIDATION_ROWS`, but at most

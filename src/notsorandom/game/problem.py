@@ -14,6 +14,7 @@ from notsorandom.data.rows import Array, Rows
 from notsorandom.game.losses import Loss
 from notsorandom.game.projection import nearest
 from notsorandom.spaces.landscape import measure_stats
+from notsorandom.spaces.view import View
 
 
 def signs_from_codes(codes: Array, n_classes: int, dtype: Any) -> Array:
@@ -60,7 +61,7 @@ class DualStats:
 
 
 @dataclass(frozen=True, eq=False)
-class DualProblem:
+class Problem:
     r"""The training problem: samples, sample weights, targets and loss.
 
     Dual variables are signed (:math:`\alpha_i y_i` in the paper). The *measure*, whose Fourier
@@ -73,14 +74,18 @@ class DualProblem:
         Labels of +1 and -1 for classification losses, real numbers for regression losses.
     rows : Rows
         The samples and their weights. Targets and dual variables are columns of these rows.
+    positions : ndarray of shape (n_given,), optional
+        Position of each row that the user gave in these rows; -1 if it was left out. By default
+        the rows are the given ones.
     """
 
     loss: Loss
     targets: Any
     rows: Rows
+    positions: Array | None = None
 
     @classmethod
-    def from_arrays(cls, loss: Loss, targets: Array, weights: Array | None = None) -> DualProblem:
+    def from_arrays(cls, loss: Loss, targets: Array, weights: Array | None = None) -> Problem:
         """Return the problem of targets in memory, without samples."""
         return cls(loss, targets, Rows.without_features(len(targets), targets.dtype, weights))
 
@@ -123,24 +128,67 @@ class DualProblem:
 
     # Parts of the problem.
 
-    def task(self, number: int) -> DualProblem:
+    def task(self, number: int) -> Problem:
         """Return the problem of one task."""
         return replace(self, targets=self.targets[:, [number]])
 
-    def take(self, indices: Array) -> DualProblem:
-        """Return the problem of some of the samples, copied into memory."""
+    def take(self, indices: Array) -> Problem:
+        """Return the problem of some of the samples, copied into memory, as given rows."""
         targets = self.rows.to_host(self.targets, indices)
-        return replace(self, targets=targets, rows=self.rows.take(indices))
+        return Problem(self.loss, targets, self.rows.take(indices))
 
-    def select(self, mask: Array) -> DualProblem:
+    def select(self, mask: Array) -> Problem:
         """Return the problem of the samples where the mask is true, which stay where they are."""
         rows, targets = self.rows.select(mask, self.targets)
-        return replace(self, targets=targets, rows=rows)
+        if not rows.is_local:  # no column of the given rows is stored
+            return Problem(self.loss, targets, rows)
+        positions = self.moved(np.where(mask, np.cumsum(mask) - 1, -1))
+        return replace(self, targets=targets, rows=rows, positions=positions)
 
-    def astype(self, dtype: Any) -> DualProblem:
+    def with_C(self, C: float) -> Problem:
+        """Return the problem with `C` times its loss."""
+        return replace(self, loss=self.loss.times(C))
+
+    def viewed(self, view: View) -> Problem:
+        """Return the problem as the game is played on it: through a view of the samples."""
+        dtype, offset = view.dtype, view.offset
+        targets = self._columns.map(lambda _, t: (t - offset).astype(dtype), self.targets)
+        return replace(self, targets=targets, rows=view.apply(self.rows))
+
+    # The rows that were given.
+
+    @property
+    def n_given(self) -> int:
+        """Number of rows that were given."""
+        return len(self.rows) if self.positions is None else len(self.positions)
+
+    def moved(self, positions: Array) -> Array:
+        """Return positions of the given rows, after the rows of the problem moved to others."""
+        return positions if self.positions is None else np.append(positions, -1)[self.positions]
+
+    def to_given(self, column: Any) -> Array:
+        """Return a column for the rows that were given; zero for rows that were left out."""
+        values = self.rows.to_host(column)
+        if self.positions is None:
+            return values
+        return np.concatenate([values, np.zeros_like(values[:1])])[self.positions]
+
+    def from_given(self, values: Array) -> Array:
+        """Return values of the given rows for the rows of the problem."""
+        if self.positions is None:
+            return values
+        present = np.flatnonzero(self.positions >= 0)
+        shape = (len(self.rows), *values.shape[1:])
+        result = np.empty(shape, dtype=values.dtype)
+        result[self.positions[present]] = values[present]
+        return result
+
+    # Numbers of the problem.
+
+    def astype(self, dtype: Any) -> Problem:
         """Return the problem in another floating point type, without the samples."""
         weights = None if self.weights is None else self.weights.astype(dtype)
-        return DualProblem.from_arrays(self.loss, self.targets.astype(dtype), weights)
+        return Problem.from_arrays(self.loss, self.targets.astype(dtype), weights)
 
     def mean_target(self) -> Array:
         """Weighted mean of real targets per task, in float64; zero for classes."""
@@ -164,7 +212,7 @@ class DualProblem:
         """Return a power of two near the scale of the targets, whose products are exact."""
         return 2.0 ** round(math.log2(self.target_scale()))
 
-    def rescaled(self, scale: float) -> DualProblem:
+    def rescaled(self, scale: float) -> Problem:
         """Return the problem of the targets divided by a number.
 
         Its loss is such that scores, models and dual variables are divided by the number too.

@@ -11,19 +11,20 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from notsorandom.data.rows import Array
-from notsorandom.game.dual import DualProblem
 from notsorandom.game.equilibrium import Equilibrium, State, find_equilibrium
+from notsorandom.game.problem import Problem
 from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces.base import ContinuousSpace
 from notsorandom.spaces.landscape import Landscape, Points, feature_potentials
 
 # Relative gap to which the game is solved; restricted games are solved to a fifth of it.
-GAP = 5e-3
-MAX_ITERATIONS = 100
+GENERATION_GAP = 5e-3
+# Sets of frequencies that are added at the most; most games need fewer than ten.
+MAX_SETS = 100
 # Frequencies added at a time: the highest distinct peaks of the potential.
 N_ADDED = 8
 # Evaluations of the potential to bound it, where it can be bounded.
-MAX_EVALUATIONS = 200_000
+SUPREMUM_EVALUATIONS = 200_000
 
 # Finds distinct peaks of a landscape, highest first, given frequencies to start from.
 FindPeaks = Callable[[Landscape, Array, np.random.Generator], Points]
@@ -36,7 +37,7 @@ class ColumnGame:
     With smoothing, the kernel of a frequency is multiplied by the exponential of its penalty.
     """
 
-    problem: DualProblem
+    problem: Problem
     space: ContinuousSpace
     phase: str
     smoothing: float
@@ -92,7 +93,7 @@ def generate_columns(
     dual = problem.first_dual()
     kernel: LearnedKernel | None = None
     best: Equilibrium | None = None
-    for _ in range(MAX_ITERATIONS):
+    for _ in range(MAX_SETS):
         landscape = game.landscape(dual)
         known = landscape.rows.array[:0] if kernel is None else kernel.frequencies
         points = find_peaks(landscape, known, rng)
@@ -114,7 +115,7 @@ def generate_columns(
         assert best is not None
         warnings.warn(
             f"The equilibrium was found to a relative gap of {best.relative_gap:.1e}, not to "
-            f"{GAP:.0e}: try a smaller C, more smoothing or a smaller max_norm.",
+            f"{GENERATION_GAP:.0e}: try a smaller C, more smoothing or a smaller max_norm.",
             ConvergenceWarning,
             stacklevel=2,
         )
@@ -134,30 +135,28 @@ def bound_below(
     stats = problem.stats(dual)
     estimate = stats.best_scaled_objective(highest)
     if estimate <= best.lower:
-        return best, points, best.relative_gap <= GAP
+        return best, points, best.relative_gap <= GENERATION_GAP
     solution = replace(best, lower=estimate, dual=dual)
-    if solution.relative_gap > GAP:
+    if solution.relative_gap > GENERATION_GAP:
         return solution, points, False
     if game.smoothing:
         return solution, points, True
     measure = problem.measure(dual).astype(rows.dtype)
     bandwidth = game.space.bandwidth(points.frequencies)
     supremum = game.space.supremum(
-        rows, measure, game.phase, bandwidth, highest, GAP / 5, MAX_EVALUATIONS
+        rows, measure, game.phase, bandwidth, highest, GENERATION_GAP / 5, SUPREMUM_EVALUATIONS
     )
     if not supremum.certified:
         return solution, points, True
     missed = stats.best_scaled_objective(supremum.reached)
-    if supremum.frequency is not None and replace(best, lower=missed).relative_gap > GAP:
+    if supremum.frequency is not None and replace(best, lower=missed).relative_gap > GENERATION_GAP:
         frequencies = np.vstack([supremum.frequency.astype(rows.dtype), points.frequencies])
         return best, game.landscape(dual).evaluate(frequencies), False
     proven = stats.best_scaled_objective(supremum.bound)
     return replace(best, lower=proven, dual=dual), points, True
 
 
-def solve_restricted(
-    kernel: LearnedKernel, problem: DualProblem, state: State | None
-) -> Equilibrium:
+def solve_restricted(kernel: LearnedKernel, problem: Problem, state: State | None) -> Equilibrium:
     """Solve the game over the frequencies of a kernel, from the solution over the first of them."""
     features = replace(kernel, weights=np.ones(len(kernel.weights))).features_of(problem.rows)
     groups = np.repeat(np.arange(len(kernel.weights)), kernel.space.n_columns(kernel.phase))
@@ -165,7 +164,7 @@ def solve_restricted(
         coef, *others = state
         added = np.zeros((features.shape[1] - len(coef), coef.shape[1]))
         state = np.concatenate([coef, added]), *others
-    return find_equilibrium(features, groups, problem, GAP / 5, start=state)
+    return find_equilibrium(features, groups, problem, GENERATION_GAP / 5, start=state)
 
 
 def joined(first: LearnedKernel | None, second: LearnedKernel) -> LearnedKernel:

@@ -6,12 +6,14 @@ import numpy as np
 from scipy.special import log_softmax
 
 from notsorandom.data.rows import Array
-from notsorandom.game.dual import DualProblem
+from notsorandom.game.problem import Problem
 
 # Newton's method for a temperature: it converges in about six steps.
-MAX_STEPS = 30
+TEMPERATURE_STEPS = 30
 # Largest temperature, in units of the scores' standard deviation.
 MAX_TEMPERATURE = 1e3
+# Standard errors are at least this, so that equal losses are no gain.
+LEAST_ERROR = 1e-300
 # Largest change of the logarithm of a temperature in a step.
 MAX_CHANGE = 2.0
 
@@ -32,23 +34,23 @@ def codes_like(scores: Array, codes: Array) -> Array:
     return np.broadcast_to(codes[:, None], (*scores.shape[:-1], 1))
 
 
-def up_to_one_per_row(n_rows: int, total_weight: float) -> float:
-    """Return the factor that makes small weights those of about one sample per row."""
+def weight_unit(n_rows: int, total_weight: float) -> float:
+    """Return the factor that brings small weights to a mean of one per row; 1 for others."""
     return max(1.0, n_rows / total_weight)
 
 
-def row_counts(problem: DualProblem) -> Array:
+def row_counts(problem: Problem) -> Array:
     """Return sample weights as numbers of samples, at least about one per row."""
     counts = problem.counts.astype(np.float64)
-    return counts * up_to_one_per_row(len(counts), float(counts.sum()))
+    return counts * weight_unit(len(counts), float(counts.sum()))
 
 
-def held_out_losses(problem: DualProblem, scores: Array) -> tuple[Array, Array]:
+def held_out_losses(problem: Problem, scores: Array) -> tuple[Array, Array]:
     """Return the losses of samples that were held out, and the temperatures of the scores.
 
-    For classes that is the log loss at the best temperature, for real targets the squared error,
-    and a temperature of 1. Scores have the shape (..., n_samples, n_tasks), losses that without
-    the last axis, and temperatures without the last two.
+    For classes: the log loss at the best temperature. For real targets: the squared error, and a
+    temperature of 1. Scores have the shape (..., n_samples, n_tasks), losses (..., n_samples), and
+    temperatures (...).
     """
     if not problem.loss.one_sided:
         losses = np.square(scores - problem.targets, dtype=np.float64).sum(axis=-1)
@@ -56,6 +58,14 @@ def held_out_losses(problem: DualProblem, scores: Array) -> tuple[Array, Array]:
     codes = problem.strata()
     temperatures = fit_temperatures(scores, codes, row_counts(problem))
     return log_losses(scores / temperatures[..., None, None], codes), temperatures
+
+
+def mean_gain(before: Array, after: Array, counts: Array) -> tuple[float, float]:
+    """Return how much losses of rows have decreased in the mean, and its standard error."""
+    gains = before - after
+    mean = np.average(gains, weights=counts)
+    variance = np.average(np.square(gains - mean), weights=counts)
+    return float(mean), max(float(np.sqrt(variance / counts.sum())), LEAST_ERROR)
 
 
 def fit_temperatures(scores: Array, codes: Array, counts: Array) -> Array:
@@ -95,7 +105,7 @@ def fit_temperatures(scores: Array, codes: Array, counts: Array) -> Array:
     unit = np.sqrt((squares.mean(axis=0) - np.square(totals / n_classes)) @ weights)
     unit = np.where(unit > 0, unit, 1.0)
     temperatures: Array = unit
-    for _ in range(MAX_STEPS):
+    for _ in range(TEMPERATURE_STEPS):
         likelihoods = by_class * (1 / temperatures)[..., None].astype(dtype)
         np.exp(likelihoods, out=likelihoods)
         norms = likelihoods.sum(axis=0)

@@ -1,0 +1,153 @@
+"""Steps of a fit that need no estimator: start, view of the samples, split, linear models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from notsorandom.data.rows import Array
+from notsorandom.game.losses import LOSSES
+from notsorandom.game.problem import Problem
+from notsorandom.game.state import GameState
+from notsorandom.kernel import LearnedKernel
+from notsorandom.linear.newton import solve_tasks
+from notsorandom.spaces.view import View
+from notsorandom.tuning.choice import Choice, FitConfig
+
+if TYPE_CHECKING:
+    from notsorandom.estimators.resume import CheckpointFile, WarmStart
+    from notsorandom.tuning.size import EarlyStopping
+
+# Width of the insensitive zone, in units of the targets' scale.
+DEFAULT_EPSILON = 0.1
+# Relative duality gap of the final linear models: far less than what changes their accuracy.
+DUALITY_GAP = 1e-3
+# Features of more bytes than this are computed again in every pass.
+FEATURE_BYTES = 2**28
+# Numbers and sums between the inverse of this and it are safe in float32, and so are squares.
+FLOAT32_LIMIT = 1e15
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a fit begins: anew, from a checkpoint, or from the game of the last fit.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the whole fit.
+    file : CheckpointFile, optional
+    warm_start : WarmStart, optional
+    description : dict of str to str, optional
+        Parameters and data, if a later fit may continue this one; see `resume.describe_fit`.
+    """
+
+    seed: int
+    file: CheckpointFile | None = None
+    warm_start: WarmStart | None = None
+    description: dict[str, str] | None = None
+
+    @property
+    def view(self) -> View | None:
+        """The view of the last fit, if its game is continued."""
+        return None if self.warm_start is None else self.warm_start.view
+
+    def choice(self, config: FitConfig) -> Choice | None:
+        """Return what trials had chosen; None if they are still to choose."""
+        if self.file is not None and self.file.saved is not None:
+            return self.file.restore_choice(config)
+        return None if self.warm_start is None else self.warm_start.choice
+
+    def state(self, config: FitConfig, view: View, problem: Problem) -> GameState | None:
+        """Return the state of the game to continue from; None for a new game."""
+        if self.file is not None and self.file.saved is not None:
+            return self.file.restore(config, view.space, problem)
+        return None if self.warm_start is None else self.warm_start.state
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a game is played on: configuration, view of the samples, problem.
+
+    `training` is the part of the problem that is not held out.
+    """
+
+    config: FitConfig
+    view: View
+    problem: Problem
+    training: Problem
+
+
+def set_epsilon(config: FitConfig, problem: Problem) -> tuple[float, Problem]:
+    """Return the width of the insensitive zone, and the problem with it."""
+    if config.epsilon is not None:
+        return config.epsilon, problem
+    epsilon = DEFAULT_EPSILON * problem.target_scale()
+    if config.loss is LOSSES["epsilon_insensitive"]:
+        problem = replace(problem, loss=replace(config.loss, epsilon=epsilon))  # type: ignore[call-arg]
+    return epsilon, problem
+
+
+def make_view(config: FitConfig, problem: Problem, rng: np.random.Generator) -> View:
+    """Return the view of the samples that the game is played on, mostly in float32."""
+    if config.C is not None:  # it must be precise enough for each of them
+        problem = problem.with_C(max(config.C))
+    space, offset = config.space.resolve(problem.rows, rng), problem.mean_target()
+    dtype = "float32" if problem.fits_float32(FLOAT32_LIMIT, offset) else "float64"
+    view = space.view(problem.rows, dtype, rng)
+    return replace(view, given_space=space, given_dtype=problem.dtype, offset=offset)
+
+
+def training_part(problem: Problem, held_out: Array | None) -> Problem:
+    """Return the problem without the samples that are held out."""
+    return problem if held_out is None else problem.select(~held_out)
+
+
+def make_stopping(
+    config: FitConfig,
+    view: View,
+    problem: Problem,
+    training: Problem,
+    held_out: Array | None,
+    rng: np.random.Generator,
+) -> EarlyStopping | None:
+    """Return the observer that stops the game early, if samples are held out."""
+    if held_out is None:
+        return None
+    from notsorandom.tuning.size import EarlyStopping
+
+    validation = problem.select(held_out)
+    return EarlyStopping(config.solver.kernel, view.space, training, validation, rng)
+
+
+def fit_linear_models(
+    kernel: LearnedKernel,
+    problem: Problem,
+    tol: float = DUALITY_GAP,
+    callback: Callable[[int], Any] | None = None,
+    feature_bytes: int = FEATURE_BYTES,
+) -> tuple[Array, Array, float]:
+    """Fit one linear model per task to a kernel's features, held in memory if they fit.
+
+    Returns
+    -------
+    coef : ndarray of shape (n_tasks, n_features)
+    intercept : ndarray of shape (n_tasks,)
+    gap : float
+        The largest of the relative duality gaps.
+    """
+    rows, n_features = problem.rows, kernel.n_components
+    scale = problem.power_of_scale()
+    problem = problem.rescaled(scale)
+    if rows.is_local and len(rows) * n_features * rows.dtype.itemsize <= feature_bytes:
+        coef, intercept, gap = solve_tasks(kernel.features_of(rows), problem, tol, callback)
+    else:
+        from notsorandom.linear.streaming import solve_streaming
+
+        coef, intercept, gap = solve_streaming(
+            problem, kernel.feature_map, n_features, tol, callback, kernel.width
+        )
+    return scale * coef, scale * intercept, gap

@@ -1,0 +1,95 @@
+"""What a fit was asked for, and what trials chose of it."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+from notsorandom.game.losses import Loss
+from notsorandom.game.solvers import Solver
+from notsorandom.search import Ascent, Enumerate
+from notsorandom.search.base import Search
+from notsorandom.spaces.base import ResolvedSpace, Space
+from notsorandom.spaces.view import View
+
+# In the place of a `C` that is chosen, before it is; the game itself depends little on it.
+AUTO_C = 1.0
+
+
+@dataclass(frozen=True)
+class FitConfig:
+    """The checked configuration of a fit."""
+
+    space: Space
+    search: Search | None  # None: one that suits the space
+    solver: Solver
+    phase: str
+    loss: Loss  # with C = 1
+    epsilon: float | None  # None: in proportion to the scale of the targets
+    # Candidates that trials choose from, the usual one first; there may be only one.
+    spectra: tuple[str | None, ...]  # None: the search has no spectrum
+    smoothing: tuple[float, ...]
+    C: tuple[float, ...] | None  # None: any
+    calibrated: bool  # whether a temperature is needed
+    n_components: int  # the most, if the number is chosen
+    chooses_size: bool
+    warm_start: bool
+
+    @property
+    def n_frequencies(self) -> int:
+        """The number of frequencies that gives `n_components` features."""
+        return self.n_components // self.space.n_columns(self.phase)
+
+    def in_view(self, view: View) -> FitConfig:
+        """Return the configuration in the coordinates of a view."""
+        # Directions mix the columns, which Cauchy starts select.
+        spectra = self.spectra[:1] if view.is_projected else self.spectra
+        return replace(self, space=view.space, spectra=spectra)
+
+    def search_in(self, space: ResolvedSpace) -> Search:
+        """Return the configured search, or the one that suits a space."""
+        return default_search(space) if self.search is None else self.search
+
+
+def default_search(space: ResolvedSpace) -> Search:
+    """Return the search that suits a space."""
+    return Ascent() if space.kind == "continuous" else Enumerate()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What trials chose of a configuration's candidates.
+
+    Parameters
+    ----------
+    spectrum, smoothing, C
+        The chosen candidates.
+    temperature : float
+        Scores of a classifier are divided by it before they become probabilities.
+    table : dict of str to ndarray, optional
+        What the trials found, one row per candidate.
+    n_components : int, optional
+        The number of features, if trials chose it.
+    sizes : dict of str to ndarray, optional
+        The estimator's attributes with the numbers of features that were compared.
+    """
+
+    spectrum: str | None
+    smoothing: float
+    C: float
+    temperature: float = 1.0
+    table: dict[str, Any] | None = None
+    n_components: int | None = None
+    sizes: dict[str, Any] | None = None
+
+    def apply(self, config: FitConfig) -> FitConfig:
+        """Return the configuration with the search and the number of features that were chosen."""
+        if self.n_components is not None:
+            config = replace(config, n_components=self.n_components)
+        if self.spectrum is None:
+            return config
+        search = Ascent() if config.search is None else copy.copy(config.search)
+        assert isinstance(search, Ascent)
+        search.spectrum = self.spectrum
+        return replace(config, search=search)
