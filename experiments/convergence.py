@@ -43,7 +43,8 @@ def convergence_configs(n_steps: int = N_STEPS) -> list[Config]:
 def run_convergence(config: Config, load: TaskLoader) -> dict[str, Any]:
     """Return numbers of iterations, gaps and theoretical bounds, as shares of the value."""
     X, y = make_checkerboard(N_SAMPLES, random_state=0)
-    loss = LOSSES["squared_hinge" if config["method"] == "ascent-squared" else "hinge"](C)
+    name = "squared_hinge" if config["method"] == "ascent-squared" else "hinge"
+    loss = LOSSES[name].times(C)
     problem = Problem(loss, np.where(y == 1, 1.0, -1.0)[:, None], Rows(X))
     indices = harmonic_indices(3, MAX_DEGREE)
     features, groups = harmonics(X, indices), np.arange(len(indices))
