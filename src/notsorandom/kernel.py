@@ -190,7 +190,7 @@ class LearnedKernel:
         )
 
     def possible_sizes(self) -> Array:
-        """Return the sizes that :meth:`head` accepts: those that separate no group of features."""
+        """Return the sizes that :meth:`head` accepts: they separate no group of features."""
         groups = self.space.groups(self.frequencies, self.phase)
         last = np.zeros(groups.max() + 1, dtype=int)
         last[groups] = np.arange(len(groups))  # later ones overwrite

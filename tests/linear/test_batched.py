@@ -6,8 +6,8 @@ import pytest
 from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, DualProblem
 from notsorandom.linear import batched
 from notsorandom.linear.batched import Batch, solve_batch
-from notsorandom.linear.line_search import find_roots
 from notsorandom.linear.newton import solve_task
+from notsorandom.linear.newton_step import find_roots
 
 N_GAMES, N_ROWS, N_FEATURES = 4, 160, 9
 

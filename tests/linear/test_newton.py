@@ -13,8 +13,8 @@ from notsorandom import FourierClassifier
 from notsorandom.datasets import make_windmill
 from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, DualProblem
 from notsorandom.linear import newton
-from notsorandom.linear.hessian import solve_hessian
 from notsorandom.linear.newton import solve_task, solve_tasks
+from notsorandom.linear.newton_step import solve_hessian
 
 
 def solve_svm(X, labels, loss, tol):
@@ -230,7 +230,7 @@ def test_rows_of_little_weight_do_not_change_the_hessian(rng):
 
 
 def test_unsolved_model_gives_a_warning(monkeypatch):
-    monkeypatch.setattr(newton, "MAX_STEPS", 2)
+    monkeypatch.setattr(newton, "MAX_NEWTON_STEPS", 2)
     X, y = make_windmill(60, random_state=0)
     with pytest.warns(ConvergenceWarning, match="try a smaller C"):
         FourierClassifier(20, smoothing=0.05).fit(X, y)

@@ -6,9 +6,8 @@ import reference
 
 from notsorandom import Euclidean
 from notsorandom.data.rows import Rows
-from notsorandom.spaces import Landscape, scale
-from notsorandom.spaces.landscape import potential_of
-from notsorandom.spaces.scale import median_distance
+from notsorandom.spaces import Landscape, euclidean
+from notsorandom.spaces.landscape import median_distance, potential_of
 
 
 def make_problem(rng, n_tasks, n_features=4, n_samples=30, n_frequencies=5, dtype=np.float64):
@@ -184,7 +183,7 @@ def test_bad_parameters(name, value):
 @pytest.mark.parametrize("scales", [(1.0, 1.0), (0.1, 10.0)])
 def test_cauchy_draws_have_the_spectrum_of_laplacian_kernels(rng, monkeypatch, scales):
     """The mean wave of the draws is the kernel, averaged over the logarithm of its scale."""
-    monkeypatch.setattr(scale, "CAUCHY_SCALES", scales)
+    monkeypatch.setattr(euclidean, "CAUCHY_SCALES", scales)
     X = rng.standard_normal((12, 3))
     rows, space, n_draws = Rows(X), Euclidean(scale=2.0, center=np.zeros(3)), 100_000
     draws = space.draw_cauchy(n_draws, rows, rng)
@@ -201,7 +200,7 @@ def test_cauchy_draws_keep_the_type_and_are_bounded(rng, dtype):
     rows = Rows(rng.standard_normal((10, 5)).astype(dtype))
     draws = Euclidean(scale=0.5, center=np.zeros(5)).draw_cauchy(100_000, rows, rng)
     assert draws.dtype == dtype
-    assert np.abs(draws).max() == scale.MAX_ENTRY / 0.5
+    assert np.abs(draws).max() == euclidean.MAX_ENTRY / 0.5
 
 
 def test_searches_stay_in_the_ball(rng):

@@ -17,8 +17,8 @@ from notsorandom.game.loop import shrinkage
 from notsorandom.game.projection import nearest_lines
 from notsorandom.search.ascent import Ascent, climb
 from notsorandom.spaces import Euclidean
+from notsorandom.spaces.euclidean import cauchy_frequencies
 from notsorandom.spaces.landscape import Points
-from notsorandom.spaces.scale import cauchy_frequencies
 
 # Most steps of each particle: a few less than a search takes.
 TRIAL_STEPS = 6

@@ -11,8 +11,8 @@ import numpy as np
 from notsorandom.data.rows import Array
 from notsorandom.game import Loss
 from notsorandom.game.losses import LogisticLoss
-from notsorandom.linear.line_search import MAX_SLOPE, dots, find_roots
 from notsorandom.linear.logistic_batch import LogisticBatch
+from notsorandom.linear.newton_step import MAX_SLOPE, dots, find_roots
 
 # The hinge is first smoothed over a margin interval of this width, which contains every margin of
 # the zero model.

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from notsorandom.data.rows import Array
-from notsorandom.linear.line_search import MAX_SLOPE, dots, find_roots
+from notsorandom.linear.newton_step import MAX_SLOPE, dots, find_roots
 
 # A model takes about five steps, one with a large `C` about ten.
 MAX_STEPS = 40
