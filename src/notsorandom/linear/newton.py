@@ -16,6 +16,7 @@ from notsorandom.game import DualProblem, Loss
 from notsorandom.linear.newton_step import (
     MAX_SLOPE,
     MIN_DECREASE,
+    SMALLER_GAP,
     find_roots,
     intercept_ridge,
     relative_gap,
@@ -228,7 +229,8 @@ class Task:
             alignment = self.align(dual)
             bound = self.bound(model, residuals, dual, alignment, curvature)
             threshold = lowest - MIN_DECREASE * tol * bound.primal_value
-            improved = best is None or bound.gap < 0.9 * best.gap or bound.primal_value < threshold
+            smaller = best is None or bound.gap < SMALLER_GAP * best.gap
+            improved = smaller or bound.primal_value < threshold
             n_stalled = 0 if improved else n_stalled + 1
             lowest = min(lowest, bound.primal_value)
             if best is None or (not best.gap <= bound.gap and np.isfinite(model).all()):
@@ -246,6 +248,7 @@ class Task:
             error = self.smoothing_error(residuals, curvature)
             allowed = tol * bound.primal_value
             gain = max(gain, abs(gradient[-1] * model[-1]))
+            # After a shortened step, more steps with this smoothing gain more than a reduction.
             if step < 1 and gain > 0.1 * allowed:
                 continue
             # More steps are wasted while the smoothing costs more than they gain. Its error is

@@ -14,8 +14,9 @@ from notsorandom.game import Loss
 
 # Duality gaps may be negative by rounding to float32, but not more than this.
 MAX_ROUNDING = 1e-2
-# Smallest decrease of the objective that counts, as a share of the duality gap allowed.
-MIN_DECREASE = 1e-2
+# A step improves a model if the objective decreases by this share of the duality gap allowed, or if
+# the gap is less than this times the smallest so far.
+MIN_DECREASE, SMALLER_GAP = 1e-2, 0.9
 # Rows that weigh less than this share of the mean are left out of Gram matrices.
 LEAST_WEIGHT = 1e-8
 # A line search ends where the slope is at most this share of the first slope, or after this many

@@ -12,7 +12,7 @@ import numpy as np
 from notsorandom.data.rows import Array
 from notsorandom.game import DualProblem, Loss
 from notsorandom.linear.newton import SAMPLE_GAP, solve_task, solve_tasks
-from notsorandom.linear.newton_step import MIN_DECREASE, intercept_ridge, relative_gap
+from notsorandom.linear.newton_step import MIN_DECREASE, SMALLER_GAP, intercept_ridge, relative_gap
 from notsorandom.linear.passes import STEP_FRACTIONS, BlockPass, Iterate, PassResult
 
 # Returns, for a floating point type, the function that computes the features of a block.
@@ -100,7 +100,8 @@ def iterate_newton(bracket: DualityBracket, total_weight: float, precision: Any)
             smoothing_error = result.primal - result.dual_bound(loss, loss.curvature) - smoothed_gap
             threshold = MIN_DECREASE * bracket.tol * result.smoothed_primal
             improved = lowest - result.smoothed_primal > threshold
-            n_stalled = 0 if improved or smoothed_gap < 0.9 * smallest_gap else n_stalled + 1
+            improved = improved or smoothed_gap < SMALLER_GAP * smallest_gap
+            n_stalled = 0 if improved else n_stalled + 1
             smallest_gap = min(smoothed_gap, smallest_gap)
             lowest = min(result.smoothed_primal, lowest)
             stalled = n_stalled >= MAX_STALLED_PASSES
@@ -247,7 +248,10 @@ def run_passes(
 
 
 def sample_size(n_features: int, dtype: np.dtype[Any], sample_rows: int = SAMPLE_ROWS) -> int:
-    """Return the rows of the sample: limited by bytes, but at least four per feature."""
+    """Return the rows of the sample: limited by bytes, but at least four per feature.
+
+    With fewer rows, the solution of the sample is too far from the solution of all rows.
+    """
     room = SAMPLE_BYTES // (n_features * dtype.itemsize)
     return min(sample_rows, max(4 * n_features, room))
 

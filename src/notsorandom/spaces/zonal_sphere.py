@@ -162,7 +162,7 @@ class ZonalSphere(Spherical, ContinuousSpace):
             slopes *= a @ cast_like(sums, X)
             return (slopes.T @ X,)
 
-        width = 4 * len(frequencies)
+        width = 4 * len(frequencies)  # cosines, slopes and the two arrays of the recurrence
         if measure.shape[1] == 1:
             sums, moments = rows.sum_blocks(both_sums, measure, width=width)
             half = sums[0, :, None] * moments
