@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 import reference
 from sklearn.base import clone
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
 from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 
-from notsorandom import FourierClassifier, FourierFeatures
+from notsorandom import FourierClassifier, FourierFeatures, GaussianProcessKernel, Sphere
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
 
@@ -98,3 +100,90 @@ def test_features_have_the_type_of_the_samples(windmill):
         features = model.transform(X.astype(other) + 3)
         assert features.dtype == other
         np.testing.assert_allclose(features, model.transform(X.astype(dtype) + 3), atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def adapter(features):
+    return GaussianProcessKernel(features.kernel_)
+
+
+@pytest.fixture(scope="module")
+def drawn(adapter, windmill):
+    """Samples, targets drawn from the Gaussian process with noise, and more samples."""
+    X, rng = windmill[0][:60], np.random.default_rng(0)
+    weights = 2 * rng.standard_normal(adapter.kernel.n_components)
+    y = adapter.kernel.features(X) @ weights + 0.1 * rng.standard_normal(len(X))
+    return X, y, windmill[2][:25]
+
+
+class TestGaussianProcess:
+    def test_gram_matrix_equals_the_kernel(self, adapter, drawn):
+        X, _, Z = drawn
+        gram = adapter(X)
+        np.testing.assert_array_equal(gram, adapter.kernel(X))
+        np.testing.assert_array_equal(adapter(X, Z), adapter.kernel(X, Z))
+        np.testing.assert_array_equal(gram, gram.T)
+        assert np.linalg.eigvalsh(gram).min() > -1e-12
+        np.testing.assert_allclose(adapter.diag(X), np.diag(gram))
+
+    def test_there_is_nothing_to_optimise(self, adapter, drawn):
+        X, _, Z = drawn
+        gram, gradient = adapter(X, eval_gradient=True)
+        assert gradient.shape == (*gram.shape, 0)
+        assert adapter.theta.shape == (0,)
+        with pytest.raises(ValueError, match="only without Y"):
+            adapter(X, Z, eval_gradient=True)
+        scaled = ConstantKernel(2.0) * adapter
+        np.testing.assert_allclose(scaled(X, eval_gradient=True)[1], 2 * gram[:, :, None])
+
+    def test_only_paired_phases_are_stationary(self, adapter, drawn):
+        X, _, Z = drawn
+        assert adapter.is_stationary() == np.allclose(adapter(X, Z), adapter(X + 1, Z + 1))
+        assert adapter.is_stationary() == (adapter.kernel.phase == "paired")
+
+    def test_harmonics_are_not_stationary(self, windmill):
+        model = FourierFeatures(6, space=Sphere(normalize=True), phase="paired", smoothing=0.06)
+        assert not GaussianProcessKernel(model.fit(*windmill[:2]).kernel_).is_stationary()
+
+    def test_posterior_is_bayesian_linear_regression(self, adapter, drawn):
+        """Weights of variance `c` on the features, and noise of variance `s`."""
+        X, y, Z = drawn
+        c, s = 3.0, 0.1
+        kernel = ConstantKernel(c) * adapter + WhiteKernel(s)
+        process = GaussianProcessRegressor(kernel, optimizer=None, alpha=0.0).fit(X, y)
+        mean, std = process.predict(Z, return_std=True)
+        features, test = adapter.kernel.features(X), adapter.kernel.features(Z)
+        covariance = np.linalg.inv(features.T @ features / s + np.eye(features.shape[1]) / c)
+        np.testing.assert_allclose(mean, test @ covariance @ features.T @ y / s, rtol=1e-8)
+        expected = np.einsum("ij,jk,ik->i", test, covariance, test) + s
+        np.testing.assert_allclose(std**2, expected, rtol=1e-8)
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_variances_are_optimised(self, adapter, drawn, dtype):
+        X, y, Z = drawn
+        kernel = ConstantKernel(1.0) * adapter + WhiteKernel(1.0)
+        model = GaussianProcessRegressor(kernel).fit(X.astype(dtype), y)
+        amplitude, noise = np.exp(model.kernel_.theta)
+        assert 1 < amplitude < 16
+        assert 0.005 < noise < 0.02
+        assert (model.predict(Z.astype(dtype), return_std=True)[1] ** 2 >= noise).all()
+
+    def test_classifier(self, adapter, windmill):
+        X, y = windmill[0][:150], windmill[1][:150]
+        model = GaussianProcessClassifier(ConstantKernel(10.0) * adapter).fit(X, y)
+        assert model.score(X, y) > 0.8
+
+    def test_clone_shares_the_kernel(self, adapter):
+        copied = clone(ConstantKernel(2.0) * adapter)
+        assert copied == ConstantKernel(2.0) * adapter
+        assert copied.k2 is not adapter
+        assert copied.k2.kernel is adapter.kernel
+        assert copied.get_params()["k2__kernel"] is adapter.kernel
+
+
+def test_repr_is_one_line(features):
+    kernel = features.kernel_
+    assert repr(kernel) == (
+        f"LearnedKernel(space=Euclidean, phase={kernel.phase!r}, n_features=2, n_components=20)"
+    )
+    assert repr(GaussianProcessKernel(kernel)) == "GaussianProcessKernel(20 features)"

@@ -5,7 +5,8 @@ Subpackages and modules, in the order in which data passes through them:
 - :mod:`notsorandom.data`: where the samples are: in memory, on disk, on a device.
 - :mod:`notsorandom.spaces`: where frequencies live; the potential and its gradient.
 - :mod:`notsorandom.search`: how a peak of the potential is found.
-- :mod:`notsorandom.kernel`: the learned kernel, as a Gram matrix or as features.
+- :mod:`notsorandom.kernel`: the learned kernel, as a Gram matrix, as features, or for a Gaussian
+  process.
 - :mod:`notsorandom.game`: the game between the kernel and the dual of a linear model.
 - :mod:`notsorandom.linear`: the linear model on the learned features.
 - :mod:`notsorandom.tuning`: what a fit chooses by itself, by trial games.
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from notsorandom.estimators.regressor import FourierRegressor
     from notsorandom.game.solvers import EquilibriumSolver, GradientSolver
     from notsorandom.io import SKOPS_TYPES, load, save, to_onnx
-    from notsorandom.kernel import LearnedKernel
+    from notsorandom.kernel import GaussianProcessKernel, LearnedKernel
     from notsorandom.search import Ascent, Chain, Enumerate, Langevin
     from notsorandom.spaces import Euclidean, Sphere
     from notsorandom.tabular import tabular_pipeline
@@ -47,7 +48,7 @@ _MODULES = {
     "estimators.regressor": ["FourierRegressor"],
     "game.solvers": ["EquilibriumSolver", "GradientSolver"],
     "io": ["SKOPS_TYPES", "load", "save", "to_onnx"],
-    "kernel": ["LearnedKernel"],
+    "kernel": ["GaussianProcessKernel", "LearnedKernel"],
     "search": ["Ascent", "Chain", "Enumerate", "Langevin"],
     "spaces": ["Euclidean", "Sphere"],
     "tabular": ["tabular_pipeline"],
@@ -66,6 +67,7 @@ __all__ = [
     "FourierClassifier",
     "FourierFeatures",
     "FourierRegressor",
+    "GaussianProcessKernel",
     "GradientSolver",
     "Langevin",
     "LearnedKernel",

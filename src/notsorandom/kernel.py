@@ -1,4 +1,4 @@
-"""The learned kernel: frequencies and weights, as a Gram matrix or as features."""
+"""The learned kernel: a Gram matrix, features, or the kernel of a Gaussian process."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.gaussian_process.kernels import Kernel
 
 from notsorandom.data.array_api import as_floats, cast_like, is_device_array, namespace, to_host
 from notsorandom.data.rows import Array, Rows, dense
@@ -15,12 +16,13 @@ from notsorandom.spaces.base import ResolvedSpace
 from notsorandom.spaces.view import View, round_to_float32
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LearnedKernel:
     r"""A kernel :math:`k(x, z) = \sum_t \lambda_t \phi_t(x) \phi_t(z)` of finitely many features.
 
     It holds none of the training data. It can be passed to any estimator that takes a kernel as a
-    callable, such as ``SVC(kernel=model.kernel_)``.
+    callable, such as ``SVC(kernel=model.kernel_)``; for Gaussian processes, see
+    :class:`GaussianProcessKernel`.
 
     Parameters
     ----------
@@ -50,6 +52,16 @@ class LearnedKernel:
                 array = array.copy()
                 array.flags.writeable = False
             object.__setattr__(self, name, array)
+
+    def __repr__(self) -> str:
+        return (
+            f"LearnedKernel(space={type(self.space).__name__}, phase={self.phase!r}, "
+            f"n_features={self.space.n_features(self.frequencies)}, "
+            f"n_components={self.n_components})"
+        )
+
+    def __sklearn_clone__(self) -> LearnedKernel:
+        return self  # frozen: estimators that hold it can share it
 
     @property
     def n_components(self) -> int:
@@ -205,12 +217,83 @@ class LearnedKernel:
         )
 
     def possible_sizes(self) -> Array:
-        """Return the sizes that :meth:`head` accepts: those that separate no group of features."""
+        """Return the sizes that :meth:`head` accepts: they separate no group of features."""
         groups = self.space.groups(self.frequencies, self.phase)
         last = np.zeros(groups.max() + 1, dtype=int)
         last[groups] = np.arange(len(groups))  # later ones overwrite
         is_end = np.maximum.accumulate(last[groups]) == np.arange(len(groups))
         return (np.flatnonzero(is_end) + 1) * int(self.space.n_columns(self.phase))
+
+
+class GaussianProcessKernel(Kernel):
+    r"""A learned kernel as a kernel of scikit-learn's Gaussian processes.
+
+    It has no hyperparameters to optimise. Multiply it by a ``ConstantKernel`` for the variance of
+    the process, and add a ``WhiteKernel`` for the noise of the targets. Since a learned kernel has
+    finitely many features, the Gaussian process is a Bayesian linear regression on them: without
+    noise, its covariance matrix is singular for more samples than features.
+
+    Parameters
+    ----------
+    kernel : LearnedKernel
+        The attribute ``kernel_`` of a fitted estimator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process import GaussianProcessRegressor
+    >>> from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
+    >>> from notsorandom import FourierRegressor, GaussianProcessKernel
+    >>> X = np.linspace(-3, 3, 200)[:, None]
+    >>> y = np.sin(5 * X[:, 0]) + 0.1 * np.random.default_rng(0).standard_normal(200)
+    >>> learned = FourierRegressor(20, random_state=0).fit(X, y).kernel_
+    >>> kernel = ConstantKernel() * GaussianProcessKernel(learned) + WhiteKernel()
+    >>> mean, std = GaussianProcessRegressor(kernel).fit(X, y).predict(X, return_std=True)
+    >>> bool(0.08 < std.mean() < 0.12)  # mostly the noise
+    True
+    """
+
+    def __init__(self, kernel: LearnedKernel) -> None:
+        self.kernel = kernel
+
+    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
+        """Return the Gram matrix in float64, and its gradient if asked for.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples_X, n_features)
+        Y : array-like of shape (n_samples_Y, n_features), optional
+            `X` if not given.
+        eval_gradient : bool, default=False
+            Whether to return the gradient, which has no columns: there are no hyperparameters.
+
+        Returns
+        -------
+        K : ndarray of shape (n_samples_X, n_samples_Y)
+        K_gradient : ndarray of shape (n_samples_X, n_samples_X, 0), optional
+        """
+        if Y is not None and eval_gradient:
+            raise ValueError("eval_gradient=True is possible only without Y, as for Y=X.")
+        left = self._features(X)
+        right = left if Y is None else self._features(Y)
+        gram = left @ right.T
+        return (gram, np.empty((*gram.shape, 0))) if eval_gradient else gram
+
+    def diag(self, X: Any) -> Array:
+        """Return the diagonal of the Gram matrix, of shape (n_samples,)."""
+        return np.square(self._features(X)).sum(axis=1)
+
+    def is_stationary(self) -> bool:
+        """Return whether the kernel depends on differences of samples only, with paired phases."""
+        return self.kernel.phase == "paired" and self.kernel.space.is_vector_space
+
+    def __repr__(self) -> str:
+        return f"GaussianProcessKernel({self.kernel.n_components} features)"
+
+    def _features(self, X: Any) -> Array:
+        # In float64: a Gram matrix in float32 is not positive definite with little noise.
+        features: Array = self.kernel.features(np.asarray(X, dtype=np.float64))
+        return features
 
 
 def normalized(weights: Array) -> Array:

@@ -1,3 +1,5 @@
+"""Random features, LKRF and the arc-cosine kernel, against their definitions."""
+
 import numpy as np
 import pytest
 import reference
@@ -33,15 +35,11 @@ def test_arc_cosine_kernel_is_symmetric_and_positive_semidefinite(rng, degree):
     SVC(kernel=arc_cosine_kernel).fit(X, np.arange(50) % 2)
 
 
-def test_arc_cosine_kernel_is_finite_at_zero_and_at_extreme_norms():
+def test_arc_cosine_kernel_at_extremes():
     assert np.isfinite(arc_cosine_kernel(np.zeros((2, 3)))).all()
     for size in (1e-200, 1e200):
-        np.testing.assert_allclose(
-            arc_cosine_kernel(size * np.eye(2), degree=0), [[1, 0.5], [0.5, 1]]
-        )
-
-
-def test_arc_cosine_kernel_rejects_other_degrees():
+        gram = arc_cosine_kernel(size * np.eye(2), degree=0)
+        np.testing.assert_allclose(gram, [[1, 0.5], [0.5, 1]])
     with pytest.raises(ValueError, match="degree=2 is not allowed"):
         arc_cosine_kernel(np.eye(2), degree=2)
 
@@ -60,51 +58,56 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-class TestRandomFourierFeatures:
-    @pytest.mark.parametrize("draw", ["plain", "orthogonal", "quasi"])
-    @pytest.mark.parametrize("phase", ["random", "paired"])
-    def test_inner_products_approximate_the_rbf_kernel(self, rng, draw, phase):
-        X, Z = rng.standard_normal((8, 3)) + 7, rng.standard_normal((5, 3)) + 7
-        features = RandomFourierFeatures(
-            20_000, bandwidth=1.7, phase=phase, draw=draw, random_state=0
-        ).fit(X)
-        gram = features.transform(X) @ features.transform(Z).T
-        np.testing.assert_allclose(gram, rbf_kernel(X, Z, gamma=0.5 / 1.7**2), atol=0.03)
-        np.testing.assert_allclose(gram, features.kernel_(X, Z))
+def random_features(X, n_components, **settings):
+    return RandomFourierFeatures(n_components, **({"random_state": 0} | settings)).fit(X)
 
-    @pytest.mark.parametrize("draw", ["plain", "quasi"])
+
+class TestRandomFourierFeatures:
+    @pytest.mark.parametrize(
+        ("kernel", "draw"),
+        [
+            *[("gaussian", draw) for draw in ("plain", "orthogonal", "quasi")],
+            *[("laplacian", draw) for draw in ("plain", "quasi")],
+        ],
+    )
     @pytest.mark.parametrize("phase", ["random", "paired"])
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-    def test_inner_products_approximate_the_laplacian_kernel(self, rng, draw, phase, dtype):
+    def test_inner_products_approximate_the_kernel(self, rng, kernel, draw, phase, dtype):
         X, Z = (rng.standard_normal((n, 3)).astype(dtype) + 7 for n in (8, 5))
-        features = RandomFourierFeatures(
-            20_000, kernel="laplacian", bandwidth=4.0, phase=phase, draw=draw, random_state=0
-        ).fit(X)
+        settings = {"kernel": kernel, "bandwidth": 3.0, "phase": phase, "draw": draw}
+        features = random_features(X, 20_000, **settings)
         assert features.transform(X).dtype == dtype
         gram = features.transform(X) @ features.transform(Z).T
-        np.testing.assert_allclose(gram, laplacian_kernel(X, Z, gamma=1 / 4), atol=0.03)
+        exact = {"gaussian": rbf_kernel(X, Z, 0.5 / 9), "laplacian": laplacian_kernel(X, Z, 1 / 3)}
+        np.testing.assert_allclose(gram, exact[kernel], atol=0.03)
         np.testing.assert_allclose(gram, features.kernel_(X, Z), rtol=1e-3)
 
-    def test_laplacian_bandwidth_is_the_median_distance_in_its_norm(self, rng):
-        X = rng.standard_normal((300, 4)) * (rng.random((300, 4)) < 0.6)
+    @pytest.mark.parametrize(
+        ("kernel", "norm"), [("gaussian", "euclidean"), ("laplacian", "cityblock")]
+    )
+    def test_default_bandwidth_is_the_median_distance_in_its_norm(self, rng, kernel, norm):
+        X = 5 * rng.standard_normal((300, 4)) * (rng.random((300, 4)) < 0.6)
         dense, from_sparse = (
-            RandomFourierFeatures(10, kernel="laplacian", random_state=0).fit(samples)
-            for samples in (X, sparse.csr_array(X))
+            random_features(samples, 10, kernel=kernel) for samples in (X, sparse.csr_array(X))
         )
-        np.testing.assert_allclose(dense.bandwidth_, np.median(pdist(X, "cityblock")), rtol=0.1)
+        np.testing.assert_allclose(dense.bandwidth_, np.median(pdist(X, norm)), rtol=0.1)
         np.testing.assert_allclose(from_sparse.bandwidth_, dense.bandwidth_)
         np.testing.assert_allclose(from_sparse.transform(sparse.csr_array(X)), dense.transform(X))
+
+    def test_median_gamma(self, rng):
+        X = rng.standard_normal((300, 4))
+        np.testing.assert_allclose(median_gamma(X), 0.5 / np.median(pdist(X)) ** 2, rtol=0.2)
+        assert median_gamma([[0, 0], [3, 4]]) == 0.5 / 25
 
     def test_orthogonal_and_quasi_draws_have_smaller_error(self, rng):
         X = rng.standard_normal((40, 5))
         exact = rbf_kernel(X, gamma=0.5 / 9)
+        settings = {"bandwidth": 3.0, "phase": "paired"}
         errors = {}
         for draw in ("plain", "orthogonal", "quasi"):
             grams = [
-                RandomFourierFeatures(40, bandwidth=3.0, phase="paired", draw=draw, random_state=s)
-                .fit(X)
-                .kernel_(X)
-                for s in range(100)
+                random_features(X, 40, draw=draw, random_state=seed, **settings).kernel_(X)
+                for seed in range(100)
             ]
             errors[draw] = np.mean([np.square(gram - exact).mean() for gram in grams])
         assert errors["orthogonal"] < 0.8 * errors["plain"]
@@ -112,29 +115,18 @@ class TestRandomFourierFeatures:
 
     def test_orthogonal_draws_are_orthogonal_with_gaussian_norms(self, rng):
         X = rng.standard_normal((20, 6))
-        model = RandomFourierFeatures(15, bandwidth=2.0, draw="orthogonal", random_state=0).fit(X)
-        frequencies = model.frequencies_
+        settings = {"bandwidth": 1.0, "draw": "orthogonal"}
+        frequencies = random_features(X, 15, **settings).frequencies_
         assert frequencies.shape == (15, 6)
-        for first in (0, 6, 12):
-            block = frequencies[first : first + 6]
+        for block in np.split(frequencies, [6, 12]):
             gram = block @ block.T
-            off = gram[~np.eye(len(block), dtype=bool)]
-            np.testing.assert_allclose(off, 0, atol=1e-12)
+            np.testing.assert_allclose(gram, np.diag(np.diag(gram)), atol=1e-12)
         many = [
-            RandomFourierFeatures(6, bandwidth=1.0, draw="orthogonal", random_state=seed)
-            .fit(X)
-            .frequencies_
-            for seed in range(500)
+            random_features(X, 6, random_state=seed, **settings).frequencies_ for seed in range(500)
         ]
         squares = np.square(many).sum(axis=-1)  # chi-square with 6 degrees of freedom
         np.testing.assert_allclose([squares.mean(), squares.var()], [6, 12], rtol=0.1)
         np.testing.assert_allclose(np.mean(many, axis=(0, 1)), 0, atol=0.1)
-
-    def test_default_bandwidth_is_the_median_distance(self, rng):
-        X = rng.standard_normal((300, 4))
-        model = RandomFourierFeatures(10, random_state=0).fit(5 * X)
-        np.testing.assert_allclose(model.bandwidth_, np.median(pdist(5 * X)), rtol=0.1)
-        np.testing.assert_allclose(median_gamma(X), 0.5 / np.median(pdist(X)) ** 2, rtol=0.2)
 
     @pytest.mark.parametrize(
         ("settings", "message"),
@@ -151,6 +143,10 @@ class TestRandomFourierFeatures:
     def test_invalid_parameters(self, settings, message):
         with pytest.raises(ValueError, match=message):
             RandomFourierFeatures(**settings).fit(np.eye(3))
+
+    def test_quasi_draw_rejects_too_many_columns(self):
+        with pytest.raises(ValueError, match="draw='quasi' is not possible with 21202 columns"):
+            random_features(np.eye(2, 21202), 2, bandwidth=1.0, draw="quasi")
 
 
 class TestLKRF:
@@ -196,9 +192,7 @@ class TestLKRF:
         y, y_test = (np.linalg.norm(part, axis=1) > np.sqrt(10) for part in (X, X_test))
         X, X_test = X.astype(np.float32), X_test.astype(np.float32)
         learned = LKRF("all", bandwidth=1.0, random_state=0).fit(X, y)
-        plain = RandomFourierFeatures(
-            learned.kernel_.n_components, bandwidth=1.0, random_state=0
-        ).fit(X)
+        plain = random_features(X, learned.kernel_.n_components, bandwidth=1.0)
         errors = []
         for model in (plain, learned):
             mean = np.where(y, 1, -1).mean()  # the only intercept of the authors' model
@@ -209,13 +203,13 @@ class TestLKRF:
 
     def test_draws_from_or_keeps_the_features_with_positive_probability(self):
         X, y = make_windmill(200, random_state=0)
-        kept = LKRF("all", n_pool=100, rho=20.0, random_state=0).fit(X, y)
+        kept, more, fewer = (
+            LKRF(size, n_pool=100, rho=20.0, random_state=0).fit(X, y) for size in ("all", 90, 3)
+        )
         n_kept = (kept.probabilities_ > 1e-15).sum()
-        assert 1 < n_kept < 100
+        assert 1 < n_kept < 90
         assert kept.transform(X).shape == (200, n_kept)
-        more = LKRF(90, n_pool=100, rho=20.0, random_state=0).fit(X, y)
         np.testing.assert_array_equal(more.frequencies_, kept.frequencies_)
-        fewer = LKRF(3, n_pool=100, rho=20.0, random_state=0).fit(X, y)
         assert fewer.transform(X).shape == (200, 3)
         known = {tuple(frequency) for frequency in kept.frequencies_}
         assert {tuple(frequency) for frequency in fewer.frequencies_} <= known
@@ -232,29 +226,16 @@ class TestLKRF:
     def test_invalid_parameters(self, settings, message):
         with pytest.raises(ValueError, match=message):
             LKRF(**settings).fit(np.eye(4), [0, 1, 0, 1])
-        with pytest.raises(ValueError, match="y has only one class, "):
-            LKRF().fit(np.eye(4), [1, 1, 1, 1])
 
 
 def test_failed_fit_leaves_the_estimator_unchanged(rng):
     X, y = rng.standard_normal((30, 3)), np.arange(30) % 2
     fresh = LKRF(5, n_pool=20)
-    with pytest.raises(ValueError, match="only one class"):
-        fresh.fit(X, 0 * y)
+    fitted = LKRF(5, n_pool=20, random_state=0).fit(X, y)
+    before = fitted.transform(X)
+    for model in (fresh, fitted):
+        with pytest.raises(ValueError, match="y has only one class, 0, "):
+            model.fit(X[:, :2], 0 * y)
     with pytest.raises(NotFittedError):
         fresh.transform(X)
-    model = LKRF(5, n_pool=20, random_state=0).fit(X, y)
-    before = model.transform(X)
-    with pytest.raises(ValueError, match="only one class"):
-        model.fit(X[:, :2], 0 * y)
-    np.testing.assert_array_equal(model.transform(X), before)
-
-
-def test_quasi_draw_rejects_too_many_columns():
-    wide = RandomFourierFeatures(2, bandwidth=1.0, draw="quasi")
-    with pytest.raises(ValueError, match="draw='quasi' is not possible with 21202 columns"):
-        wide.fit(np.eye(2, 21202))
-
-
-def test_median_gamma_of_two_points():
-    assert median_gamma([[0, 0], [3, 4]]) == 0.5 / 25
+    np.testing.assert_array_equal(fitted.transform(X), before)

@@ -34,7 +34,7 @@ from notsorandom.game import LOSSES, Problem
 from notsorandom.linear.streaming import solve_streaming
 from notsorandom.spaces.harmonic_sphere import HarmonicSphere
 from notsorandom.spaces.landscape import draw_by_weight
-from notsorandom.spaces.spherical import unit_rows
+from notsorandom.spaces.sphere import unit_rows
 from notsorandom.spaces.zonal_sphere import ZonalSphere
 
 pytestmark = pytest.mark.usefixtures("quick_trials")

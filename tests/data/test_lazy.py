@@ -11,7 +11,7 @@ from sklearn.utils import check_array
 
 from notsorandom.data.lazy import LazyArray, PreparedArray, RowSubset, SlicedArray, validate_blocks
 from notsorandom.data.rows import Rows
-from notsorandom.spaces.spherical import directions
+from notsorandom.spaces.sphere import directions
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
 

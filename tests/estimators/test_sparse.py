@@ -9,7 +9,7 @@ from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sp
 from notsorandom.baselines import LKRF, RandomFourierFeatures
 from notsorandom.data.rows import Rows, row_norms
 from notsorandom.spaces import Euclidean, Landscape
-from notsorandom.spaces.scale import median_distance
+from notsorandom.spaces.landscape import median_distance
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
 

@@ -11,7 +11,7 @@ from notsorandom.game import LOSSES, REGRESSION_LOSSES, Problem, play
 from notsorandom.linear.newton import solve_task
 from notsorandom.search import Ascent, Enumerate
 from notsorandom.spaces import Euclidean, Landscape, Points, ZonalSphere
-from notsorandom.spaces.scale import median_distance
+from notsorandom.spaces.landscape import median_distance
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
 

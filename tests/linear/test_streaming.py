@@ -48,15 +48,15 @@ def make_problem(
     return Problem(LOSSES[loss].times(C), targets.astype(dtype), rows)
 
 
-def solve(problem, tol=1e-3, **settings):
+def solve(problem, tol=1e-3, features=feature_map, n_features=N_FEATURES, **settings):
     """Solve with a sample that is smaller than the data, so that there are passes."""
     settings = {"sample_rows": 100} | settings
-    return solve_streaming(problem, feature_map, N_FEATURES, tol, **settings)
+    return solve_streaming(problem, features, n_features, tol, **settings)
 
 
-def objectives(problem, coef, intercept):
+def objectives(problem, coef, intercept, features=feature_map):
     """Primal objective of each task in float64."""
-    features = feature_map(np.float64)(problem.rows.array.astype(np.float64))
+    features = features(np.float64)(problem.rows.array.astype(np.float64))
     targets = problem.targets.astype(np.float64)
     residuals = targets - (features @ coef.T + intercept)
     losses = problem.loss.values(residuals, *problem.loss.box(targets))
@@ -64,16 +64,21 @@ def objectives(problem, coef, intercept):
     return 0.5 * np.square(coef).sum(axis=1) + (weights * losses).sum(axis=0)
 
 
-def optima(problem, loss, C=1.0):
+def optima(problem, loss, C=1.0, features=feature_map):
     """Optimal value of each task by a general solver."""
-    features = feature_map(np.float64)(problem.rows.array.astype(np.float64))
+    features = features(np.float64)(problem.rows.array.astype(np.float64))
     weights = None if problem.weights is None else problem.weights[:, 0]
-    return np.array(
-        [
-            reference.linear_model_value(features, targets, loss, C, weights)
-            for targets in problem.targets.T
-        ]
-    )
+    values = [
+        reference.linear_model_value(features, targets, loss, C, weights)
+        for targets in problem.targets.T
+    ]
+    return np.array(values)
+
+
+def assert_close(solution, expected, rtol=1e-8):
+    """Compare coefficients and intercepts."""
+    for part, expected_part in zip(solution[:2], expected[:2], strict=True):
+        np.testing.assert_allclose(part, expected_part, rtol=rtol, atol=1e-8)
 
 
 def run_pass(problem, iterate):
@@ -121,7 +126,7 @@ def test_every_pass_bounds_the_optimum_from_both_sides(rng, loss, weighted):
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_gradient_and_slopes_are_those_of_the_objective(rng, loss, weighted):
+def test_gradient_and_slopes_of_the_objective(rng, loss, weighted):
     problem = make_problem(rng, loss, weighted=weighted)
     base = Iterate(rng.standard_normal(N_FEATURES), 0.3, problem.loss.smoothing_schedule()[0])
     step = rng.standard_normal(N_FEATURES + 1)
@@ -201,16 +206,17 @@ def test_bad_start_is_discarded(rng):
 
 
 @pytest.mark.parametrize("loss", ["hinge", "logistic", "squared"])
-def test_block_size_does_not_change_the_solution(rng, loss):
+def test_blocks_and_threads_do_not_change_the_solution(rng, loss):
     problem = make_problem(rng, loss, weighted=True)
-    solutions = [
-        solve(replace(problem, rows=replace(problem.rows, block_rows=block_rows)))
-        for block_rows in (13, 50, 8192)
-    ]
-    for coef, intercept, gap in solutions[1:]:
-        np.testing.assert_allclose(coef, solutions[0][0], rtol=1e-8, atol=1e-8)
-        np.testing.assert_allclose(intercept, solutions[0][1], rtol=1e-8, atol=1e-8)
-        np.testing.assert_allclose(gap, solutions[0][2], rtol=1e-4, atol=1e-12)
+    expected = solve(problem)
+    for block_rows in (13, 8192):
+        result = solve(replace(problem, rows=replace(problem.rows, block_rows=block_rows)))
+        assert_close(result, expected)
+        np.testing.assert_allclose(result[2], expected[2], rtol=1e-4, atol=1e-12)
+    with thread_pool(3) as pool:
+        result = solve(replace(problem, rows=replace(problem.rows, pool=pool)))
+    for part, expected_part in zip(result, expected, strict=True):
+        np.testing.assert_array_equal(part, expected_part)
 
 
 @pytest.mark.parametrize("n_shared", [2, 5])
@@ -225,9 +231,7 @@ def test_tasks_in_shared_passes_are_solved_as_alone(rng, n_shared):
     n_solved = []
     gram_bytes = n_shared * 8 * N_FEATURES**2
     shared = solve(problem, callback=n_solved.append, gram_bytes=gram_bytes)
-    for task, (coef, intercept, _) in enumerate(alone):
-        np.testing.assert_allclose(shared[0][task], coef[0], rtol=1e-8, atol=1e-8)
-        np.testing.assert_allclose(shared[1][task], intercept[0], rtol=1e-8, atol=1e-8)
+    assert_close(shared, [np.concatenate(parts) for parts in list(zip(*alone, strict=True))[:2]])
     np.testing.assert_allclose(shared[2], max(gap for _, _, gap in alone), rtol=1e-6)
     assert n_solved == sorted(n_solved)
     assert n_solved[-1] == 5
@@ -237,33 +241,20 @@ def test_tasks_in_shared_passes_are_solved_as_alone(rng, n_shared):
         assert len(problem.rows.passes) == max(counts)
 
 
-@pytest.mark.parametrize("n_jobs", [2, 3])
-def test_threads_do_not_change_the_solution(rng, n_jobs):
-    problem = make_problem(rng, "squared_hinge", n_tasks=2)
-    expected = solve(problem)
-    with thread_pool(n_jobs) as pool:
-        result = solve(replace(problem, rows=replace(problem.rows, pool=pool)))
-    for part, expected_part in zip(result, expected, strict=True):
-        np.testing.assert_array_equal(part, expected_part)
-
-
 def test_sparse_rows_give_the_same_solution(rng):
     problem = make_problem(rng, "hinge")
     X = np.where(rng.uniform(size=problem.rows.array.shape) < 0.5, 0, problem.rows.array)
-    coefs = [
-        solve(replace(problem, rows=replace(problem.rows, array=array)), 1e-4)[0]
+    dense, from_sparse = (
+        solve(replace(problem, rows=replace(problem.rows, array=array)), 1e-4)
         for array in (X, sparse.csr_array(X))
-    ]
-    np.testing.assert_allclose(coefs[1], coefs[0], rtol=1e-6, atol=1e-8)
+    )
+    assert_close(from_sparse, dense, rtol=1e-6)
 
 
 def test_few_rows_are_solved_in_memory(rng):
     problem = make_problem(rng, "hinge", n_samples=100, n_tasks=2)
-    coef, intercept, gap = solve(problem)
     expected = solve_tasks(feature_map(np.float64)(problem.rows.array), problem, 1e-3)
-    np.testing.assert_allclose(coef, expected[0], rtol=1e-8)
-    np.testing.assert_allclose(intercept, expected[1], rtol=1e-8)
-    assert gap <= 1e-3
+    assert_close(solve(problem), expected)
     assert not problem.rows.passes
 
 
@@ -275,9 +266,7 @@ def test_float64_is_used_where_float32_is_not_enough(rng):
         dtypes.append(np.dtype(dtype))
         return feature_map(dtype)
 
-    coef, intercept, gap = solve_streaming(
-        problem, recording_map, N_FEATURES, 1e-11, sample_rows=200
-    )
+    coef, intercept, gap = solve(problem, 1e-11, recording_map, sample_rows=200)
     assert gap <= 1e-11
     assert dtypes[0] == np.float32
     assert dtypes[-1] == np.float64
@@ -299,9 +288,7 @@ def test_unreachable_tolerance_gives_a_finite_model(rng, C):
 def test_memory_does_not_grow_with_the_samples(rng):
     peaks = []
     for n_samples in (20_000, 80_000):
-        problem = make_problem(
-            rng, "hinge", n_samples=n_samples, weighted=True, n_tasks=2, block_rows=1024
-        )
+        problem = make_problem(rng, "hinge", n_samples, n_tasks=2, weighted=True, block_rows=1024)
         tracemalloc.start()
         solve(problem, sample_rows=1000)
         peaks.append(tracemalloc.get_traced_memory()[1])
@@ -327,49 +314,32 @@ def test_passes_hold_no_samples(rng):
     assert 0 < max(sizes) < 5000
 
 
-def test_bracket_keeps_the_best_of_both_bounds():
-    loss = LOSSES["squared"]
-    bracket = DualityBracket(Iterate(np.zeros(1), 0.0, loss.curvature), loss, 1e-3)
-    results = []
-    for coef, gain in ((1.0, 0.5), (0.0, 0.1), (2.0, 0.3)):
-        # Balanced dual variables without features: the dual value depends on the gain alone.
-        results.append(
-            PassResult(
-                iterate=Iterate(np.array([coef]), 0.0, loss.curvature),
-                losses=np.array([5.0, 5.0]),
-                sides=np.array([[1.0, -1.0], [gain, 0.0], [gain, 0.0]]),
-                slopes=np.zeros(len(STEP_FRACTIONS)),
-                alignment=np.zeros((3, 1)),
-                gram=np.zeros((1, 1)),
-                totals=np.zeros(1),
-                active_weight=np.zeros(()),
-                active_dual=np.zeros(()),
-            )
-        )
-        bracket.update(results[-1])
-    assert bracket.best is results[1].iterate
-    assert bracket.primal == 5.0
-    duals = [result.dual_bound(loss, loss.curvature) for result in results]
-    assert bracket.dual == max(duals) == duals[0]
-    assert bracket.gap == pytest.approx((5.0 - duals[0]) / 5.0)
+def test_bracket_keeps_the_best_of_both_bounds(rng):
+    problem = make_problem(rng, "hinge")
+    coef, (intercept,), _ = solve(problem)
+    curvatures = problem.loss.smoothing_schedule()
+    # The best model comes first, but with so much smoothing that its dual bound is poor.
+    starts = [(1, curvatures[0]), (1.1, curvatures[6]), (0, curvatures[0])]
+    iterates = [Iterate(factor * coef[0], intercept, curvature) for factor, curvature in starts]
+    bracket = DualityBracket(iterates[2], problem.loss, 1e-3)
+    results = [run_pass(problem, iterate) for iterate in iterates]
+    for result in results:
+        bracket.update(result)
+    primals = [result.primal for result in results]
+    duals = [result.dual_bound(problem.loss, problem.loss.curvature) for result in results]
+    assert (np.argmin(primals), np.argmax(duals)) == (0, 1)
+    assert bracket.best is iterates[0]
+    assert (bracket.primal, bracket.dual) == (primals[0], duals[1])
+    assert bracket.gap == pytest.approx((bracket.primal - bracket.dual) / bracket.primal)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared"])
 def test_features_of_a_learned_kernel_need_not_be_held(rng, loss):
-    X = rng.standard_normal((500, 2))
-    targets = np.cos(2 * X[:, :1])
-    targets = np.where(targets > 0, 1.0, -1.0) if loss == "hinge" else targets
-    weights = rng.uniform(0.5, 2, size=(500, 1))
-    kernel = FourierFeatures(20, loss=loss, smoothing=0.06, random_state=0).fit(X, targets[:, 0])
-    kernel = kernel.kernel_
-    problem = Problem(LOSSES[loss], targets, Rows(X, weights))
-    coef, intercept, gap = solve_streaming(
-        problem, kernel.feature_map, 20, 1e-3, width=kernel.width, sample_rows=100
-    )
-    features = kernel.features(X)
-    residuals = targets[:, 0] - features @ coef[0] - intercept[0]
-    losses = problem.loss.values(residuals, *problem.loss.box(targets[:, 0]))
-    value = 0.5 * coef[0] @ coef[0] + weights[:, 0] @ losses
-    optimum = reference.linear_model_value(features, targets[:, 0], loss, 1.0, weights[:, 0])
+    problem = make_problem(rng, loss, weighted=True)
+    model = FourierFeatures(20, loss=loss, smoothing=0.06, random_state=0)
+    kernel = model.fit(problem.rows.array, problem.targets[:, 0]).kernel_
+    coef, intercept, gap = solve(problem, 1e-3, kernel.feature_map, 20, width=kernel.width)
+    (value,) = objectives(problem, coef, intercept, kernel.feature_map)
+    (optimum,) = optima(problem, loss, features=kernel.feature_map)
     assert gap <= 1e-3
     assert optimum * (1 - 1e-7) <= value <= optimum / (1 - 1e-3)

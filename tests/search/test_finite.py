@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import reference
+from sklearn.base import clone
 
-from notsorandom import Ascent, Chain, Enumerate, Euclidean, FourierFeatures, Langevin, Sphere
+from notsorandom import Ascent, Chain, Enumerate, FourierFeatures, Langevin, Sphere
 from notsorandom.data.rows import Rows
 from notsorandom.datasets import make_checkerboard
 from notsorandom.game import LOSSES, Problem, play
@@ -51,7 +52,7 @@ class TestEnumerate:
         rough = Enumerate(n_peaks=1).find(landscape(np.random.default_rng(0)), 1, rng)
         assert best.frequencies[0, -1] < rough.frequencies[0, -1]
 
-    def test_height_of_a_pair_is_that_of_its_mean(self, rng):
+    def test_height_of_a_pair_is_the_height_of_its_mean(self, rng):
         land = landscape(rng, phase="paired")
         all_indices = land.space.all_frequencies(3)
         means = {
@@ -63,7 +64,7 @@ class TestEnumerate:
         assert sorted(map(tuple, peaks.frequencies)) == sorted({best, (-best[0], best[1])})
         np.testing.assert_allclose(np.exp(peaks.height), means[best], rtol=1e-8)
 
-    def test_height_of_a_degree_is_that_of_its_mean(self, rng):
+    def test_height_of_a_degree_is_the_height_of_its_mean(self, rng):
         land = landscape(rng, basis="degree")
         all_indices = land.space.all_frequencies(3)
         means = [
@@ -130,34 +131,40 @@ class TestChain:
         assert all((-first, second) in members for first, second in members)
 
 
-@pytest.mark.parametrize("search", [Ascent(), Langevin()])
-def test_searches_with_gradient_reject_harmonics(search):
+@pytest.mark.parametrize(
+    ("space", "search", "message"),
+    [
+        ("sphere", "ascent", "continuous space.*HarmonicSphere is finite"),
+        ("sphere", "langevin", "continuous space.*HarmonicSphere is finite"),
+        ("euclidean", "enumerate", "finite space.*Euclidean is continuous"),
+        ("euclidean", "chain", "finite space.*Euclidean is continuous"),
+        (Sphere("zonal"), "enumerate", "finite space.*ZonalSphere is continuous"),
+    ],
+)
+def test_searches_reject_the_other_kind_of_space(space, search, message):
     X, y = make_checkerboard(50, random_state=0)
-    with pytest.raises(ValueError, match=r"needs a continuous space.*HarmonicSphere is finite"):
-        FourierFeatures(5, space="sphere", search=search).fit(X, y)
-
-
-@pytest.mark.parametrize("search", ["enumerate", "chain"])
-@pytest.mark.parametrize("space", [Euclidean(), Sphere("zonal")])
-def test_finite_searches_reject_continuous_spaces(search, space):
-    X, y = make_checkerboard(50, random_state=0)
-    with pytest.raises(ValueError, match=r"needs a finite space.*continuous"):
+    with pytest.raises(ValueError, match=f"needs a {message}"):
         FourierFeatures(5, space=space, search=search).fit(X, y)
 
 
 @pytest.mark.parametrize(
-    ("search", "name"),
+    ("kind", "settings"),
     [
-        (Chain(n_steps=-1), "n_steps"),
-        (Chain(n_particles=0), "n_particles"),
-        (Chain(beta="cold"), "beta"),
-        (Chain(n_peaks=0), "n_peaks"),
-        (Enumerate(n_peaks=1.5), "n_peaks"),
+        (Ascent, {"spectrum": "laplace", "n_draws": 0, "n_particles": 0, "n_peaks": 1.5}),
+        (Ascent, {"n_steps": "many", "similarity": 0, "subsample": 0, "max_rows": 0}),
+        (Ascent, {"n_steps": -1}),
+        (Langevin, {"n_steps": -1, "diffusion_rate": 0, "temperature": -1, "noise": "white"}),
+        (Langevin, {"diffusion_rate": "fast", "similarity": 2, "n_refine": -1, "n_peaks": 0}),
+        (Chain, {"n_steps": -1, "n_particles": 0, "beta": "cold", "n_peaks": 0}),
+        (Enumerate, {"n_peaks": 1.5}),
     ],
 )
-def test_bad_parameters(search, name):
-    with pytest.raises(ValueError, match=f"{name}=.* is not allowed"):
-        search.check()
+def test_bad_parameters(kind, settings):
+    for name, value in settings.items():
+        search = kind(**{name: value})
+        with pytest.raises(ValueError, match=f"{name}=.* is not allowed: it must be"):
+            search.check()
+        assert clone(search).get_params() == search.get_params()
 
 
 class TestMerging:

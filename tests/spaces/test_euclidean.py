@@ -6,9 +6,8 @@ import reference
 
 from notsorandom import Euclidean
 from notsorandom.data.rows import Rows
-from notsorandom.spaces import Landscape, scale
-from notsorandom.spaces.landscape import potential_of
-from notsorandom.spaces.scale import median_distance
+from notsorandom.spaces import Landscape, euclidean
+from notsorandom.spaces.landscape import median_distance, potential_of
 
 
 def make_problem(rng, n_tasks, n_features=4, n_samples=30, n_frequencies=5, dtype=np.float64):
@@ -30,7 +29,7 @@ def test_potential_is_the_squared_fourier_transform(rng, n_tasks):
 
 
 @pytest.mark.parametrize("n_tasks", [1, 3])
-def test_gradient_is_that_of_the_potential(rng, n_tasks):
+def test_gradient_agrees_with_finite_differences(rng, n_tasks):
     data, measure, frequencies, space = make_problem(rng, n_tasks)
     amplitudes, gradient = space.amplitudes_and_gradient(data, measure, frequencies)
     np.testing.assert_allclose(amplitudes, space.amplitudes(data, measure, frequencies))
@@ -77,15 +76,8 @@ def test_alignment_is_features_times_measure(rng, phase, n_tasks):
     features = space.features(data.array, frequencies, phases, phase)
     alignment = space.alignment(amplitudes, phases, phase)
     np.testing.assert_allclose(alignment.reshape(-1, n_tasks), features.T @ measure, atol=1e-10)
-
-
-def test_paired_features_have_the_full_potential(rng):
-    data, measure, frequencies, space = make_problem(rng, 3)
-    amplitudes = space.amplitudes(data, measure, frequencies)
-    alignment = space.alignment(amplitudes, space.phases(amplitudes), "paired")
-    np.testing.assert_allclose(
-        (alignment**2).sum(axis=(1, 2)), potential(space, data, measure, frequencies)
-    )
+    if phase == "paired":
+        np.testing.assert_allclose((alignment**2).sum(axis=(1, 2)), potential_of(amplitudes))
 
 
 @pytest.mark.parametrize("n_tasks", [1, 3])
@@ -136,15 +128,6 @@ def test_dtypes_are_kept(rng, n_tasks, dtype):
         assert space.alignment(points.amplitudes, phases, phase).dtype == dtype
 
 
-def test_float32_agrees_with_float64_far_from_the_origin(rng):
-    data, measure, frequencies, space = make_problem(rng, 1, n_samples=200)
-    shifted = Rows((data.array + 1000).astype(np.float32))
-    near = Euclidean(scale=1.0).resolve(shifted, rng)
-    single = potential(near, shifted, measure.astype(np.float32), frequencies.astype(np.float32))
-    double = potential(space, Rows(shifted.array.astype(float)), measure, frequencies)
-    np.testing.assert_allclose(single, double, rtol=0.02, atol=0.05)
-
-
 def test_scale_is_the_median_distance(rng):
     X = rng.standard_normal((400, 3))
     distances = np.linalg.norm(X[:, None] - X[None], axis=2)[np.triu_indices(400, 1)]
@@ -158,11 +141,8 @@ def test_scale_with_copies_and_extreme_numbers(rng):
     assert 0.3 < median_distance(Rows(X), rng) < 3
     for factor in (1e-200, 1e200):
         assert 0.3 < median_distance(Rows(X * factor), rng) / factor < 3
-
-
-def test_scale_is_found_among_many_copies(rng):
     X = np.zeros((5000, 2))
-    X[[17, 4000]] = [[3.0, 4.0], [6.0, 8.0]]
+    X[[17, 4000]] = [[3.0, 4.0], [6.0, 8.0]]  # too few for random pairs
     assert 5 <= median_distance(Rows(X), rng) <= 10
 
 
@@ -184,7 +164,7 @@ def test_bad_parameters(name, value):
 @pytest.mark.parametrize("scales", [(1.0, 1.0), (0.1, 10.0)])
 def test_cauchy_draws_have_the_spectrum_of_laplacian_kernels(rng, monkeypatch, scales):
     """The mean wave of the draws is the kernel, averaged over the logarithm of its scale."""
-    monkeypatch.setattr(scale, "CAUCHY_SCALES", scales)
+    monkeypatch.setattr(euclidean, "CAUCHY_SCALES", scales)
     X = rng.standard_normal((12, 3))
     rows, space, n_draws = Rows(X), Euclidean(scale=2.0, center=np.zeros(3)), 100_000
     draws = space.draw_cauchy(n_draws, rows, rng)
@@ -201,7 +181,7 @@ def test_cauchy_draws_keep_the_type_and_are_bounded(rng, dtype):
     rows = Rows(rng.standard_normal((10, 5)).astype(dtype))
     draws = Euclidean(scale=0.5, center=np.zeros(5)).draw_cauchy(100_000, rows, rng)
     assert draws.dtype == dtype
-    assert np.abs(draws).max() == scale.MAX_ENTRY / 0.5
+    assert np.abs(draws).max() == euclidean.MAX_ENTRY / 0.5
 
 
 def test_searches_stay_in_the_ball(rng):
@@ -218,11 +198,9 @@ def test_searches_stay_in_the_ball(rng):
     on_surface = np.linalg.norm(moved, axis=1) > 2 - 1e-9
     outward = np.einsum("ij,ij->i", moved, slopes) > 0
     assert 50 < (on_surface & outward).sum() < 400
-    np.testing.assert_allclose(
-        np.einsum("ij,ij->i", moved, feasible)[on_surface & outward], 0, atol=1e-12
-    )
-    same = ~(on_surface & outward)
-    np.testing.assert_array_equal(feasible[same], slopes[same])
+    leads_out = on_surface & outward
+    np.testing.assert_allclose((moved * feasible).sum(axis=1)[leads_out], 0, atol=1e-12)
+    np.testing.assert_array_equal(feasible[~leads_out], slopes[~leads_out])
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e5])
@@ -234,7 +212,5 @@ def test_amplitudes_far_from_the_origin_in_float32(rng, offset):
     single = Euclidean(1.0, center).amplitudes(
         Rows(X), measure.astype(np.float32), frequencies.astype(np.float32)
     )
-    transform = measure.T @ np.exp(
-        1j * (X - center.astype(np.float32).astype(float)) @ frequencies.T
-    )
+    transform = measure.T @ np.exp(1j * (X - center.astype(np.float64)) @ frequencies.T)
     np.testing.assert_allclose(single[0] + 1j * single[1], transform, atol=1e-4)

@@ -8,6 +8,7 @@ import reference
 from scipy import special
 
 from notsorandom.spaces.gegenbauer import n_harmonics, zonal, zonal_slopes
+from notsorandom.spaces.harmonic_sphere import largest_degree
 from notsorandom.spaces.harmonics import (
     HarmonicSums,
     count_harmonics,
@@ -17,13 +18,13 @@ from notsorandom.spaces.harmonics import (
 )
 
 # For each number of features, the largest degree up to which there are at most 2000 harmonics.
-LARGEST = {2: 999, 3: 43, 4: 16, 5: 10, 8: 5, 20: 3}
+LARGEST = {n_features: largest_degree(n_features, 2000) for n_features in (2, 3, 4, 5, 8, 20)}
 
 
-def test_largest_degrees_of_the_test_data():
-    for n_features, degree in LARGEST.items():
-        assert count_harmonics(n_features, degree) <= 2000
-        assert count_harmonics(n_features, degree + 1) > 2000
+@pytest.mark.parametrize("n_features", LARGEST)
+def test_largest_degree(n_features):
+    assert count_harmonics(n_features, LARGEST[n_features]) <= 2000
+    assert count_harmonics(n_features, LARGEST[n_features] + 1) > 2000
 
 
 @pytest.mark.parametrize("n_features", [2, 3, 4, 5])
@@ -55,10 +56,9 @@ def test_indices(n_features):
 
 @pytest.mark.parametrize("n_features", LARGEST)
 def test_addition_theorem(rng, n_features):
-    """The sum over a degree of products is the degree's reproducing kernel.
+    """The products of the harmonics of a degree sum to the degree's reproducing kernel.
 
-    So many functions whose products add up to a projection of that rank are orthonormal: this is
-    orthonormality too, in every dimension.
+    This kernel is a projection, and its rank is the number of harmonics, so they are orthonormal.
     """
     X = reference.sphere_points(rng, 25, n_features)
     by_degree = harmonics_by_degree(X, LARGEST[n_features])
@@ -107,12 +107,8 @@ def test_high_degrees_are_accurate(rng, n_features, degree, dtype, tolerance):
     near_pole = np.eye(n_features)[-1] + 1e-3 * np.eye(n_features)[0]
     X = np.concatenate([reference.sphere_points(rng, 4, n_features), np.eye(n_features)])
     X = np.concatenate([X, near_pole[None] / np.linalg.norm(near_pole)]).astype(dtype)
-    if n_features == 3:
-        orders = np.arange(-degree, degree + 1)
-        indices = np.column_stack([orders, np.full(len(orders), degree)])
-    else:
-        lower = harmonic_indices(3, degree)
-        indices = np.column_stack([lower, np.full(len(lower), degree)])
+    lower = harmonic_indices(n_features - 1, degree)
+    indices = np.column_stack([lower, np.full(len(lower), degree)])
     values = harmonics(X, indices)
     assert values.dtype == dtype
     assert np.isfinite(values).all()
@@ -193,7 +189,7 @@ def test_zonal_harmonics(rng, n_features, degree):
 @pytest.mark.parametrize("n_features", [2, 3, 4])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_zonal_harmonics_of_high_degree(rng, n_features, dtype):
-    # Those in 2 and 4 dimensions have a closed form. Rounding makes cosines larger than 1.
+    # In 2 and 4 dimensions there is a closed form. Rounding makes cosines larger than 1.
     epsilon = np.finfo(dtype).eps
     edges = [-1 - epsilon, -1, epsilon - 1, 0, 1 - epsilon, 1, 1 + epsilon]
     cosines = np.concatenate([edges, rng.uniform(-1, 1, size=20)]).astype(dtype)

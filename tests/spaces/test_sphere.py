@@ -36,6 +36,16 @@ def make_problem(rng, basis, n_tasks=1, n_features=4, n_samples=40, max_degree=3
     return rows, measure, space.draw(7, rows, rng), space
 
 
+@pytest.fixture
+def checkerboard():
+    return make_checkerboard(300, random_state=0)
+
+
+def fit_features(X, y, n_components=5, space="sphere", **settings):
+    settings = {"smoothing": 0.06, "random_state": 0} | settings
+    return FourierFeatures(n_components, space=space, **settings).fit(X, y)
+
+
 def features_of(space, rows, frequencies):
     return space.features(rows.array, frequencies, np.zeros(len(frequencies)), "aligned")
 
@@ -181,89 +191,72 @@ def test_equal_rows_have_equal_labels(rng, n_columns):
 
 
 @pytest.mark.parametrize(
-    ("n_features", "kind", "degree"), [(2, "finite", 499), (3, "finite", 30), (4, "finite", 12)]
+    ("n_features", "kind", "degree"),
+    [
+        *[(2, "finite", 499), (3, "finite", 30), (4, "finite", 12)],
+        *[(5, "continuous", 8), (8, "continuous", 4), (50, "continuous", 3)],
+        (768, "continuous", 3),
+    ],
 )
 def test_auto_is_harmonic_in_few_dimensions(rng, n_features, kind, degree):
     space = Sphere().resolve(Rows(reference.sphere_points(rng, 9, n_features)), rng)
     assert (space.kind, space.max_degree) == (kind, degree)
 
 
-def test_auto_is_zonal_in_many_dimensions(rng):
-    for n_features, degree in [(5, 8), (8, 4), (50, 3), (768, 3)]:
-        space = Sphere().resolve(Rows(reference.sphere_points(rng, 9, n_features)), rng)
-        assert (space.kind, space.max_degree) == ("continuous", degree)
-
-
 @pytest.mark.parametrize(
-    ("space", "message"),
+    ("settings", "message"),
     [
-        (Sphere(basis="zonall"), r"basis='zonall' is not allowed.*'zonal'"),
-        (Sphere(max_degree=0), r"max_degree=0 is not allowed"),
-        (Sphere(max_harmonics=0.5), r"max_harmonics=0.5 is not allowed"),
-        (Sphere(max_harmonics=3), r"max_harmonics=3 is too few.*degrees 0 and 1 have 4"),
-        (Sphere(max_degree=40), r"max_degree=40 has more harmonics.*at most degree 30"),
-        (Sphere(max_degree=10**6), r"max_degree=1000000 has more harmonics"),
-        (Sphere(normalize="no"), r"normalize='no' is not allowed: it must be True or False"),
+        ({"basis": "zonall"}, r"basis='zonall' is not allowed.*'zonal'"),
+        ({"max_degree": 0}, r"max_degree=0 is not allowed"),
+        ({"max_harmonics": 0.5}, r"max_harmonics=0.5 is not allowed"),
+        ({"max_harmonics": 3}, r"max_harmonics=3 is too few.*degrees 0 and 1 have 4"),
+        ({"max_degree": 40}, r"max_degree=40 has more harmonics.*at most degree 30"),
+        ({"max_degree": 10**6}, r"max_degree=1000000 has more harmonics"),
+        ({"normalize": "no"}, r"normalize='no' is not allowed: it must be True or False"),
+        ({"basis": "zonal"}, r"phase='paired' is not allowed with zonal"),
     ],
 )
-def test_bad_settings(space, message):
-    X, y = make_checkerboard(50, random_state=0)
+def test_bad_settings(checkerboard, settings, message):
     with pytest.raises(ValueError, match=message):
-        FourierFeatures(5, space=space).fit(X, y)
+        fit_features(*checkerboard, 6, Sphere(**settings), phase="paired")
 
 
 class TestUnitNorm:
-    def test_other_norms_are_rejected(self):
-        X, y = make_checkerboard(50, random_state=0)
-        X[7] *= 1.5
-        model = FourierClassifier(5, space="sphere", smoothing=0.06, random_state=0)
-        with pytest.raises(ValueError, match=r"Row 7 of X has norm 1.5.*normalize=True"):
-            model.fit(X, y)
-        X[7] /= 1.5
-        model.fit(X, y)
-        for method in (model.predict, model.kernel_, model.kernel_.features):
-            with pytest.raises(ValueError, match=r"Row 0 of X has norm 2"):
-                method(2 * X)
-
-    def test_tolerance_is_as_documented(self):
-        X, y = make_checkerboard(50, random_state=0)
-        settings = {"space": "sphere", "smoothing": 0.06, "random_state": 0}
-        near = FourierFeatures(5, **settings).fit(X * 1.0009, y)
-        exact = FourierFeatures(5, **settings).fit(X, y)
-        np.testing.assert_array_equal(near.frequencies_, exact.frequencies_)
-        np.testing.assert_allclose(near.transform(X * 0.9991), exact.transform(X), atol=1e-12)
-        with pytest.raises(ValueError, match=r"within 0\.001"):
-            FourierFeatures(5, **settings).fit(X * 1.0011, y)
-
-    def test_normalize_makes_norms_irrelevant(self, rng):
-        X, y = make_checkerboard(300, random_state=0)
-        norms = rng.uniform(0.1, 10, size=(300, 1))
-        model = FourierClassifier(10, space=Sphere(normalize=True), smoothing=0.06, random_state=0)
-        fits = [clone(model).fit(data, y) for data in (X, X * norms)]
-        np.testing.assert_array_equal(fits[0].frequencies_, fits[1].frequencies_)
-        np.testing.assert_allclose(
-            fits[0].decision_function(X), fits[1].decision_function(3 * X), atol=1e-6
-        )
-
-    @pytest.mark.parametrize("size", [1e-200, 1e200])
-    def test_huge_and_tiny_rows_are_normalised(self, size):
-        X, y = make_checkerboard(60, random_state=0)
-        space = Sphere(normalize=True)
-        model = FourierClassifier(5, space=space, smoothing=0.06, random_state=0).fit(X, y)
-        np.testing.assert_allclose(
-            model.decision_function(X * size), model.decision_function(X), atol=1e-9
-        )
-
-    @pytest.mark.parametrize("normalize", [False, True])
-    def test_zero_rows_are_rejected(self, normalize):
-        X, y = make_checkerboard(50, random_state=0)
-        X[[3, 20]] = 0
-        with pytest.raises(ValueError, match=r"Row 3 of X is zero \(2 of 50 rows are\)"):
-            FourierFeatures(5, space=Sphere(normalize=normalize)).fit(X, y)
+    @pytest.mark.parametrize(
+        ("factor", "normalize", "message"),
+        [
+            (1.5, False, r"Row 7 of X has norm 1.5.*within 0\.001 \(2 of 300.*normalize=True"),
+            (1.0011, False, r"within 0\.001"),
+            (0, False, r"Row 7 of X is zero \(2 of 300 rows are\)"),
+            (0, True, r"Row 7 of X is zero \(2 of 300 rows are\)"),
+        ],
+    )
+    def test_other_norms_are_rejected(self, checkerboard, factor, normalize, message):
+        X, y = checkerboard
+        model = fit_features(X, y, space=Sphere(normalize=normalize))
+        X[[7, 20]] *= factor
+        for method in (lambda X: clone(model).fit(X, y), model.transform, model.kernel_):
+            with pytest.raises(ValueError, match=message):
+                method(X)
 
     def test_one_column_is_rejected(self):
         with pytest.raises(ValueError, match=r"n_features = 1.*at least 2"):
-            FourierFeatures(5, space="sphere").fit([[1.0], [-1.0]], [0, 1])
+            fit_features([[1.0], [-1.0]], [0, 1])
+
+    def test_norms_within_the_tolerance_are_normalised(self, checkerboard):
+        X, y = checkerboard
+        near, exact = (fit_features(X * norm, y) for norm in (1.0009, 1))
+        np.testing.assert_array_equal(near.frequencies_, exact.frequencies_)
+        np.testing.assert_allclose(near.transform(X * 0.9991), exact.transform(X), atol=1e-12)
+
+    def test_normalize_makes_norms_irrelevant(self, rng, checkerboard):
+        X, y = checkerboard
+        norms = rng.uniform(0.1, 10, size=(300, 1))
+        space = Sphere(normalize=True)
+        one, other = (fit_features(data, y, space=space) for data in (X, X * norms))
+        np.testing.assert_array_equal(one.frequencies_, other.frequencies_)
+        for size in (1e-200, 3, 1e200):
+            np.testing.assert_allclose(other.transform(X * size), one.transform(X), atol=1e-6)
 
 
 class TestInvariance:
@@ -272,7 +265,7 @@ class TestInvariance:
         X = reference.sphere_points(rng, 300, n_features)
         y = X[:, 0] * X[:, 1] + 0.3 * X[:, 1] > 0
         space = Sphere(basis="degree", max_degree=4)
-        kernel = FourierFeatures(100, space=space, smoothing=0, random_state=0).fit(X, y).kernel_
+        kernel = fit_features(X, y, 100, space, smoothing=0).kernel_
         rotation = special_ortho_group.rvs(n_features, random_state=0)
         np.testing.assert_allclose(kernel(X @ rotation, X @ rotation), kernel(X), atol=1e-10)
         degrees = np.abs(kernel.frequencies[:, -1])
@@ -284,42 +277,31 @@ class TestInvariance:
             expected += weights.sum() * reference.degree_gram(X, degree)
         np.testing.assert_allclose(kernel(X), expected, atol=1e-10)
 
-    def test_pairs_are_invariant_to_rotations_of_the_first_two_coordinates(self, rng):
-        X, y = make_checkerboard(300, random_state=0)
-        y = y ^ (X[:, 0] > 0.5)
-        kernel = FourierFeatures(
-            20, space="sphere", phase="paired", smoothing=0, random_state=0
-        ).fit(X, y)
-        kernel = kernel.kernel_
+    def test_pairs_are_invariant_to_rotations_of_the_first_two_coordinates(self, checkerboard):
+        X, y = checkerboard
+        kernel = fit_features(X, y ^ (X[:, 0] > 0.5), 20, phase="paired", smoothing=0).kernel_
         rotation = np.eye(3)
         rotation[:2, :2] = special_ortho_group.rvs(2, random_state=0)
         np.testing.assert_allclose(kernel(X @ rotation), kernel(X), atol=1e-10)
         assert (kernel.frequencies[:, 0] < 0).any()
 
-    def test_degrees_are_not_split(self):
-        X, y = make_checkerboard(300, random_state=0)
+    def test_degrees_are_not_split(self, checkerboard):
         space = Sphere(basis="degree", max_degree=8)
-        features = FourierFeatures(60, space=space, smoothing=0.06, random_state=0).fit(X, y)
-        first = int(features.history_["n_frequencies"][0])
+        features = fit_features(*checkerboard, 60, space)
         n_first = 2 * features.frequencies_[0, -1] + 1
+        assert n_first <= features.history_["n_frequencies"][0]
         assert features.kernel_.n_components <= 60
         features.head(n_first)
         with pytest.raises(ValueError, match="form one kernel"):
             features.head(n_first - 1)
-        assert first >= n_first
         with pytest.raises(ValueError, match="n_components=2 is too small"):
-            FourierFeatures(2, space=space, random_state=0).fit(X, y)
-
-    def test_zonal_features_have_no_pairs(self):
-        X, y = make_checkerboard(50, random_state=0)
-        with pytest.raises(ValueError, match=r"phase='paired' is not allowed with zonal"):
-            FourierFeatures(6, space=Sphere(basis="zonal"), phase="paired").fit(X, y)
+            fit_features(*checkerboard, 2, space)
 
 
 @pytest.mark.parametrize("basis", ["harmonic", "zonal"])
-def test_round_is_a_gradient_step_against_its_kernel(basis):
+def test_round_is_a_gradient_step_against_its_kernel(checkerboard, basis):
     """The features have the scales that they have in the kernel."""
-    X, y = make_checkerboard(300, random_state=0)
+    X, y = checkerboard
     labels = np.where(y == 1, 1.0, -1.0)[:, None]
     problem = Problem(LOSSES["hinge"], labels, Rows(X))
     seen, rate = reference.Recorder(), 0.1
@@ -344,13 +326,12 @@ def test_round_is_a_gradient_step_against_its_kernel(basis):
     np.testing.assert_allclose(duals[1], expected, atol=1e-10)
 
 
-def test_theory_needs_a_bound_on_the_kernel():
-    X, y = make_checkerboard(50, random_state=0)
-    settings = {"solver": GradientSolver("theory"), "smoothing": 0.06, "random_state": 0}
-    FourierFeatures(6, space=Sphere(basis="harmonic"), **settings).fit(X, y)
-    FourierFeatures(60, space=Sphere(basis="degree"), **settings).fit(X, y)
+def test_theory_needs_a_bound_on_the_kernel(checkerboard):
+    solver = GradientSolver("theory")
+    fit_features(*checkerboard, 6, Sphere(basis="harmonic"), solver=solver)
+    fit_features(*checkerboard, 60, Sphere(basis="degree"), solver=solver)
     with pytest.raises(ValueError, match=r"'theory' needs a bound.*zonal"):
-        FourierFeatures(6, space=Sphere(basis="zonal"), **settings).fit(X, y)
+        fit_features(*checkerboard, 6, Sphere(basis="zonal"), solver=solver)
 
 
 @pytest.mark.parametrize("degree", [1, 2, 3])
@@ -359,8 +340,7 @@ def test_planted_pole_is_found(rng, degree, search):
     X = reference.sphere_points(rng, 6000, 20)
     pole = reference.sphere_points(rng, 1, 20)[0]
     y = reference.legendre(20, degree, X @ pole) > 0
-    features = FourierFeatures(5, space="sphere", search=search, smoothing=0.06, random_state=0)
-    features.fit(X, y)
+    features = fit_features(X, y, search=search)
     degrees = np.rint(np.linalg.norm(features.frequencies_, axis=1))
     cosines = np.abs(features.frequencies_ @ pole) / degrees
     assert cosines[degrees == degree].max() > np.cos(np.radians(5))
@@ -412,10 +392,9 @@ def test_samples_in_a_small_cap_are_separated(rng, degree):
 
 
 def test_harmonics_in_a_thousand_dimensions(rng):
-    X = reference.sphere_points(rng, 40, 1200)
-    space = Sphere("harmonic", max_harmonics=2000)
-    features = FourierFeatures(5, space=space, smoothing=0.06, random_state=0)
-    assert features.fit(X, X[:, 0] > 0).transform(X).shape == (40, 5)
+    X = reference.sphere_points(rng, 40, 1001)
+    features = fit_features(X, X[:, 0] > 0, space=Sphere("harmonic", max_harmonics=2000))
+    assert features.transform(X).shape == (40, 5)
 
 
 def test_checkerboard_is_learned():

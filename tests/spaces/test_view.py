@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+import reference
 from scipy import sparse
+from scipy.spatial.distance import pdist
 
 from notsorandom import Euclidean, Sphere
 from notsorandom.data.lazy import PreparedArray
@@ -18,15 +20,19 @@ def low_rank(rng, n_samples=300, n_features=200, rank=10):
     return X + 5.0
 
 
-def view_of(X, dtype="float32", weights=None):
-    rows = Rows(X, weights)
-    space = Euclidean().resolve(rows, np.random.default_rng(0))
-    return space, space.view(rows, dtype, np.random.default_rng(1))
+def view_of(X, dtype="float32"):
+    space = Euclidean().resolve(Rows(X), np.random.default_rng(0))
+    return space, space.view(Rows(X), dtype, np.random.default_rng(1))
+
+
+def viewed(X, weights=None):
+    """The samples as the view has them."""
+    return view_of(X)[1].apply(Rows(X, weights))
 
 
 @pytest.mark.parametrize("n_features", [3, 200])
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
-def test_waves_are_those_of_the_samples(rng, n_features, kind):
+def test_waves_are_the_waves_of_the_samples(rng, n_features, kind):
     X = low_rank(rng, n_features=n_features) + 0.01 * rng.standard_normal((300, n_features))
     space, view = view_of(kind(X), "float64")
     Z = view.apply(Rows(kind(X))).array
@@ -72,15 +78,14 @@ def test_few_samples_keep_their_distances(rng, n_samples):
     space, view = view_of(X)
     Z = view.apply(Rows(X)).array.astype(np.float64)
     assert Z.shape == (n_samples, n_samples)
-    distances, expected = (np.linalg.norm(A[:, None] - A[None], axis=2) for A in (Z, X))
-    np.testing.assert_allclose(space.scale * distances, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(space.scale * pdist(Z), pdist(X), rtol=1e-4)
 
 
 @pytest.mark.parametrize("n_samples", [1000, 6000])
 def test_all_columns_are_kept_if_none_varies_more_than_others(rng, n_samples):
     X = rng.standard_normal((n_samples, 200))
     assert principal_directions(Rows(X), X.mean(axis=0), rng) is None
-    assert view_of(X)[1].apply(Rows(X)).array.shape == X.shape
+    assert viewed(X).array.shape == X.shape
 
 
 @pytest.mark.parametrize("factor", [1e-6, 1e6])
@@ -98,16 +103,15 @@ def test_large_weights_outliers_and_units_leave_the_directions(rng, factor):
 
 def test_units_do_not_matter(rng):
     X = rng.standard_normal((100, 3))
-    views = [view_of(factor * X)[1].apply(Rows(factor * X)).array for factor in (1e-150, 1, 1e150)]
-    for other in views[::2]:
-        np.testing.assert_allclose(other, views[1], rtol=1e-5, atol=1e-6)
+    for factor in (1e-150, 1e150):
+        scaled, expected = viewed(factor * X).array, viewed(X).array
+        np.testing.assert_allclose(scaled, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_precision_far_from_the_origin(rng):
     """Centred in float64, and only then rounded to float32."""
     X = rng.standard_normal((100, 2))
-    near, far = (view_of(each)[1].apply(Rows(each)).array for each in (X, X + 1e8))
-    np.testing.assert_allclose(far, near, atol=1e-6)
+    np.testing.assert_allclose(viewed(X + 1e8).array, viewed(X).array, atol=1e-6)
 
 
 def test_a_large_view_of_samples_on_disk_is_computed_on_demand(rng, tmp_path, monkeypatch):
@@ -143,8 +147,7 @@ def test_weights_matter_for_the_directions(rng):
 
 @pytest.mark.parametrize("basis", ["zonal", "harmonic"])
 def test_samples_on_the_sphere_are_rounded_only(rng, basis):
-    X = rng.standard_normal((50, 3))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    X = reference.sphere_points(rng, 50, 3)
     space = Sphere(basis, max_degree=3).resolve(Rows(X), rng)
     view = space.view(Rows(X), "float32", rng)
     for kind in (np.asarray, sparse.csr_array):
@@ -163,7 +166,7 @@ def test_wide_sparse_samples_on_the_sphere_stay_sparse(rng, monkeypatch):
 
 def test_weights_are_rounded_with_the_samples(rng):
     X, weights = rng.standard_normal((20, 2)), rng.uniform(0.5, 2, size=(20, 1))
-    rows = view_of(X, weights=weights)[1].apply(Rows(X, weights))
+    rows = viewed(X, weights)
     assert rows.weights.dtype == np.float32
     np.testing.assert_array_equal(rows.weights, weights.astype(np.float32))
 

@@ -5,8 +5,8 @@ import pytest
 
 from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, Problem
 from notsorandom.linear.newton import solve_task
+from notsorandom.linear.newton_step import find_roots
 from notsorandom.tuning import trial_models
-from notsorandom.tuning.logistic_models import find_roots
 from notsorandom.tuning.trial_models import Batch, solve_batch
 
 N_GAMES, N_ROWS, N_FEATURES = 4, 160, 9

@@ -23,7 +23,7 @@ def arc_cosine_kernel(X: Any, Z: Any = None, degree: int = 1) -> Array:
     Z : array-like of shape (n_samples_Z, n_features), optional
         `X` if not given.
     degree : {0, 1}, default=1
-        0 for the kernel of step functions, 1 for that of rectified linear units.
+        0 is the kernel of step functions, 1 the kernel of rectified linear units.
 
     Returns
     -------

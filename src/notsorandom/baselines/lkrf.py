@@ -18,7 +18,7 @@ from notsorandom.spaces import Euclidean
 
 # Probabilities up to this are rounding errors of zero.
 EPSILON = float(np.finfo(np.float64).eps)
-# Most bisection steps; double precision needs fewer.
+# Largest number of bisection steps; double precision needs fewer.
 MAX_BISECTIONS = 200
 # Frequencies per pass over the samples.
 CHUNK = 1024
@@ -37,8 +37,9 @@ class LKRF(RandomFeatures):
     Parameters
     ----------
     n_components : int or "all", default=100
-        Number of features drawn from `q`, with replacement. If no more than `n_components` have a
-        positive probability, each of them is taken once. ``"all"`` always takes these.
+        Number of features drawn from `q`, with replacement. If at most `n_components` features have
+        a positive probability, each of them is taken once. ``"all"`` always takes each feature of
+        positive probability once.
     n_pool : int, default=20000
         `N` above.
     rho : float, default=100.0
@@ -160,7 +161,7 @@ def aligned_probabilities(scores: Array, rho: float) -> Array:
 
     low, high = 0.0, 1.0
     while divergence(high) < rho and high < 2.0**MAX_BISECTIONS:
-        high *= 2  # bounded: the best features alone may be within the divergence
+        high *= 2  # up to a limit: even the best features alone may be within the divergence
     for _ in range(MAX_BISECTIONS):
         middle = (low + high) / 2
         low, high = (middle, high) if divergence(middle) <= rho else (low, middle)

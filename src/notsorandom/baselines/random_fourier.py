@@ -19,7 +19,7 @@ from notsorandom.data.rows import FLOATS, Array, Rows, row_norms
 from notsorandom.estimators.features import KernelTransformer
 from notsorandom.kernel import LearnedKernel, normalized
 from notsorandom.spaces import Euclidean
-from notsorandom.spaces.scale import median_distance
+from notsorandom.spaces.landscape import median_distance
 
 
 class RandomFeatures(KernelTransformer, BaseEstimator):
@@ -55,7 +55,7 @@ class RandomFeatures(KernelTransformer, BaseEstimator):
     ) -> tuple[Euclidean, np.random.Generator]:
         """Return the space with its bandwidth, and the generator to draw from.
 
-        `norms` are those of the rows of differences between samples.
+        `norms` returns the norms of the rows of an array, differences between samples.
         """
         check_number("bandwidth", self.bandwidth, above=0, or_else=["median"])
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
@@ -95,14 +95,15 @@ class RandomFourierFeatures(RandomFeatures):
         The first or the second kernel above. Frequencies have independent Gaussian or Cauchy
         entries.
     bandwidth : "median" or float, default="median"
-        :math:`\sigma` above. ``"median"`` takes the median distance between samples, for the
-        Laplacian kernel that of the sum of absolute differences.
+        :math:`\sigma` above. ``"median"`` takes the median distance between samples. For the
+        Laplacian kernel, distances are sums of absolute differences.
     phase : {"random", "paired"}, default="random"
         Per frequency, one cosine with a random phase, or a cosine and a sine.
     draw : {"plain", "orthogonal", "quasi"}, default="plain"
         ``"plain"`` draws independent frequencies. ``"orthogonal"`` draws orthogonal blocks of
-        `n_features` frequencies whose norms are distributed like Gaussian ones; the Laplacian
-        kernel doesn't have it. ``"quasi"`` maps a scrambled Sobol sequence to the distribution.
+        `n_features` frequencies whose norms are distributed like the norms of Gaussian vectors;
+        it is not possible for the Laplacian kernel. ``"quasi"`` maps a scrambled Sobol sequence to
+        the distribution.
     random_state : int, RandomState instance or None, default=None
         Seed of the draws.
 
@@ -149,8 +150,8 @@ class RandomFourierFeatures(RandomFeatures):
     def _fit(self, X: Any, y: Any) -> None:
         check_number("n_components", self.n_components, above=0, integer=True)
         check_choice("phase", self.phase, ["random", "paired"])
-        check_choice("kernel", self.kernel, SPECTRA)
-        spectrum = SPECTRA[self.kernel]
+        check_choice("kernel", self.kernel, KERNEL_SPECTRA)
+        spectrum = KERNEL_SPECTRA[self.kernel]
         check_choice("draw", self.draw, DRAWS)
         if self.draw == "orthogonal" and self.kernel != "gaussian":
             raise ValueError(
@@ -215,7 +216,7 @@ class Spectrum:
     norms: Callable[[Any], Array]
 
 
-SPECTRA = {
+KERNEL_SPECTRA = {
     "gaussian": Spectrum(np.random.Generator.standard_normal, special.ndtri, row_norms),
     "laplacian": Spectrum(np.random.Generator.standard_cauchy, stats.cauchy.ppf, row_sums),
 }

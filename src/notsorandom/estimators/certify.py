@@ -22,7 +22,7 @@ from notsorandom.spaces.base import ContinuousSpace, ResolvedSpace, Supremum
 from notsorandom.spaces.landscape import Landscape, feature_potentials
 from notsorandom.spaces.supremum import MAX_BOUNDED_FEATURES, MAX_RADIUS, MAX_SEARCHED
 from notsorandom.spaces.view import CastView, ProjectedView
-from notsorandom.spaces.zonal_sphere import MAX_DEGREE, highest_degree
+from notsorandom.spaces.zonal_sphere import MAX_ZONAL_DEGREE, highest_degree
 
 # Relative precision of the bounds on peaks.
 PEAK_PRECISION = 1e-3
@@ -131,7 +131,7 @@ class PeakBounds:
         for number, (space, rng) in enumerate(zip(self._spaces, self._rngs, strict=True)):
             # Degrees up to 64 are precise in float32. High ones take long, however few agree.
             is_vector = isinstance(space, Euclidean)
-            is_precise = is_vector or space.max_degree <= MAX_DEGREE[FLOAT32]
+            is_precise = is_vector or space.max_degree <= MAX_ZONAL_DEGREE[FLOAT32]
             searched = self._float32_rows if is_precise else rows
             landscape = Landscape(space, searched, measure.astype(searched.dtype), 0.0, phase)
             known = np.concatenate([known, self._found[number]])

@@ -36,7 +36,7 @@ The parts, by what they are needed for:
   `notsorandom.game.reweighting` for the weights of given frequencies.
 - Bounds on the value, regret and generalisation:
   :class:`~notsorandom.game.certificate.Certificate`, made by the estimators.
-- The dual variables of a finished game, round by round: :func:`notsorandom.game.replay.replay`.
+- The dual variables of a finished game, round by round: :func:`notsorandom.game.loop.replay`.
 """
 
 from notsorandom.game.equilibrium import Equilibrium, find_equilibrium

@@ -13,29 +13,39 @@ import numpy as np
 from notsorandom._utils.threads import ONE_THREAD
 from notsorandom.data.rows import Array
 from notsorandom.game import Loss, Problem
-from notsorandom.linear.hessian import intercept_ridge, relative_gap, solve_hessian
+from notsorandom.linear.newton_step import (
+    MAX_SLOPE,
+    MIN_DECREASE,
+    SMALLER_GAP,
+    find_roots,
+    intercept_ridge,
+    relative_gap,
+    solve_hessian,
+)
 
 # Each reduction of the smoothing divides it by a number in this interval.
 LEAST_REDUCTION, MOST_REDUCTION = 2.0, 4.0
 # The smoothing may cost this share of the duality gap allowed.
 SMOOTHING_SHARE = 0.7
-# About twenty steps are usual. The gap may not decrease for a few of them.
-MAX_STEPS, PATIENCE = 200, 30
-# Smallest decrease of the objective that counts, as a share of the duality gap allowed.
-MIN_IMPROVEMENT = 1e-2
-# A step that gains less than this share of the duality gap allowed gains nothing.
-ROUNDING = 1e-4
-# Slopes evaluated in a line search, and the slope at which it ends, as a share of the first one.
-MAX_SLOPES, MAX_SLOPE = 40, 0.5
+# About twenty steps are usual, and the gap may not decrease for a few of them. The steps end after
+# this many without a decrease.
+MAX_NEWTON_STEPS, MAX_STALLED_STEPS = 200, 30
+# A step that gains less than this share of the duality gap allowed gains nothing: the smoothing is
+# reduced.
+MIN_GAIN = 1e-4
+# Slopes evaluated in a line search of an exact solution.
+MAX_SLOPES = 40
 # Up to this many numbers, features are converted to float64: that costs less than it saves.
 FLOAT64_SIZE = 2**17
-# The sample that a solution starts from: this share of the rows, if it has enough rows per feature,
-# solved to this duality gap.
-SAMPLE_RATIO, MIN_SAMPLE_ROWS, SAMPLE_GAP = 8, 8, 1e-2
+# The sample that a solution starts from has the rows divided by the first number, if these are at
+# least the second number per feature.
+SAMPLE_RATIO, MIN_SAMPLE_ROWS = 8, 8
+# Relative duality gap of the sample's solution: the solution of all rows differs by more.
+SAMPLE_GAP = 1e-2
 # Rows whose margin exceeds 1 by less than this are solved first, to this share of the duality gap
-# allowed, if they are at most half of the rows; rows that come close join in the next rounds.
+# allowed, if they are at most half of the rows. Rows that come close join in the next rounds.
 NEAR_MARGIN, NEAR_SHARE, NEAR_ROUNDS = 0.5, 0.9, 4
-# Numbers of the smallest features whose tasks are shared among threads: a task takes milliseconds.
+# Features of at least this many numbers: threads share the tasks, each of which takes milliseconds.
 SHARED_SIZE = 2**16
 
 
@@ -44,7 +54,7 @@ class LinearModel:
     """A linear model of one task, with bounds on the optimum.
 
     `dual` has the feasible signed dual variables. `primal_value` and `dual_value` bound the optimum
-    from above and below. `curvature` is that of the smoothed loss which the model minimises.
+    from above and below. The model minimises the objective with the loss smoothed to `curvature`.
     """
 
     coef: Array
@@ -71,7 +81,7 @@ def solve_task(features: Array, problem: Problem, tol: float) -> LinearModel:
     the original problem is at most `tol`. A step costs two products with the features, and a Gram
     matrix of the active rows: those whose dual variable is strictly inside its box. With many rows,
     the steps start from the solution of a sample, where little smoothing and few active rows are
-    left; rows of a class that are then far from the margin are left out, and checked at the end.
+    left. Rows of a class that are then far from the margin are left out, and checked at the end.
 
     Parameters
     ----------
@@ -187,7 +197,7 @@ class Task:
         return self.solve(start, tol)
 
     def extend(self, model: LinearModel, rows: Array, residuals: Array) -> LinearModel:
-        """Return the model of some rows as one of all rows."""
+        """Return the model of the chosen rows with dual variables and bounds for all rows."""
         dual = np.zeros(len(rows))
         dual[rows] = model.dual
         losses = np.where(rows, 0, self.loss.values(residuals, *self.box))
@@ -214,17 +224,18 @@ class Task:
         curvature = self.largest_curvature(start, residuals, tol)
         best: LinearModel | None = None
         lowest, n_stalled = math.inf, 0
-        for _ in range(MAX_STEPS):
+        for _ in range(MAX_NEWTON_STEPS):
             dual = self.loss.best_dual(residuals, *self.box, curvature)
             alignment = self.align(dual)
             bound = self.bound(model, residuals, dual, alignment, curvature)
-            threshold = lowest - MIN_IMPROVEMENT * tol * bound.primal_value
-            improved = best is None or bound.gap < 0.9 * best.gap or bound.primal_value < threshold
+            threshold = lowest - MIN_DECREASE * tol * bound.primal_value
+            smaller = best is None or bound.gap < SMALLER_GAP * best.gap
+            improved = smaller or bound.primal_value < threshold
             n_stalled = 0 if improved else n_stalled + 1
             lowest = min(lowest, bound.primal_value)
             if best is None or (not best.gap <= bound.gap and np.isfinite(model).all()):
                 best = bound
-            if best.gap <= tol or n_stalled > PATIENCE:
+            if best.gap <= tol or n_stalled > MAX_STALLED_STEPS:
                 break
             gradient = np.append(model[:-1], 0) - alignment.sum(axis=1)
             row_weights = self.loss.hessian_weights(dual, *self.box, curvature)
@@ -237,12 +248,13 @@ class Task:
             error = self.smoothing_error(residuals, curvature)
             allowed = tol * bound.primal_value
             gain = max(gain, abs(gradient[-1] * model[-1]))
+            # After a shortened step, more steps with this smoothing gain more than a reduction.
             if step < 1 and gain > 0.1 * allowed:
                 continue
             # More steps are wasted while the smoothing costs more than they gain. Its error is
             # about quadratic in the curvature.
             costly = gain <= error and error > SMOOTHING_SHARE * allowed
-            if costly or gain <= ROUNDING * allowed:
+            if costly or gain <= MIN_GAIN * allowed:
                 ratio = math.sqrt(error / max(SMOOTHING_SHARE * allowed, 1e-300))
                 ratio = min(max(ratio, LEAST_REDUCTION), MOST_REDUCTION)
                 reduced = max(curvature / ratio, last)
@@ -254,7 +266,7 @@ class Task:
         return best
 
     def largest_curvature(self, start: Start, residuals: Array, tol: float) -> float:
-        """Return a multiple of the start's curvature, if the smoothing still costs little.
+        """Return the largest multiple of the start's curvature whose smoothing costs little.
 
         A small sample is nearly separable and ends with little smoothing, from where Newton's
         method on more rows takes many steps.
@@ -271,7 +283,7 @@ class Task:
         sides = np.stack([np.maximum(measure, 0), np.minimum(measure, 0)])
         # A product for each side: BLAS is slow with two columns.
         products = [side @ self.features for side in sides.astype(self.features.dtype)]
-        return np.column_stack([np.stack(products), sides.sum(axis=1)]).T
+        return np.column_stack([np.stack(products), sides.sum(axis=1)]).T  # (n_features + 1, 2)
 
     def bound(
         self, model: Array, residuals: Array, dual: Array, alignment: Array, curvature: float
@@ -288,7 +300,7 @@ class Task:
         square = float(np.square(alignment[:-1] @ factors).sum())
         if self.loss.curvature:
             square += self.loss.curvature * self.total(np.square(feasible))
-        # The best multiple of the point that is certain to stay in the box.
+        # The best multiple of the dual variables that certainly stays in the box.
         largest = 1.0 if math.isfinite(self.loss.upper) else math.inf
         multiple = min(max(linear, 0.0) / square, largest) if square > 0 else largest
         multiple = multiple if math.isfinite(multiple) else 0.0
@@ -309,7 +321,7 @@ class Task:
     def predict(self, model: Array, residuals: Array, curvature: float, reduced: float) -> Array:
         """Return the minimiser for a reduced curvature, if the rows keep their weights.
 
-        The given model, if the primal objective of that is not smaller.
+        If it does not decrease the primal objective, return the given model.
         """
         dual = self.loss.best_dual(residuals, *self.box, curvature)
         row_weights = self.loss.hessian_weights(dual, *self.box, curvature)
@@ -347,24 +359,12 @@ class Task:
             return float(linear + step * square + dual @ weighted)
 
         # The slope increases from -gain. While it is small, the minimum is near.
-        right, last = 1.0, slope(1.0)
+        last = slope(1.0)
         if not last > MAX_SLOPE * gain:
             return 1.0
-        left, first, step = 0.0, -gain, 1.0
-        # The false position method, where an end that stays twice counts half.
-        side = 0
-        for _ in range(MAX_SLOPES):
-            step = left - first * (right - left) / (last - first)
-            value = slope(step)
-            if abs(value) <= MAX_SLOPE * gain:
-                break
-            if value > 0:
-                right, last, first = step, value, first / 2 if side > 0 else first
-                side = 1
-            else:
-                left, first, last = step, value, last / 2 if side < 0 else last
-                side = -1
-        return step
+        first, largest = np.array([-gain]), np.array([MAX_SLOPE * gain])
+        slopes = np.vectorize(slope, otypes=[np.float64])
+        return float(find_roots(slopes, first, np.array([last]), largest, MAX_SLOPES)[0])
 
 
 def solve_tasks(

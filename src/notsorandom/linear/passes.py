@@ -12,9 +12,9 @@ import numpy as np
 from notsorandom.data.array_api import cast, to_host
 from notsorandom.data.rows import Array
 from notsorandom.game import Loss
-from notsorandom.linear.hessian import active_rows, active_sums, solve_hessian_of_sums
+from notsorandom.linear.newton_step import active_rows, active_sums, solve_hessian_of_sums
 
-# Fractions of a step at which a pass computes slopes, for the line search.
+# Fractions of a step at which a pass computes slopes, for the line search: down to a millionth.
 STEP_FRACTIONS = 0.5 ** np.arange(20, 0, -1)
 
 
@@ -22,7 +22,8 @@ STEP_FRACTIONS = 0.5 ** np.arange(20, 0, -1)
 class Iterate:
     """A linear model of one task, and the curvature of the loss at which it is evaluated.
 
-    `step` is the last step if slopes along it are needed; that of the intercept is last.
+    `step` is the step that led to the iterate if slopes along it are needed, of shape
+    (n_features + 1,): its last number is the step of the intercept.
     """
 
     coef: Array
@@ -70,7 +71,7 @@ class BlockPass:
             (features @ model[:, :-1].T.astype(self.dtype)).astype(np.float64) + model[:, -1]
             for model in models
         )
-        residuals = targets - scores
+        residuals = targets - scores  # (n_rows, n_iterates)
         dual = self.loss.best_dual(residuals, low, high, curvatures)
         positive, negative = np.maximum(dual, 0), np.minimum(dual, 0)
         linear, squares = self.loss.concave_part(targets, dual, low, high), np.square(dual)
@@ -86,7 +87,7 @@ class BlockPass:
         active = self.loss.hessian_weights(dual, low, high, curvatures)
         parts = [mass * part for part in (positive, negative, active * dual)]
         aligned = (features.T @ np.concatenate(parts, axis=1).astype(self.dtype)).T
-        aligned = aligned.reshape(3, len(self.iterates), -1)
+        aligned = aligned.reshape(3, len(self.iterates), -1)  # (3, n_iterates, n_features)
         roots = None if weights is None else np.sqrt(weights[:, 0])
         hessians = [active_sums(*active_rows(features, part, roots)) for part in active.T]
         grams, totals, active_weights = zip(*hessians, strict=True)
@@ -114,18 +115,18 @@ class PassResult:
     r"""Sums over all samples at one iterate: objective, gradient, Hessian and a dual bound.
 
     The dual variables of the iterate's residuals are feasible except for the equality constraint
-    :math:`\sum_i a_i = 0`. Scaling down those of the heavier sign restores it, so sums by sign give
-    the objective of a feasible point.
+    :math:`\sum_i a_i = 0`. Scaling down the dual variables of the heavier sign restores it, so sums
+    by sign give the objective of a feasible point.
 
     `gram`, `totals` and `active_weight` are sums of
-    :func:`notsorandom.linear.hessian.active_sums`.
+    :func:`notsorandom.linear.newton_step.active_sums`.
     """
 
     iterate: Iterate
     # Sums of the loss and of the smoothed loss, of shape (2,).
     losses: Array
-    # Sums over the positive and over the negative dual variables: of themselves, of their linear
-    # part of the dual objective, and of their squares, of shape (3, 2).
+    # Sums of the dual variables, of their linear part of the dual objective, and of their squares.
+    # In the columns, over positive and over negative dual variables: shape (3, 2).
     sides: Array
     # Sums of the dual variables at STEP_FRACTIONS times the change of the scores.
     slopes: Array
@@ -153,7 +154,7 @@ class PassResult:
 
     @property
     def gradient(self) -> Array:
-        """Gradient of the smoothed objective; that of the intercept is last."""
+        """Gradient of the smoothed objective, of shape (n_features + 1,), the intercept last."""
         return np.append(self.iterate.coef - self.alignment[:2].sum(axis=0), -self.sides[0].sum())
 
     def dual_bound(self, loss: Loss, curvature: float) -> float:
@@ -165,7 +166,7 @@ class PassResult:
         linear = float(factors @ self.sides[1])
         square = float(np.square(factors @ self.alignment[:2]).sum())
         square += curvature * float(np.square(factors) @ self.sides[2])
-        # The best multiple of the point that is certain to stay in the box.
+        # The best multiple of the dual variables that certainly stays in the box.
         largest = 1.0 if math.isfinite(loss.upper) else math.inf
         multiple = min(max(linear, 0.0) / square, largest) if square > 0 else 0.0
         return multiple * linear - 0.5 * multiple**2 * square

@@ -11,8 +11,8 @@ import numpy as np
 
 from notsorandom.data.rows import Array
 from notsorandom.game import Loss, Problem
-from notsorandom.linear.hessian import intercept_ridge, relative_gap
-from notsorandom.linear.newton import solve_task, solve_tasks
+from notsorandom.linear.newton import SAMPLE_GAP, solve_task, solve_tasks
+from notsorandom.linear.newton_step import MIN_DECREASE, SMALLER_GAP, intercept_ridge, relative_gap
 from notsorandom.linear.passes import STEP_FRACTIONS, BlockPass, Iterate, PassResult
 
 # Returns, for a floating point type, the function that computes the features of a block.
@@ -21,24 +21,21 @@ FeatureMap = Callable[[Any], Callable[[Any], Array]]
 # Rows of the random sample whose solution the passes start from, and bytes of its features.
 SAMPLE_ROWS = 2**14
 SAMPLE_BYTES = 2**26
-# Relative duality gap of its solution: it differs more than that from the solution of all rows.
-SAMPLE_GAP = 1e-2
 # The sample's solution is used only if each class has at least this many rows per feature in it.
 MIN_ROWS_PER_FEATURE = 0.25
 # Tasks share passes as long as their Gram matrices take no more bytes than this.
 GRAM_BYTES = 2**28
 # Numbers that a pass holds per row and task, beside the features.
 NUMBERS_PER_TASK = 128
-# A full step is accepted if it gains this share of what the slope promises. A step to the minimum
-# of a parabola gains a half.
+# A full step is accepted if the objective decreases by this share of the step times the slope. A
+# step to the minimum of a parabola decreases it by a half of that.
 SUFFICIENT_DECREASE = 0.1
-# A start from the sample that leads to a shorter fraction of a step than this is discarded.
+# The start from the sample is discarded if a line search takes a smaller fraction of a step.
 MIN_FRACTION = 0.01
 # Two or three passes per smoothing are usual. After this many without improvement the smoothing is
 # too small for the floating point precision.
-PATIENCE = 12
-# Smallest improvement that counts, as a share of the duality gap allowed.
-MIN_IMPROVEMENT = 1e-2
+MAX_STALLED_PASSES = 12
+# Passes per task after which the best model so far is returned.
 MAX_PASSES = 500
 
 
@@ -101,15 +98,17 @@ def iterate_newton(bracket: DualityBracket, total_weight: float, precision: Any)
             step = result.newton_step(ridge, precision)
             smoothed_gap = result.smoothed_primal - result.dual_bound(loss, schedule[level])
             smoothing_error = result.primal - result.dual_bound(loss, loss.curvature) - smoothed_gap
-            threshold = MIN_IMPROVEMENT * bracket.tol * result.smoothed_primal
+            threshold = MIN_DECREASE * bracket.tol * result.smoothed_primal
             improved = lowest - result.smoothed_primal > threshold
-            n_stalled = 0 if improved or smoothed_gap < 0.9 * smallest_gap else n_stalled + 1
+            improved = improved or smoothed_gap < SMALLER_GAP * smallest_gap
+            n_stalled = 0 if improved else n_stalled + 1
             smallest_gap = min(smoothed_gap, smallest_gap)
             lowest = min(result.smoothed_primal, lowest)
-            bad_start = warm_started and (fraction < MIN_FRACTION or n_stalled >= PATIENCE)
+            stalled = n_stalled >= MAX_STALLED_PASSES
+            bad_start = warm_started and (fraction < MIN_FRACTION or stalled)
             rounding = np.finfo(precision).eps * result.primal
             converged = smoothed_gap <= max(smoothing_error, rounding)
-            if bad_start or converged or n_stalled >= PATIENCE:
+            if bad_start or converged or stalled:
                 break
             fraction, result = yield from take_step(result, step, np.finfo(precision).eps)
         if bracket.finished:
@@ -161,9 +160,9 @@ def solve_streaming(
 ) -> tuple[Array, Array, float]:
     r"""Solve one linear model per task, without holding the features of all samples.
 
-    The problem is that of :func:`notsorandom.linear.newton.solve_task`. Every step is one pass over
-    the rows, shared by all unsolved tasks. The sums of a pass give the objective, its gradient and
-    Hessian, and a lower bound on the optimum. The passes start from the solution of a random
+    The objective is the one of :func:`notsorandom.linear.newton.solve_task`. Every step is one pass
+    over the rows, shared by all unsolved tasks. The sums of a pass give the objective, its gradient
+    and Hessian, and a lower bound on the optimum. The passes start from the solution of a random
     sample. Where the precision of the rows does not allow `tol`, features are computed in float64.
 
     Parameters
@@ -192,7 +191,7 @@ def solve_streaming(
     max_tasks = max(1, gram_bytes // (8 * n_features**2))
     width = max(width, n_features + NUMBERS_PER_TASK * (min(max_tasks, n_tasks) - 1))
     for precision in dict.fromkeys([rows.dtype, np.dtype(np.float64)]):
-        # New brackets: values in a lower precision do not bound those in a higher one.
+        # New brackets: values computed in float32 don't bound the optimum to float64 precision.
         unsolved = {
             task: DualityBracket(bracket.best, problem.loss, tol)
             for task, bracket in enumerate(brackets)
@@ -249,7 +248,10 @@ def run_passes(
 
 
 def sample_size(n_features: int, dtype: np.dtype[Any], sample_rows: int = SAMPLE_ROWS) -> int:
-    """Return the rows of the sample: limited by bytes, but at least four per feature."""
+    """Return the rows of the sample: limited by bytes, but at least four per feature.
+
+    With fewer rows, the solution of the sample is too far from the solution of all rows.
+    """
     room = SAMPLE_BYTES // (n_features * dtype.itemsize)
     return min(sample_rows, max(4 * n_features, room))
 

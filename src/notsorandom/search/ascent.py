@@ -14,10 +14,11 @@ from notsorandom.spaces.landscape import Landscape, Points
 
 # Smallest subsample: with fewer rows there is little time to save.
 MIN_SUBSAMPLE = 512
-# Steps by spectrum, and Cauchy starts. Gaussian starts are alike and reach a peak by climbing. Of
-# Cauchy starts few are good, but those need few steps. On held-out training rows of 11 tables, 64
-# draws lose 1 point and 1024 are as good for more time; less than 3 steps lose 2 points of R^2, and
-# 5 or 8 gain nothing. Half of the draws Gaussian: 0.4 points of accuracy, 0.9 of R^2 less.
+# Steps by spectrum, and number of Cauchy starts. Gaussian starts are alike and reach a peak by
+# climbing. Few Cauchy starts are good, but these need few steps. On held-out training rows of 11
+# tables, 64 draws lose 1 point, and 1024 gain nothing but take longer; less than 3 steps lose 2
+# points of R^2, and 5 or 8 gain nothing. If half of the draws are Gaussian, 0.4 points of accuracy
+# and 0.9 points of R^2 are lost.
 AUTO_STEPS = {"gaussian": 8, "cauchy": 3}
 CAUCHY_DRAWS = 256
 
@@ -32,10 +33,11 @@ class Ascent(Search):
     ----------
     spectrum : {"auto", "gaussian", "cauchy"}, default="auto"
         Distribution of the starts on R^d. ``"gaussian"`` is the spectrum of the RBF kernel: all
-        columns matter alike, which suits images and other signals. ``"cauchy"`` is that of the
-        Laplacian kernel :math:`e^{-\gamma |x - z|_1}`, at random scales: few columns matter much,
-        which suits many tables. ``"auto"`` leaves the choice to the estimator's trials; without
-        trials it is ``"gaussian"``. The sphere has only its own distribution, the default.
+        columns matter alike, which suits images and other signals. ``"cauchy"`` is the spectrum of
+        the Laplacian kernel :math:`e^{-\gamma |x - z|_1}`, at random scales: few columns matter
+        much, which suits many tables. ``"auto"`` leaves the choice to the estimator's trials;
+        without trials it is ``"gaussian"``. On the sphere only ``"auto"`` and ``"gaussian"`` are
+        possible, and both are the uniform distribution of the poles.
     n_particles : int, default=16
         Particles that climb, per round.
     n_draws : int or "auto", default="auto"
@@ -88,7 +90,7 @@ class Ascent(Search):
         check_number("max_rows", self.max_rows, least=1, integer=True)
 
     def resolved(self) -> Ascent:
-        """Return the search with a number in the place of each "auto", and a decided spectrum."""
+        """Return the search with a spectrum and numbers in place of every "auto"."""
         search = copy.copy(self)
         if self.spectrum == "auto":
             search.spectrum = "gaussian"
@@ -133,7 +135,7 @@ class Ascent(Search):
         return peaks.take(np.argsort(-peaks.height, kind="stable"))
 
     def _highest(self, landscape: Landscape, starts: Array, rng: np.random.Generator) -> Array:
-        """Return the starts to climb from: if there are more, the highest distinct ones."""
+        """Return the starts to climb from: the highest distinct ones, at most `n_particles`."""
         if len(starts) <= self.n_particles:
             return starts
         points = landscape.evaluate(starts)
@@ -154,8 +156,8 @@ def climb(landscape: Climbable, points: Points, steps: Array, n_steps: int) -> t
 
     A step that would decrease the height is rejected, and a third of it is tried next. Otherwise
     the next step is to the zero of the slope along the new direction, assuming the curvature of the
-    last step (a secant step), but at most four times the last step. Returns the points and the
-    last step sizes, to continue with.
+    last step (a secant step), but at most four times the last step. Returns the points and their
+    step sizes, from which another ascent can continue.
     """
     tiny = np.finfo(points.height.dtype).tiny  # avoids divisions by zero
     directions, slope_square = points.slope, dot(points.slope, points.slope)

@@ -9,8 +9,9 @@ from notsorandom.data.rows import Array
 from notsorandom.search.base import Search
 from notsorandom.spaces.landscape import Landscape, Points
 
-# With beta="auto", the inverse temperature in units of the inverse of the potential expected by
-# chance. That is the square of a Gaussian, and the mean of its exponential is infinite from 1/2 on.
+# With beta="auto", the inverse temperature times the potential expected by chance. By chance, the
+# potential is about the square of a Gaussian, and the mean of its exponential is infinite from an
+# inverse temperature of 1/2 on.
 AUTO_BETA = 0.25
 
 
@@ -21,7 +22,7 @@ class Enumerate(Search):
     ----------
     n_peaks : int, default=4
         Maximum number of peaks, highest first; 1 is the game of the paper. Frequencies that form
-        one kernel, such as all of a degree, count as one.
+        one kernel, such as all harmonics of a degree, count as one.
     """
 
     def __init__(self, n_peaks: int = 4) -> None:
@@ -58,7 +59,7 @@ class Chain(Search):
         Parallel chains, from random starts.
     beta : float or "auto", default="auto"
         Inverse temperature. ``"auto"`` is a quarter of the inverse of the potential expected by
-        chance: large enough to stay on a peak, small enough to leave other frequencies.
+        chance: large enough to stay on a peak, small enough to leave frequencies that are not.
     n_peaks : int, default=1
         Maximum number of peaks returned, highest first.
     """
@@ -123,7 +124,7 @@ def metropolis_step(
 def kernel_heights(landscape: Landscape, frequencies: Array) -> Array:
     """Return the height of the kernel that each frequency belongs to, in float64."""
     space, phase = landscape.finite_space, landscape.phase
-    # Each kernel is evaluated once, however many chains are at it.
+    # Each kernel is evaluated once, even if several chains are at it.
     representatives, codes = np.unique(
         space.representatives(frequencies, phase), axis=0, return_inverse=True
     )

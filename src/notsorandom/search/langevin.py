@@ -51,12 +51,11 @@ class Langevin(Search):
 
     Notes
     -----
-    The textbook's Langevin diffusion has noise :math:`\sqrt{2 \zeta \xi}`, which vanishes with the
+    In textbooks, Langevin dynamics has noise :math:`\sqrt{2 \zeta \xi}`, which vanishes with the
     step size, so that the chain tends to a diffusion with stationary density
     :math:`\exp(v / \xi)`. The paper divides by :math:`\zeta` where the textbook multiplies. For a
     fixed rate, :math:`\xi_{paper} = \zeta^2 \xi_{textbook}` gives the same noise. With
-    ``temperature="auto"`` both are equal. A number for the temperature has the paper's meaning
-    unless ``noise="textbook"``.
+    ``temperature="auto"`` the two give the same noise, too.
     """
 
     def __init__(
@@ -126,5 +125,5 @@ class Langevin(Search):
 
 
 def gradient(points: Points) -> Array:
-    """Return the gradient of the potential, from that of its logarithm."""
+    """Return the gradient of the potential, computed from the gradient of its logarithm."""
     return np.exp(points.height)[:, None] * points.slope

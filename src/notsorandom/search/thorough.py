@@ -10,14 +10,17 @@ from notsorandom.data.rows import Array
 from notsorandom.search.ascent import climb
 from notsorandom.spaces.landscape import Landscape, Points
 
-# Ascents per batch, and their steps. Batches end when this many of them in a row have not raised
-# the highest peak by the share below.
-BATCH, N_STEPS = 64, 40
-PATIENCE, LEAST_RISE = 3, 1e-3
+# Ascents per batch, and their steps, several times as many as in usual searches.
+BATCH_ASCENTS, THOROUGH_STEPS = 64, 40
+# The search ends when this many batches in a row have not raised the highest peak by this share,
+# and after `MAX_BATCHES` in any case.
+MAX_IDLE_BATCHES, LEAST_RISE = 3, 1e-3
 MAX_BATCHES = 24
-# Ascents on at most this many rows; the highest distinct peaks then continue on all rows.
-MAX_ROWS, N_REFINED, REFINE_STEPS = 4096, 16, 12
-SIMILARITY = 0.95
+# Ascents are on at most this many rows. The highest distinct peaks, at most this many, then climb
+# this many more steps on all rows.
+THOROUGH_ROWS, N_REFINED, REFINE_STEPS = 4096, 16, 12
+# Peaks whose features correlate by more than this count as one.
+THOROUGH_SIMILARITY = 0.95
 # Range of displacements from peaks, in units of the inverse scale of the samples.
 DISPLACEMENTS = 0.05, 1.0
 # Ascents that end within this share of the highest peak count as having found it.
@@ -35,8 +38,8 @@ class HighestPeak:
     n_ascents : int
         Number of ascents from independent starts.
     n_agreeing : int
-        Number of those that ended within 1 % of the highest peak. If they are few, there may be
-        higher ones.
+        Number of these ascents that ended within 1 % of the highest peak. If they are few, there
+        may be higher peaks.
     """
 
     points: Points
@@ -47,64 +50,64 @@ class HighestPeak:
 def find_highest(
     landscape: Landscape, known: Array, rng: np.random.Generator, least_agreeing: int = 0
 ) -> HighestPeak:
-    """Climb from many starts within the space until more of them find no higher peak.
+    """Climb from many starts, in batches, until further batches find no higher peak.
 
-    And until `least_agreeing` independent ascents have found the highest one, or the batches end.
-    A fourth of the starts are those of usual searches, a fourth are spread over the space, and the
-    others are near the highest peaks found. `known` are frequencies to start from first, of shape
-    (n_frequencies, n_features).
+    At least `least_agreeing` independent ascents must also have found the highest peak, unless
+    MAX_BATCHES are reached. Of the starts, a fourth are drawn as in usual searches, a fourth are
+    spread over the space, and the others are near the highest peaks found. `known` are frequencies
+    of shape (n_frequencies, n_features) that the first batch starts from.
     """
     space, all_rows = landscape.continuous_space, landscape
-    if len(all_rows.rows) > MAX_ROWS:
-        landscape = all_rows.subsample(MAX_ROWS, rng)
+    if len(all_rows.rows) > THOROUGH_ROWS:
+        landscape = all_rows.subsample(THOROUGH_ROWS, rng)
     found: list[Points] = []
-    best, idle, rows = -np.inf, 0, landscape.rows
+    best, idle, rows, quarter = -np.inf, 0, landscape.rows, BATCH_ASCENTS // 4
     while len(found) < MAX_BATCHES and (
-        idle < PATIENCE or n_agreeing(found, best) < least_agreeing
+        idle < MAX_IDLE_BATCHES or n_agreeing(found, best) < least_agreeing
     ):
-        starts = [landscape.draw(BATCH // 4, rng), space.spread(BATCH // 4, rows, rng)]
+        starts = [landscape.draw(quarter, rng), space.spread(quarter, rows, rng)]
         starts.append(displaced(landscape, found, rng) if found else starts_from(landscape, known))
         points = landscape.evaluate_with_slope(np.concatenate(starts))
         steps = np.full(len(points), space.first_step(), dtype=points.height.dtype)
-        points, _ = climb(landscape, points, steps, N_STEPS)
+        points, _ = climb(landscape, points, steps, THOROUGH_STEPS)
         highest = float(points.height.max())
         idle = 0 if highest > best + LEAST_RISE else idle + 1
         best = max(best, highest)
         found.append(points)
     heights = np.concatenate([points.height for points in found])
     frequencies = np.concatenate([points.frequencies for points in found])
-    order = np.argsort(-heights, kind="stable")[: BATCH * PATIENCE]
+    order = np.argsort(-heights, kind="stable")[: BATCH_ASCENTS * MAX_IDLE_BATCHES]
     points = landscape.evaluate(frequencies[order])
-    points = points.take(landscape.distinct(points, SIMILARITY, rng)[:N_REFINED])
+    points = points.take(landscape.distinct(points, THOROUGH_SIMILARITY, rng)[:N_REFINED])
     if landscape is not all_rows:
         points = all_rows.evaluate_with_slope(points.frequencies)
         steps = np.full(len(points), space.first_step(), dtype=points.height.dtype)
         points, _ = climb(all_rows, points, steps, REFINE_STEPS)
         points = points.take(np.argsort(-points.height, kind="stable"))
-    return HighestPeak(points, len(found) * (BATCH // 2), n_agreeing(found, best))
+    return HighestPeak(points, len(found) * (BATCH_ASCENTS // 2), n_agreeing(found, best))
 
 
 def n_agreeing(found: list[Points], best: float) -> int:
-    """Return how many ascents ended at the highest peak; starts near others aren't independent."""
-    independent = np.concatenate([points.height[: BATCH // 2] for points in found])
+    """Return how many independent ascents, the first half of each batch, found the highest peak."""
+    independent = np.concatenate([points.height[: BATCH_ASCENTS // 2] for points in found])
     return int((independent >= best + np.log(1 - SAME_PEAK)).sum())
 
 
 def starts_from(landscape: Landscape, known: Array) -> Array:
-    """Return the highest of known frequencies."""
-    if len(known) <= BATCH:
+    """Return the highest of the known frequencies, as many as a batch has ascents."""
+    if len(known) <= BATCH_ASCENTS:
         return known
-    return known[np.argsort(-landscape.evaluate(known).height, kind="stable")[:BATCH]]
+    return known[np.argsort(-landscape.evaluate(known).height, kind="stable")[:BATCH_ASCENTS]]
 
 
 def displaced(landscape: Landscape, found: list[Points], rng: np.random.Generator) -> Array:
-    """Return frequencies near the highest peaks found: next to one there may be a higher one."""
+    """Return frequencies near the highest peaks found, since there may be higher peaks nearby."""
     heights = np.concatenate([points.height for points in found])
     peaks = np.concatenate([points.frequencies for points in found])
     highest = peaks[np.argsort(-heights, kind="stable")[:N_REFINED]]
-    centers = highest[rng.integers(len(highest), size=BATCH // 2)]
+    centers = highest[rng.integers(len(highest), size=BATCH_ASCENTS // 2)]
     space = landscape.continuous_space
     low, high = np.log(DISPLACEMENTS)
-    lengths = space.first_step() ** 0.5 * np.exp(rng.uniform(low, high, BATCH // 2))
+    lengths = space.first_step() ** 0.5 * np.exp(rng.uniform(low, high, BATCH_ASCENTS // 2))
     shifts = lengths[:, None] * rng.standard_normal(centers.shape)
     return space.move(centers, shifts.astype(centers.dtype))

@@ -6,8 +6,8 @@ and name it in ``notsorandom.spaces.SPACES``. All sums over samples go through `
 A frequency :math:`\omega` stands for one or two real features :math:`\phi_\omega`. The *measure* is
 a column of shape (n_samples, n_tasks), the signed dual variables times the sample weights. Its
 *amplitudes* are the sums :math:`\sum_i a_{ik} \phi_\omega(x_i)`, and its *potential* is the sum of
-their squares. The *phase* is ``"aligned"``, one real feature per frequency, or ``"paired"``, all of
-them.
+their squares. With the *phase* ``"aligned"`` the kernel has one real feature per frequency, with
+``"paired"`` it has all of them.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Supremum:
     Parameters
     ----------
     reached : float
-        The largest value known to be attained; infinite to say that nothing bounds the potential.
+        The largest value known to be attained; infinite if the potential counts as unbounded.
     bound : float
         An upper bound; infinite if there is none.
     frequency : ndarray of shape (n_features,), optional
-        Where the largest value was found, if it wasn't known before.
+        Where the largest value was found, if it is larger than the one known before.
     """
 
     reached: float
@@ -54,7 +54,7 @@ class Supremum:
 
     @property
     def certified(self) -> bool:
-        """Whether the supremum is bounded, or counts as infinite: then nothing is estimated."""
+        """Whether no estimate is needed: the bound is finite, or the supremum infinite."""
         return bool(np.isfinite(self.bound) or np.isinf(self.reached))
 
 
@@ -78,7 +78,7 @@ class Space(BaseEstimator, ABC):
 
     @abstractmethod
     def resolve(self, rows: Rows, rng: np.random.Generator) -> ResolvedSpace:
-        """Return the space with all that depends on the data: scale, centre, largest degree."""
+        """Return the space fitted to the data: with its scale, centre or largest degree."""
 
 
 class ResolvedSpace(Space, ABC):
@@ -105,15 +105,15 @@ class ResolvedSpace(Space, ABC):
     ) -> Array:
         """Draw frequencies to start from, for samples like the rows.
 
-        `variance` multiplies the usual variance, where the space has one.
+        `variance` multiplies the variance of the frequencies, where the space has one.
         """
 
     @abstractmethod
     def penalty(self, rows: Rows, frequencies: Array, smoothing: float) -> tuple[Array, Array]:
         """Return what smoothing subtracts from the log potential, and its gradient.
 
-        Of shapes (n_frequencies,) and (n_frequencies, n_features). The gradient has no columns on a
-        finite space.
+        The shapes are (n_frequencies,) and (n_frequencies, n_features). On a finite space the
+        gradient has no columns.
         """
 
     @abstractmethod
@@ -153,7 +153,7 @@ class ResolvedSpace(Space, ABC):
     def alignment(self, amplitudes: Array, phases: Array, phase: str) -> Array:
         """Return the features' inner products with the measure, computed from the amplitudes.
 
-        Of shape (n_frequencies, n_columns(phase), n_tasks).
+        The shape is (n_frequencies, n_columns(phase), n_tasks).
         """
 
     @abstractmethod
@@ -226,8 +226,8 @@ class ResolvedSpace(Space, ABC):
     ) -> tuple[float, float]:
         """Return a bound on the Rademacher complexity of the kernels within the bandwidth, or NaN.
 
-        And the share of the probability of failure that is reserved for this bandwidth: shares of
-        all bandwidths that could have been chosen add up to at most 1.
+        The second number is the share of the probability of failure that is reserved for this
+        bandwidth. The shares of all bandwidths that could have been chosen sum to at most 1.
         """
 
     @abstractmethod
@@ -273,7 +273,7 @@ class ContinuousSpace(ResolvedSpace, ABC):
         """Return slopes without the part that leads out of the space."""
 
     def n_features(self, frequencies: Array) -> int:
-        """Return the number of columns, which is that of the frequencies."""
+        """Return the number of columns of the samples: frequencies have as many."""
         return int(frequencies.shape[1])
 
 
@@ -296,7 +296,7 @@ class FiniteSpace(ResolvedSpace, ABC):
 
     @abstractmethod
     def representatives(self, frequencies: Array, phase: str) -> Array:
-        """Return one frequency for each, equal for those that form one kernel together."""
+        """Return a frequency per frequency, the same one for all that form one kernel together."""
 
     @abstractmethod
     def members(self, representative: Array, phase: str) -> Array:

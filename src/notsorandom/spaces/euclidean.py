@@ -15,14 +15,17 @@ from notsorandom._utils.threads import scratch
 from notsorandom.data.array_api import cast_like, namespace, to_host
 from notsorandom.data.rows import Array, Column, Rows, dense, row_norms
 from notsorandom.spaces.base import ContinuousSpace, Supremum
-from notsorandom.spaces.landscape import feature_potentials, split_sums
-from notsorandom.spaces.scale import cauchy_frequencies, resolve_scale
+from notsorandom.spaces.landscape import feature_potentials, resolve_scale, split_sums
 from notsorandom.spaces.view import ProjectedView, View, check_scale, far_rows, principal_directions
 
 # Maximum number of bytes of the waves of all samples, which are kept between two sweeps.
 WAVE_BYTES = 2**26
-# Frequencies within this share of the largest length are on the surface of the ball.
+# A frequency whose length is at least 1 minus this times `max_norm` is on the surface of the ball.
+# Rounding to float32 changes a length by less.
 SURFACE = 1e-5
+# Range of the scales of Cauchy draws. Their largest entry: with float32 samples, its angles have
+# errors of up to 1e-4.
+CAUCHY_SCALES, MAX_ENTRY = (0.1, 10.0), 1000.0
 
 
 class Euclidean(ContinuousSpace):
@@ -90,7 +93,7 @@ class Euclidean(ContinuousSpace):
         return far_rows(X, np.asarray(self.center), float(self.scale), used)
 
     def farthest_column(self, row: Array, frequencies: Array) -> int:
-        """Return the column, of those that are used, in which a sample is farthest away."""
+        """Return the column in which a sample is farthest away, of the columns that are used."""
         return int((np.abs(row / 2 - self.center / 2) * frequencies.any(axis=0)).argmax())
 
     def view(self, rows: Rows, dtype: str, rng: np.random.Generator) -> View:
@@ -118,7 +121,8 @@ class Euclidean(ContinuousSpace):
         if math.isinf(self.max_norm):
             return self.draw(n_frequencies, rows, rng)
         normal = rng.standard_normal((n_frequencies, rows.n_features))
-        ratio = max(self.max_norm * self.scale, 10)  # of the longest to the shortest
+        # Lengths go down to the inverse scale of the samples, at least to a tenth of the longest.
+        ratio = max(self.max_norm * self.scale, 10)
         lengths = self.max_norm * ratio ** -rng.random(n_frequencies) / row_norms(normal)
         return (normal * lengths[:, None]).astype(rows.dtype)
 
@@ -150,8 +154,8 @@ class Euclidean(ContinuousSpace):
     def penalty(self, rows: Rows, frequencies: Array, smoothing: float) -> tuple[Array, Array]:
         r"""Return :math:`\sigma^2 |\omega|^2`, with :math:`\sigma` the smoothing times the scale.
 
-        Subtracted from the log potential, it gives that of the samples blurred by Gaussian noise of
-        standard deviation :math:`\sigma`.
+        The log potential minus this is the log potential of the samples blurred by Gaussian noise
+        of standard deviation :math:`\sigma`.
         """
         scalar = frequencies.dtype.type
         scaled, weight = frequencies, scalar(smoothing**2)
@@ -167,32 +171,32 @@ class Euclidean(ContinuousSpace):
 
     def _angles(self, X: Array, frequencies: Array) -> Array:
         """Return the angles of a block, of shape (n_rows, n_frequencies)."""
-        if self._is_shifted and sparse.issparse(X):  # large angles are subtracted: in float64
+        if self._is_shifted and sparse.issparse(X):  # subtract large angles, so in float64
             frequencies = frequencies.astype(np.float64)
             angles: Array = X @ frequencies.T
             angles -= frequencies @ self.center
             return angles.astype(X.dtype, copy=False)
-        if self._is_shifted:  # as precise as the samples, in float32 too; the centre can be float64
+        if self._is_shifted:  # float32 samples keep their digits; the centre can be float64
             centred = X - cast_like(self.center, X)
             X = centred.astype(X.dtype, copy=False) if isinstance(X, np.ndarray) else centred
         angles = X @ cast_like(frequencies, X).T
         return angles
 
     def _waves(self, X: Any, frequencies: Array) -> Array:
-        """Cosines and then sines of the angles, of shape (2 * n_frequencies, n_rows).
+        """Return cosines and then sines of the angles, of shape (2 * n_frequencies, n_rows).
 
-        Those of NumPy are overwritten by the next call in the same thread, so a function that is
-        given to `Rows.map` must not return them.
+        A NumPy array is overwritten by the next call in the same thread, so a function that is
+        given to `Rows.map` must not return it.
         """
         if not isinstance(X, np.ndarray):
             angles, xp = self._angles(X, frequencies).T, namespace(X)
             return xp.concat([xp.cos(angles), xp.sin(angles)], axis=0)
-        if self._is_shifted:  # of the angles, large numbers would be subtracted
+        if self._is_shifted:  # before the product: subtracting large angles would lose digits
             X = (X - self.center).astype(X.dtype, copy=False)
         n_rows, n_frequencies = len(X), len(frequencies)
         waves = scratch((2 * n_frequencies, n_rows), X.dtype)
         cosine, sine = waves[:n_frequencies], waves[n_frequencies:]
-        # BLAS is faster with the angles of a row side by side, all else with those of a wave.
+        # BLAS is faster if the angles of a row are contiguous, all else if those of a wave are.
         sine[:] = np.matmul(X, frequencies.T, out=cosine.reshape(n_rows, n_frequencies)).T
         np.cos(sine, out=cosine)
         np.sin(sine, out=sine)
@@ -220,18 +224,18 @@ class Euclidean(ContinuousSpace):
         add up to zero, so the centre of the samples doesn't matter.
 
         One task needs four sums over the samples, in one sweep. With more tasks one sweep would
-        multiply the features of each sample once per task. A second sweep, when the transform is
-        known, multiplies them once. The waves are kept in between, for as many frequencies at a
-        time as `wave_bytes` allow.
+        multiply the columns of each sample once per task. A second sweep, when the transform is
+        known, multiplies them once. The waves are kept in between, for at most `wave_bytes` at a
+        time: more frequencies are halved.
         """
         n_frequencies, n_tasks = len(frequencies), measure.shape[1]
         width = 2 * n_frequencies
 
         def four_sums(X: Array, a: Array) -> tuple[Array, ...]:
             waves = self._waves(X, frequencies)
-            sums = waves @ a
+            sums = waves @ a  # (2 * n_frequencies, 1)
             waves *= a[:, 0]
-            return sums, waves @ X
+            return sums, waves @ X  # (2 * n_frequencies, n_features)
 
         def both_sweeps(X: Array, a: Array) -> tuple[Array, ...]:
             waves = self._waves(X, frequencies)
@@ -289,11 +293,11 @@ class Euclidean(ContinuousSpace):
         angles, xp = self._angles(X, frequencies), namespace(X)
         if phase == "aligned":
             angles -= cast_like(phases, X)
-            # In place: new memory can cost more than the cosine.
+            # In place: allocating an array can take longer than the cosine.
             waves = np.cos(angles, out=angles) if isinstance(angles, np.ndarray) else xp.cos(angles)
             waves *= math.sqrt(2)
             return waves
-        pairs = xp.stack([xp.cos(angles), xp.sin(angles)], axis=2)
+        pairs = xp.stack([xp.cos(angles), xp.sin(angles)], axis=2)  # (n_rows, n_frequencies, 2)
         return xp.reshape(pairs, (angles.shape[0], -1))
 
     def scales(self, rows: Rows, frequencies: Array) -> Array:
@@ -305,7 +309,7 @@ class Euclidean(ContinuousSpace):
         return 1 if phase == "aligned" else 2
 
     def bandwidth(self, frequencies: Array) -> float:
-        """Return the largest length allowed or, without a limit, that of the longest frequency."""
+        """Return the largest length allowed or, without a limit, the largest of the lengths."""
         is_limited = math.isfinite(self.max_norm)
         return float(self.max_norm if is_limited else self.norms(frequencies).max())
 
@@ -388,7 +392,7 @@ class Euclidean(ContinuousSpace):
         return 2.0 / self.n_columns(phase)
 
     def max_potential(self, rows: Rows, measure: Column, mass: Array, phase: str) -> float:
-        """Return the potential of samples that are all at crests and troughs of one wave."""
+        """Return the potential if all samples were at crests and troughs of one wave."""
         return self.kernel_bound(rows.n_features, phase) * float(mass @ mass)
 
     def alignment(self, amplitudes: Array, phases: Array, phase: str) -> Array:
@@ -398,3 +402,16 @@ class Euclidean(ContinuousSpace):
             aligned = cosine * np.cos(phases) + sine * np.sin(phases)
             return aligned.T[:, None, :] * aligned.dtype.type(math.sqrt(2))
         return np.stack([cosine.T, sine.T], axis=1)
+
+
+def cauchy_frequencies(n_frequencies: int, n_features: int, rng: np.random.Generator) -> Array:
+    r"""Draw vectors with independent Cauchy entries, times one random scale per vector.
+
+    They are for samples at distance one. With scale :math:`\gamma` they have the spectrum of
+    :math:`e^{-\gamma |x - z|_1}`. The scale is log-uniform in `CAUCHY_SCALES`, divided by the root
+    of the number of columns, which is about the ratio of :math:`|x - z|_1` to the distance.
+    """
+    low, high = np.log(CAUCHY_SCALES)
+    scales = np.exp(rng.uniform(low, high, size=(n_frequencies, 1))) / math.sqrt(n_features)
+    draws = scales * rng.standard_cauchy((n_frequencies, n_features))
+    return np.clip(draws, -MAX_ENTRY, MAX_ENTRY)

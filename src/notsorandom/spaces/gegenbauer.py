@@ -23,8 +23,8 @@ def recurrence(degree: int, order: Array | float) -> Array:
     r"""Return `b` of :math:`t \, p_{j-1} = b_j \, p_j + b_{j-1} \, p_{j-2}` for `j` the `degree`.
 
     The polynomials `p` are orthonormal under the probability density on [-1, 1] proportional to
-    :math:`(1 - t^2)^{\lambda - 1/2}`, with :math:`\lambda` the `order`. The order 0 is that of the
-    circle, where the first coefficient is the limit :math:`1/\sqrt 2`.
+    :math:`(1 - t^2)^{\lambda - 1/2}`, with :math:`\lambda` the `order`. The circle has order 0,
+    where the first coefficient is the limit :math:`1/\sqrt 2`.
     """
     order = np.asarray(order, dtype=np.float64)
     if degree == 1:
@@ -35,11 +35,12 @@ def recurrence(degree: int, order: Array | float) -> Array:
 
 @lru_cache(maxsize=2048)
 def polynomial_constants(order: float, max_degree: int) -> tuple[list[float], Array]:
-    r"""Return the factors of a recurrence with fewer operations, and those to mean square one.
+    r"""Return the factors of a recurrence with fewer operations, and its norming factors.
 
     With :math:`p_j = q_j / \prod_{i \le j} 2 b_i` and `b` the coefficients of :func:`recurrence`,
-    :math:`q_j = 2 t \, q_{j-1} - (2 b_{j-1})^2 q_{j-2}`. The first are these squares for
-    j = 1, ..., `max_degree`, the second are the quotients :math:`p_j / q_j` from j = 0 on.
+    :math:`q_j = 2 t \, q_{j-1} - (2 b_{j-1})^2 q_{j-2}`. Returned are the squares
+    :math:`(2 b_{j-1})^2` for j = 1, ..., `max_degree`, and the quotients :math:`p_j / q_j` for
+    j = 0, ..., `max_degree`.
     """
     twice = [2 * float(recurrence(j, order)) for j in range(1, max_degree + 1)]
     drops = [0.0, *np.square(twice[:-1]).tolist()] if twice else []
@@ -79,7 +80,7 @@ def zonal(cosines: Array, degrees: Array, n_features: int) -> Array:
         before[start:, ...] *= -drop
         before[start:, ...] += twice[start:, ...] * values[start:, ...]
         values, before = before, values
-    # A pole's value is in the array that its last step wrote to.
+    # The two arrays are swapped in every step: a pole's value is in the one written to last.
     is_last = asarray_like((max_degree - ranked) % 2 == 0, cosines)
     values = xp.where(is_last[:, None], values, before)
     values *= cast_like(norms[ranked].astype(numpy_dtype(cosines)), cosines)[:, None]
@@ -97,14 +98,14 @@ def zonal_waves(cosines: Array, degrees: Array, n_features: int) -> Array:
     dtype, ones = numpy_dtype(cosines), xp.ones_like(cosines)
     flips = cast_like((1 - 2 * (degrees % 2)).astype(dtype), cosines)
     signs = xp.where(cosines < 0, flips, ones)
-    # Small angles are the precise ones, so those near the other pole are found by symmetry.
+    # The arc cosine is precise for small angles; larger ones than pi / 2 are found by symmetry.
     sizes = xp.abs(cosines)
     sizes = xp.where(sizes > 1, ones, sizes)
     angles = np.arccos(sizes) if xp is np else xp.acos(sizes)  # np.acos is new in NumPy 2
     if n_features == 2:
         constants = cast_like(np.where(degrees > 0, 2**0.5, 1).astype(dtype), cosines)
         return xp.cos(angles * cast_like(degrees.astype(dtype), cosines)) * (signs * constants)
-    # At the pole the quotient has a limit, which it reaches before the angle is zero.
+    # At the pole the quotient has a limit; at an angle of one machine epsilon it is reached.
     angles = xp.where(angles > 0, angles, ones * float(np.finfo(dtype).eps))
     sines = xp.sin(angles * cast_like((degrees + 1).astype(dtype), cosines))
     return sines / xp.sin(angles) * signs

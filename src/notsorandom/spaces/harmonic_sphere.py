@@ -15,11 +15,11 @@ from notsorandom.data.rows import Array, Column, Rows, dense
 from notsorandom.spaces.base import FiniteSpace, Supremum
 from notsorandom.spaces.gegenbauer import n_harmonics
 from notsorandom.spaces.harmonics import HarmonicSums, count_harmonics, harmonic_indices, harmonics
-from notsorandom.spaces.landscape import average_groups, feature_potentials
-from notsorandom.spaces.scale import resolve_scale
-from notsorandom.spaces.spherical import Spherical
+from notsorandom.spaces.landscape import average_groups, feature_potentials, resolve_scale
+from notsorandom.spaces.sphere import Spherical
 
-# Largest degree of the bounds. Higher ones mean nothing, and counting their harmonics overflows.
+# Largest degree that bounds are computed for. Bounds of higher degrees are too large to be of use,
+# and the number of their harmonics overflows.
 MAX_BOUNDED_DEGREE = 1000
 
 
@@ -28,9 +28,9 @@ class HarmonicSphere(Spherical, FiniteSpace):
 
     A non-negative measure over the harmonics is a kernel. If it is constant on the harmonics of
     each degree, the kernel is rotation-invariant (Section 2.1 and Appendix B of the paper). With
-    the phase ``"aligned"`` each real harmonic is a frequency of its own. With ``"paired"`` those of
-    :math:`l_1` and :math:`-l_1` form one kernel, which is invariant to rotations of the first two
-    coordinates.
+    the phase ``"aligned"`` each real harmonic is a frequency of its own. With ``"paired"`` the
+    harmonics of :math:`l_1` and :math:`-l_1` form one kernel, which is invariant to rotations of
+    the first two coordinates.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class HarmonicSphere(Spherical, FiniteSpace):
         return harmonic_indices(n_features, self.max_degree)
 
     def representatives(self, frequencies: Array, phase: str) -> Array:
-        """Return the index with all numbers but the degree zero, or without its sign."""
+        """Return the index with the degree and zeros (whole degrees), or without its sign."""
         if self.whole_degrees:
             representatives = np.zeros_like(frequencies)
             representatives[:, -1] = np.abs(frequencies[:, -1])
@@ -189,9 +189,9 @@ class HarmonicSphere(Spherical, FiniteSpace):
     ) -> Supremum:
         """Return the exact maximum over all harmonics up to the bandwidth.
 
-        If these are more than `max_evaluations`, those of the space are evaluated, and the bound is
-        that of samples which are all where a harmonic is largest. Where that is too large to
-        compute, the supremum counts as infinite.
+        If there are more than `max_evaluations`, only the harmonics of the space are evaluated. The
+        bound is then the potential if all samples were where a harmonic is largest. If this is too
+        large to compute, the supremum counts as infinite.
         """
         widest = self.within(min(bandwidth, MAX_BOUNDED_DEGREE + 1), rows.n_features)
         is_exact = count_harmonics(rows.n_features, widest.max_degree) <= max_evaluations
@@ -204,19 +204,19 @@ class HarmonicSphere(Spherical, FiniteSpace):
             return Supremum(largest, largest)
         mass = np.abs(measure).sum(axis=0, dtype=np.float64)
         bound = widest.kernel_bound(rows.n_features, phase)
-        if math.isinf(bound):  # what the space's own degrees reach says nothing about the others
+        if math.isinf(bound):  # the space's own degrees say nothing about higher ones
             return Supremum(bound, bound)
         return Supremum(largest, max(largest, bound * float(mass @ mass)))
 
     def rademacher_complexity(
         self, rows: Rows, bandwidth: float, phase: str
     ) -> tuple[float, float]:
-        r"""Return the complexity of finitely many kernels; none was chosen by the samples.
+        r"""Return a bound for convex combinations of finitely many kernels.
 
-        For single harmonics Massart's lemma, :math:`\sqrt{2 k \log(2 N) / n}` for `N` harmonics of
-        squares at most `k`. For whole degrees, the bound of Cortes, Mohri and Rostamizadeh (2010,
-        Theorem 2) for convex combinations of `N` kernels, :math:`\sqrt{\tfrac{23}{22} e \lceil
-        \log N\rceil / n}`.
+        For single harmonics it is Massart's lemma, :math:`\sqrt{2 k \log(2 N) / n}` for `N`
+        harmonics of squares at most `k`. For whole degrees it is the bound of Cortes, Mohri and
+        Rostamizadeh (2010, Theorem 2) for `N` kernels, :math:`\sqrt{\tfrac{23}{22} e \lceil \log
+        N\rceil / n}`. The harmonics don't depend on the samples: no probability is reserved.
         """
         widest = self.within(min(bandwidth, MAX_BOUNDED_DEGREE + 1), rows.n_features)
         if self.whole_degrees:
@@ -244,7 +244,7 @@ class HarmonicSphere(Spherical, FiniteSpace):
 
 
 def label_rows(rows: Array) -> Array:
-    """Return a number per row, equal for equal rows; np.unique takes ten times as long."""
+    """Return a label per row, equal for equal rows; np.unique takes ten times as long."""
     order = np.lexsort(rows.T)
     ranked = rows[order]
     labels = np.zeros(len(rows), dtype=np.intp)

@@ -7,8 +7,8 @@ coordinates, times a polynomial for each further coordinate. The involution of t
 sign of :math:`l_1`. A positive :math:`l_1` is the real part and a negative one the imaginary part,
 times :math:`\sqrt 2`.
 
-Harmonics have mean square one over the sphere. Those of the paper are smaller by the square root of
-the sphere's area, which underflows in high dimension.
+Harmonics have mean square one over the sphere. The paper's harmonics are smaller by the square root
+of the sphere's area, which underflows in high dimension.
 """
 
 from __future__ import annotations
@@ -140,9 +140,9 @@ class HarmonicSums:
     r"""Sums over samples of all harmonics up to a degree, by matrix products.
 
     A harmonic is a function of the last coordinate times a harmonic of degree `m` on the sphere of
-    the others. The functions of even `m` are polynomials, and those of odd `m` are polynomials
-    times :math:`\sqrt{1 - t^2}`. So two small orthonormal families, those of m = 0 and m = 1, span
-    them all. The samples are summed against these two (:meth:`moments`), and the sum of each
+    the others. For even `m` this function is a polynomial, for odd `m` a polynomial times
+    :math:`\sqrt{1 - t^2}`. So the two small orthonormal families of m = 0 and m = 1 span all
+    functions. The samples are summed against these two (:meth:`moments`), and the sum of each
     harmonic follows by an orthogonal change of basis (:meth:`from_moments`), which is as stable at
     degree 500 as at 5.
     """
@@ -190,7 +190,7 @@ class HarmonicSums:
             return (a.T @ np.concatenate(harmonics_by_degree(X, self.max_degree)).T,)
         flat = X[:, :-1]
         radius = np.sqrt(np.einsum("ij,ij->i", flat, flat))
-        # At the pole all lower harmonics but that of degree 0 vanish.
+        # At the pole, where the radius is zero, only the lower harmonic of degree 0 counts.
         flat = flat / np.where(radius > 0, radius, 1)[:, None]
         lower = harmonics_by_degree(flat, self.max_degree)
         height = X[:, -1].copy()

@@ -1,4 +1,4 @@
-"""The landscape of one round: the log of the smoothed potential over a space."""
+"""The landscape of one round: the log of the smoothed potential over a space; random samples."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from notsorandom.data.array_api import to_host
-from notsorandom.data.rows import Array, Column, Rows, stack_blocks
+from notsorandom.data.rows import Array, Column, Rows, row_norms, stack_blocks
 from notsorandom.spaces.base import ContinuousSpace, FiniteSpace, ResolvedSpace
 
-# Rows on which two features are compared: a correlation is then known to about 0.03.
-PROBE_ROWS = 1024
+# Rows on which two features are compared. The standard error of a correlation is then 0.03.
+SIMILARITY_ROWS = 1024
+# Random pairs of rows for the median distance: its standard error is then a few percent.
+N_PAIRS = 1024
 # Of a block of the measure: the total mass of the samples; per task, the mass and the sum.
 MeasureStats = tuple[float, Array, Array]
 
@@ -49,7 +51,7 @@ def sample_masses(measure: Array) -> Array:
 def measure_stats(measure: Array) -> MeasureStats:
     """Return the total of the masses; per task, the mass and the sum of the measure."""
     mass = np.abs(measure).sum(axis=0, dtype=np.float64)
-    total = float(mass.sum()) + np.finfo(float).tiny  # never zero, as the masses
+    total = float(mass.sum()) + np.finfo(float).tiny  # never zero, like `sample_masses`
     return total, mass, measure.sum(axis=0, dtype=np.float64)
 
 
@@ -77,7 +79,7 @@ class Points:
         return len(self.height)
 
     def where(self, mask: Array, other: Points) -> Points:
-        """Return the points with those of `other` where the mask is true."""
+        """Return the points, replaced by the points of `other` where the mask is true."""
         return Points(
             np.where(mask[:, None], other.frequencies, self.frequencies),
             np.where(mask, other.height, self.height),
@@ -148,7 +150,7 @@ class Landscape:
     # Heights.
 
     def evaluate(self, frequencies: Array) -> Points:
-        """Compute heights and amplitudes; `slope` has only the part of the penalty."""
+        """Compute heights and amplitudes; `slope` has only the slope of the penalty."""
         amplitudes = self.space.amplitudes(self.rows, self.measure, frequencies)
         return self._points(frequencies, amplitudes)
 
@@ -176,7 +178,7 @@ class Landscape:
     ) -> Points:
         potential = potential_of(amplitudes)
         if self.space.kind == "finite":
-            # The height of frequencies that form one kernel is that of their mean potential.
+            # Frequencies that form one kernel have one height, the log of their mean potential.
             potential = average_groups(potential, self.space.groups(frequencies, self.phase))
         potential += self._floor
         penalty, penalty_slope = self.space.penalty(self.rows, frequencies, self.smoothing)
@@ -220,7 +222,7 @@ class Landscape:
     ) -> Array:
         """Draw frequencies to start from.
 
-        `variance` multiplies the usual one of the Gaussian spectrum. The spectrum "cauchy" needs a
+        `variance` multiplies the variance of the Gaussian spectrum. The spectrum "cauchy" needs a
         continuous space; see :meth:`ContinuousSpace.draw_cauchy`.
         """
         if spectrum == "cauchy":
@@ -234,7 +236,8 @@ class Landscape:
         task's measure is then restored.
         """
         block_masses = [mass for mass, *_ in self._stats]
-        # One mark in each of `n_rows` equal parts: they are sorted, and the variance is smaller.
+        # One mark in each of `n_rows` equal parts, so that marks are sorted. The estimate has a
+        # smaller variance than with independent marks.
         marks = (np.arange(n_rows) + rng.random(n_rows)) / n_rows
         rows, values = pick_by_mass(self.rows, sample_masses, self.measure, block_masses, marks)
         measure = values * (sum(block_masses) / (n_rows * sample_masses(values)))[:, None]
@@ -252,8 +255,8 @@ class Landscape:
         """
         phases = self.space.phases(points.amplitudes)
         probe = self.rows
-        if len(probe) > PROBE_ROWS or not probe.is_local:
-            probe = probe.take(probe.sample_indices(PROBE_ROWS, rng))
+        if len(probe) > SIMILARITY_ROWS or not probe.is_local:
+            probe = probe.take(probe.sample_indices(SIMILARITY_ROWS, rng))
         features = to_host(self.space.features(probe.array, points.frequencies, phases, "aligned"))
         weights = None if probe.weights is None else probe.weights[:, 0]
         features = features - np.average(features, axis=0, weights=weights)
@@ -271,11 +274,35 @@ class Landscape:
         return chosen
 
 
-# Random samples.
+# Random samples, and the scale of the samples.
+
+
+def resolve_scale(scale: str | float, rows: Rows, rng: np.random.Generator) -> float:
+    """Return a scale given as a number or as "median"."""
+    return median_distance(rows, rng) if isinstance(scale, str) else float(scale)
+
+
+@np.errstate(over="ignore", invalid="ignore")  # check_scale
+def median_distance(
+    rows: Rows, rng: np.random.Generator, norms: Callable[[Any], Array] = row_norms
+) -> float:
+    """Return the median distance between random pairs of samples, in a norm of their differences.
+
+    Equal samples are left out. It is 1 if all samples are equal.
+    """
+    left, right = (to_host(draw_by_weight(rows, N_PAIRS, rng).array) for _ in range(2))
+    distances = norms(left - right.astype(np.float64))
+    if not distances.any():  # almost all samples are equal: search all rows for different ones
+        origin = to_host(rows.take(np.array([0])).array).astype(np.float64)
+        distances = rows.to_host(
+            rows.map(lambda X: norms(to_host(X) - origin[np.zeros(X.shape[0], dtype=int)]))
+        )
+    apart = distances[distances > 0]
+    return float(np.median(apart)) if len(apart) else 1.0
 
 
 def draw_by_weight(rows: Rows, n_rows: int, rng: np.random.Generator) -> Rows:
-    """Draw samples with replacement in proportion to their weights; the result has none."""
+    """Draw samples with replacement in proportion to their weights; return them without weights."""
     blocks = []
     if rows.weights is not None:
         blocks = list(rows.columns_only.map_blocks(weight_stats, rows.weights))

@@ -14,18 +14,22 @@ from notsorandom.spaces.base import Supremum
 
 # Numbers of the waves that are computed together.
 BATCH_NUMBERS = 2**20
-# In a cell, the waves of samples whose angles change by less than this are expanded to second
-# order. The remainder of the others would exceed the wave itself.
+# In a cell, the waves of samples whose angles change by at most this are expanded to second order.
+# For larger changes the remainder would be about as large as the wave itself.
 NEAR = 1.0
-# Samples this many times as far away as half of them don't count for the shape of the cells.
+# Samples farther from the median than this many times the median distance don't count for the shape
+# of the cells.
 FAR = 10
-# Relative precisions of the bound that are reached in turn, within the evaluations allowed.
+# Relative precisions of the bound that are reached in turn, within the evaluations allowed. Coarse
+# precisions find a large value early, and a large value drops more cells.
 PRECISIONS = (0.1, 0.03, 0.01, 0.003)
-ROUNDING = 1e-12
+# Relative rounding error of a bound, a float64 sum over the samples.
+BOUND_ROUNDING = 1e-12
 # Highest dimension in which the ball is covered with cells. In a higher one it is searched up to
-# the radius below, in units of the samples' scale: float32 angles are then off by 0.01.
+# the radius below, in units of the inverse scale: errors of float32 angles are then up to 0.01.
 MAX_BOUNDED_FEATURES, MAX_SEARCHED = 3, 1e5
-# In a longer ball, in units of the samples' scale, angles lose their digits and cells are too many.
+# Largest radius of a ball, in units of the inverse scale: beyond it float64 angles lose too many
+# digits, and there are too many cells.
 MAX_RADIUS = 1e9
 # Bandwidths that the samples choose are rounded up to powers of this for the bound on the error.
 BANDWIDTH_RATIO = 1.1
@@ -87,11 +91,11 @@ def largest_in_ball(
     spread = np.sqrt(np.square(X[typical]).mean(axis=0)) + np.finfo(float).tiny
     cells = Cells(X, measure, norm, factor, spread, float(radius), cap)
     bound, at, n_left = cap, np.zeros(n_features), max_evaluations
-    # A precise bound from the start would keep too many cells.
+    # With the last precision from the start, too many cells would stay open.
     for precision in [*(step for step in PRECISIONS if step > tol), tol]:
         best, found, where, n_used = cells.bound(best, precision, n_left)
         at, bound, n_left = (at if where is None else where), min(bound, found), n_left - n_used
-        if bound > best * math.sqrt(1 + precision) * (1 + ROUNDING) or n_left <= 0:
+        if bound > best * math.sqrt(1 + precision) * (1 + BOUND_ROUNDING) or n_left <= 0:
             break
     bound = max(best, bound)
     return Supremum(best**2, bound**2, axes @ at if at.any() else None)
@@ -178,9 +182,10 @@ def cell_values(
     shifts: Array,
     norm: Callable[[Array], Array],
 ) -> tuple[Array, Array]:
-    """Return norms of the transform at the middles, and those of its linear part at the shifts.
+    """Return norms of the transform at the middles, and norms of its linear part at the shifts.
 
-    The linear part is that of the `near` samples; its norms have shape (n_shifts, n_points).
+    The linear part is the expansion to first order of the waves of the `near` samples. Its norms
+    have shape (n_shifts, n_points).
     """
     n_points, n_tasks = len(middles), measure.shape[1]
     angles = middles @ X.T  # (n_points, n_samples)
@@ -202,9 +207,9 @@ def wave_complexity(
 ) -> tuple[float, float]:
     r"""Return :math:`(3 R_\omega R_x + 1) \sqrt{k / n}`, and a share of the failures.
 
-    As in Appendix D of the paper, but the contraction is that of :math:`\cos - 1`, which is zero at
-    zero as the lemma requires; the constant 1 adds :math:`1 / \sqrt n`. The bandwidth, which the
-    samples choose, is rounded up to :math:`1.1^j`, and the bound of bandwidth `j` may fail with a
+    As in Appendix D of the paper, but the contraction lemma is applied to :math:`\cos - 1`, which
+    is zero at zero, as it requires. The constant 1 adds :math:`1 / \sqrt n`. The bandwidth, chosen
+    by the samples, is rounded up to :math:`1.1^j`, and the bound of bandwidth `j` may fail with a
     share of :math:`1 / (2 (|j| + 1) (|j| + 2))` of the probability. `reach` is
     :math:`R_\omega R_x`.
     """

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 # of classes; in 64 they are worse (benchmarks/directions.py).
 MAX_DIRECTIONS = 128
 # Rows from which the directions are computed: 32 per direction; 16 lose 0.2 points of accuracy on
-# held-out training images, and all rows gain nothing. As many others show whether they hold most of
-# the variance: what they leave out is 0.06 to 0.68 of what random directions do on images, and 1
-# where all columns are noise, which could hide the signal.
+# held-out training images, and all rows gain nothing. On the same number of other rows, the
+# directions must leave out less than this share of the variance that random directions leave out:
+# it is 0.06 to 0.68 on images, and 1 if all columns are noise, which could hide the signal.
 DIRECTION_ROWS, MAX_SHARE_LEFT_OUT = 4096, 0.8
 # Up to this many columns the directions are exact: their covariance matrix is decomposed in less
 # time than a randomised decomposition of the samples takes.
@@ -36,9 +36,9 @@ DENSE_SIZE = 2**20
 FLOAT32_RANGE = (1e-37, 1e37)
 # Largest distance of a number from the mean of its column, in units of the scale: in float64, the
 # rounding errors of larger ones are about as large as the distances between the samples.
-MAX_DISTANCE = 1e15
-# Scales must be between the inverse of this and it, so that frequencies don't overflow.
-MAX_SCALE = {"float32": 1e28, "float64": 1e290}
+MAX_OFFSET = 1e15
+# Largest scale of the samples; its inverse is the smallest. Frequencies are then far from overflow.
+MAX_SAMPLE_SCALE = {"float32": 1e28, "float64": 1e290}
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class ProjectedView(View):
     r"""The samples of R^d centred, in units of their scale, and projected onto some directions.
 
     A sample `x` becomes :math:`z = V^T (x - c) / s`. The wave of a frequency :math:`\omega` at `z`
-    is that of :math:`V \omega / s` at `x - c`.
+    equals the wave of :math:`V \omega / s` at `x - c`.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class ProjectedView(View):
 
 
 def transform_rows(rows: Rows, transform: Callable[[Any], Any]) -> Any:
-    """Return the samples transformed: in memory, on their device or cluster, or on demand."""
+    """Return the samples transformed: in memory, on their device or cluster, or when read."""
     array = rows.array
     if not rows.is_local or (isinstance(array, np.ndarray) and not isinstance(array, np.memmap)):
         return rows.map(transform)
@@ -162,9 +162,9 @@ def transform_rows(rows: Rows, transform: Callable[[Any], Any]) -> Any:
 def principal_directions(rows: Rows, center: Array, rng: np.random.Generator) -> Array | None:
     """Return directions that hold what varies in the samples, orthonormal columns in float32.
 
-    None stands for all columns: of samples with at most `MAX_DIRECTIONS`, and of dense samples
-    whose variance is spread evenly over more directions. For fewer samples than columns, those are
-    the directions of the samples themselves.
+    None stands for all columns: if there are at most `MAX_DIRECTIONS`, or if the variance of dense
+    samples is spread evenly over more directions. If these samples are fewer than their columns,
+    the directions that span the samples are returned instead.
     """
     if rows.n_features <= MAX_DIRECTIONS:
         return None
@@ -218,7 +218,7 @@ def leading_directions(X: Any, n_directions: int, seed: int) -> Array:
 
 
 def share_left_out(X: Array, directions: Array) -> float:
-    """Return the variance outside of the directions, relative to that of random directions."""
+    """Return the variance outside of the directions, relative to random directions."""
     n_features, n_directions = directions.shape
     total = float(np.square(X, dtype=np.float64).sum())
     kept = float(np.square(X @ directions, dtype=np.float64).sum())
@@ -257,12 +257,11 @@ def are_within(numbers: Any, limit: float) -> bool:
 
 
 def far_rows(X: Any, center: Array, scale: float, used: Array) -> Any:
-    """Return which rows of a block are too far from the centre; None if none is.
+    """Return which rows of a block are too far from the centre, in the columns used; None if none.
 
-    Only the columns that are used count.
-    The limit is ten times that of a fit, so that no training sample is refused for rounding.
+    The limit is ten times the limit at fit, so that no training sample is refused for rounding.
     """
-    limit = 10 * MAX_DISTANCE * scale
+    limit = 10 * MAX_OFFSET * scale
     numbers = X.data if sparse.issparse(X) else X
     if are_within(numbers, limit - float(np.abs(center).max())):
         return None
@@ -276,18 +275,18 @@ def far_rows(X: Any, center: Array, scale: float, used: Array) -> Any:
 
 
 def check_distances(X: Any, offsets: Any, view: ProjectedView) -> None:
-    """Raise ValueError if a sample is too far from the centre; see :data:`MAX_DISTANCE`.
+    """Raise ValueError if a sample is too far from the centre; see :data:`MAX_OFFSET`.
 
     `offsets` are the numbers of `X` minus the centre: an array like `X`, or one number per entry.
     """
-    if are_within(offsets, MAX_DISTANCE * view.scale):
+    if are_within(offsets, MAX_OFFSET * view.scale):
         return
     place = np.unravel_index(np.abs(to_host(offsets)).argmax(), offsets.shape)
     column = int(place[1] if offsets.ndim == 2 else X.indices[place])
     value = float((to_host(X) if offsets.ndim == 2 else X.data)[place])
     raise ValueError(
         f"X has {value:g} in column {column}, where the mean is {view.center[column]:g}: they "
-        f"differ by more than {MAX_DISTANCE:g} times the scale of the samples ({view.scale:.3g}, "
+        f"differ by more than {MAX_OFFSET:g} times the scale of the samples ({view.scale:.3g}, "
         "by default their median distance). Check the units, leave rows with huge numbers out, or "
         "scale the columns."
     )
@@ -296,7 +295,7 @@ def check_distances(X: Any, offsets: Any, view: ProjectedView) -> None:
 def check_scale(scale: float, center: Array) -> None:
     """Raise ValueError if the samples are too large or too close to each other to compute with."""
     dtype = center.dtype.name
-    limit = MAX_SCALE[dtype]
+    limit = MAX_SAMPLE_SCALE[dtype]
     if 1 / limit <= scale <= limit and np.isfinite(center).all():
         return
     what = "numbers that are too large"

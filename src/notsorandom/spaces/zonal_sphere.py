@@ -12,15 +12,17 @@ from notsorandom.data.rows import Array, Column, Rows
 from notsorandom.spaces.base import ContinuousSpace, Supremum
 from notsorandom.spaces.gegenbauer import n_harmonics, zonal, zonal_slopes
 from notsorandom.spaces.harmonic_sphere import largest_degree
-from notsorandom.spaces.scale import resolve_scale
-from notsorandom.spaces.spherical import Spherical, directions
+from notsorandom.spaces.landscape import resolve_scale
+from notsorandom.spaces.sphere import Spherical, directions
 from notsorandom.spaces.view import CastView, View
 
 # Smallest max_degree="auto", however many harmonics there are.
 MIN_AUTO_DEGREE = 3
-# Beyond these degrees the rounding of a cosine changes the feature visibly.
-MAX_DEGREE = {np.dtype(np.float32): 64, np.dtype(np.float64): 1000}
-# The rounding error of a variance over n samples is at most this times the square root of n.
+# Largest degree by floating point type: beyond it, the rounding error of a cosine, times the slope
+# of the feature, is no longer small.
+MAX_ZONAL_DEGREE = {np.dtype(np.float32): 64, np.dtype(np.float64): 1000}
+# The rounding error of a variance over n samples, relative to their mean square, is at most this
+# times the square root of n times the machine epsilon.
 SUM_ROUNDINGS = 8
 
 
@@ -75,7 +77,7 @@ class ZonalSphere(Spherical, ContinuousSpace):
     ) -> Array:
         """Draw uniformly distributed poles, with degrees evenly spread over their logarithm.
 
-        A degree is not changed by the ascent, and if all were equally likely, the low ones, which
+        The ascent does not change a degree. If all were equally likely, the low degrees, which
         matter most, would rarely be tried.
         """
         poles = directions(rng.standard_normal((n_frequencies, rows.n_features)))
@@ -91,7 +93,7 @@ class ZonalSphere(Spherical, ContinuousSpace):
         )
 
     def move(self, frequencies: Array, shift: Array) -> Array:
-        """Return the frequencies with their poles rotated, and the same degrees."""
+        """Return the frequencies with moved poles and the same degrees."""
         poles, degrees = poles_and_degrees(frequencies)
         turned = directions(frequencies + tangent(shift, poles))
         return turned * degrees[:, None].astype(shift.dtype)
@@ -103,10 +105,10 @@ class ZonalSphere(Spherical, ContinuousSpace):
     def penalty(self, rows: Rows, frequencies: Array, smoothing: float) -> tuple[Array, Array]:
         r"""Return the log variance of the features over the samples, smoothed, and its gradient.
 
-        Subtracted from the log potential, it gives that of the feature divided by its standard
+        The log potential minus this is the log potential of the feature divided by its standard
         deviation. Smoothing by :math:`\sigma` adds :math:`\sigma^2 l (l + d - 2)` to the variance,
         the change of a harmonic of degree `l` by diffusion, so that the quotient stays small where
-        the feature hardly varies over the samples.
+        the feature is nearly constant over the samples.
         """
         poles, degrees = poles_and_degrees(frequencies)
 
@@ -160,11 +162,11 @@ class ZonalSphere(Spherical, ContinuousSpace):
             slopes *= a @ cast_like(sums, X)
             return (slopes.T @ X,)
 
-        width = 4 * len(frequencies)
+        width = 4 * len(frequencies)  # cosines, slopes and the two arrays of the recurrence
         if measure.shape[1] == 1:
             sums, moments = rows.sum_blocks(both_sums, measure, width=width)
             half = sums[0, :, None] * moments
-        else:  # a second sweep multiplies the samples once, not once per task
+        else:  # a second sweep, since one sweep would multiply the samples once per task
             (sums,) = self.amplitudes(rows, measure, frequencies)
             (half,) = rows.sum_blocks(weighted_sums, measure, width=width)
         slope = tangent(half, poles) * (2 / degrees).astype(half.dtype)[:, None]
@@ -205,7 +207,7 @@ class ZonalSphere(Spherical, ContinuousSpace):
     ) -> Supremum:
         """Return the potential reached: there is no bound.
 
-        Degrees that can't be computed can't be searched, so with them it counts as infinite.
+        It counts as infinite if the bandwidth has degrees that can't be computed, nor searched.
         """
         if bandwidth > highest_degree(rows.n_features, np.dtype(np.float64)):
             return Supremum(math.inf, math.inf)
@@ -239,7 +241,7 @@ def highest_degree(n_features: int, dtype: Any) -> int:
     """
     limit = float(np.finfo(dtype).max) ** (1 / 3)
     degree = 1
-    while degree < MAX_DEGREE[dtype] and n_harmonics(n_features, degree + 1) < limit:
+    while degree < MAX_ZONAL_DEGREE[dtype] and n_harmonics(n_features, degree + 1) < limit:
         degree += 1
     return degree
 

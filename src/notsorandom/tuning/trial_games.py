@@ -17,8 +17,8 @@ from notsorandom.game.solvers import GradientSolver
 from notsorandom.search.ascent import Ascent, climb
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.base import FiniteSpace, ResolvedSpace
+from notsorandom.spaces.euclidean import cauchy_frequencies
 from notsorandom.spaces.landscape import Points
-from notsorandom.spaces.scale import cauchy_frequencies
 from notsorandom.tuning.choice import FitConfig, default_search
 from notsorandom.tuning.trial_landscape import (
     TrialLandscape,

@@ -11,14 +11,8 @@ import numpy as np
 from notsorandom.data.rows import Array
 from notsorandom.game import Loss
 from notsorandom.game.losses import LogisticLoss
-from notsorandom.tuning.logistic_models import (
-    MAX_SLOPE,
-    MAX_TRIAL_STEPS,
-    TINY,
-    LogisticBatch,
-    dots,
-    find_roots,
-)
+from notsorandom.linear.newton_step import MAX_SLOPE, dots, find_roots
+from notsorandom.tuning.logistic_models import MAX_TRIAL_STEPS, TINY, LogisticBatch
 
 # The hinge is first smoothed over a margin interval of this width, which contains every margin of
 # the zero model.

@@ -1,8 +1,9 @@
-"""Linear systems of Newton's method, and the duality gap that it ends at."""
+"""Parts of Newton's method: the linear system and line search of a step, and the duality gap."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,14 @@ from notsorandom.game import Loss
 
 # Duality gaps may be negative by rounding to float32, but not more than this.
 MAX_ROUNDING = 1e-2
+# A step improves a model if the objective decreases by this share of the duality gap allowed, or if
+# the gap is less than this times the smallest so far.
+MIN_DECREASE, SMALLER_GAP = 1e-2, 0.9
 # Rows that weigh less than this share of the mean are left out of Gram matrices.
 LEAST_WEIGHT = 1e-8
+# A line search ends where the slope is at most this share of the first slope, or after this many
+# evaluations, which are enough for approximate solutions.
+MAX_SLOPE, LINE_SEARCH_EVALUATIONS = 0.5, 8
 
 
 def relative_gap(primal: float, dual: float) -> float:
@@ -22,7 +29,7 @@ def relative_gap(primal: float, dual: float) -> float:
 
     It is not a number if it is more negative than rounding explains: something overflowed.
     """
-    gap = (primal - dual) / max(primal, 1e-300)
+    gap = (primal - dual) / max(primal, 1e-300)  # no division by zero
     return gap if gap >= -MAX_ROUNDING else math.nan
 
 
@@ -38,8 +45,9 @@ def solve_hessian(
 
     With :math:`\Phi` the rows of features times the roots of their weights and `D` the ridge, it is
     :math:`D + \Phi^T \Phi / c`, or, by Woodbury's identity, a system with
-    :math:`c I + \Phi D^{-1} \Phi^T`. The smaller one is solved. `weights` are those of
-    `Loss.hessian_weights`, and the gradient of the intercept, whose ridge is given, is last.
+    :math:`c I + \Phi D^{-1} \Phi^T`. The smaller one is solved. `weights` are the result of
+    `Loss.hessian_weights`. The last number of the gradient belongs to the intercept, and `ridge` is
+    the intercept's ridge.
     """
     precision = features.dtype
     rows, roots = active_rows(features, weights, sqrt_weights)
@@ -65,7 +73,8 @@ def solve_hessian(
 def active_rows(features: Array, weights: Array, sqrt_weights: Array | None) -> tuple[Array, Array]:
     """Return the active rows times the roots of their weights, and these roots.
 
-    `weights` are those of `Loss.hessian_weights`; those of the samples are given by their roots.
+    `weights` are the result of `Loss.hessian_weights`, and `sqrt_weights` the square roots of the
+    sample weights.
     """
     least = LEAST_WEIGHT * weights.sum() / max(len(weights), 1)
     active = weights if weights.dtype == bool else weights > least
@@ -87,7 +96,10 @@ def active_sums(rows: Array, roots: Array) -> tuple[Array, Array, float]:
 
 
 def intercept_ridge(total_weight: float, loss: Loss) -> float:
-    """Return a small ridge: the unpenalised intercept has no curvature when no row is active."""
+    """Return a small ridge: the unpenalised intercept has no curvature when no row is active.
+
+    It is a millionth of the curvature with maximal smoothing and all rows active.
+    """
     first = loss.smoothing_schedule()[0]
     return 1e-6 * total_weight / (max(first, 1.0) if loss.curvature else first)
 
@@ -112,12 +124,12 @@ def solve_hessian_of_sums(
 def solve_positive(matrix: Array, right: Array, precision: Any) -> Array:
     """Solve with a matrix that is positive definite up to rounding of its Gram part.
 
-    With little smoothing the identity is below that rounding. The diagonal is then increased until
-    the matrix is positive definite. This changes Newton's direction, not the optimum.
+    With little smoothing the identity is smaller than this rounding. The diagonal is then increased
+    until the matrix is positive definite. This changes Newton's direction, not the optimum.
     """
     diagonal = np.diag(matrix).copy()
     rounding = float(np.finfo(precision).eps * diagonal.sum())
-    for jitter in (0.0, 1e-2, 1.0, 1e2, 1e4):
+    for jitter in (0.0, 1e-2, 1.0, 1e2, 1e4):  # in units of the rounding error
         matrix[np.diag_indices(len(diagonal))] = diagonal + jitter * rounding
         try:
             # NumPy's, not SciPy's: each has its own BLAS threads, which compete for the cores.
@@ -127,3 +139,37 @@ def solve_positive(matrix: Array, right: Array, precision: Any) -> Array:
         solution: Array = linalg.lapack.dpotrs(factor, right, lower=1)[0]
         return solution
     return right / diagonal.sum()
+
+
+def dots(left: Array, right: Array) -> Array:
+    """Return inner products along the last axis."""
+    return np.einsum("...i,...i->...", left, right)
+
+
+def find_roots(
+    function: Callable[[Array], Array],
+    first: Array,
+    last: Array,
+    tol: Array,
+    max_evaluations: int = LINE_SEARCH_EVALUATIONS,
+) -> Array:
+    """Return where increasing functions on [0, 1] have values of at most `tol`, up to the sign.
+
+    `first` and `last` are their values at 0 and 1, of shape (n_functions,). By the false position
+    method, where the value at an end that stays twice in a row is halved. After `max_evaluations`,
+    the last points are returned.
+    """
+    left, right = np.zeros_like(first), np.ones_like(first)
+    moved_right = np.zeros(len(first), dtype=int)
+    roots = right
+    for _ in range(max_evaluations):
+        roots = left - first * (right - left) / (last - first)
+        values = function(roots)
+        if np.all(np.abs(values) <= tol):
+            break
+        above = values > 0
+        first = np.where(above, np.where(moved_right == 1, first / 2, first), values)
+        last = np.where(above, values, np.where(moved_right == -1, last / 2, last))
+        left, right = np.where(above, left, roots), np.where(above, roots, right)
+        moved_right = np.where(above, 1, -1)
+    return roots
