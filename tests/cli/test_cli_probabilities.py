@@ -71,8 +71,8 @@ class TestPredict:
 class TestEvaluate:
     @pytest.mark.parametrize("target", ["two", "three"])
     def test_log_loss(self, target, run, folder, monkeypatch):
-        monkeypatch.setattr("notsorandom.cli.loading.MIN_ROWS", 7)
-        monkeypatch.setattr("notsorandom.cli.loading.BLOCK_BYTES", 100)
+        monkeypatch.setattr("notsorandom.cli.loading.PREDICTED_ROWS", 7)
+        monkeypatch.setattr("notsorandom.cli.loading.PREDICTED_BYTES", 100)
         name = f"{target}-logistic.skops"
         result = json.loads(run("evaluate", name, "data.csv", "--json"))
         model, X, table = load(folder, name)

@@ -19,7 +19,7 @@ import notsorandom
 from benchmarks.forgery import unzip
 from notsorandom._utils.files import write_atomic
 from notsorandom.cli import main
-from notsorandom.cli.training import TrainingTable, choose_task, split_rows
+from notsorandom.cli.fit import TrainingTable, choose_task, split_rows
 from notsorandom.io import read_metadata
 from notsorandom.io.archive import SCHEMA, pack
 
@@ -365,8 +365,8 @@ class TestPredict:
 
     def test_predictions_do_not_depend_on_blocks(self, run, folder, monkeypatch):
         whole = run("predict", "iris.skops", "iris.csv")
-        monkeypatch.setattr("notsorandom.cli.loading.MIN_ROWS", 7)
-        monkeypatch.setattr("notsorandom.cli.loading.BLOCK_BYTES", 100)
+        monkeypatch.setattr("notsorandom.cli.loading.PREDICTED_ROWS", 7)
+        monkeypatch.setattr("notsorandom.cli.loading.PREDICTED_BYTES", 100)
         assert run("predict", "iris.skops", "iris.csv") == whole
 
     def test_transformer_gives_features(self, run, folder, tmp_path):
@@ -473,8 +473,8 @@ class TestEvaluate:
             assert result[f"class {name}"]["precision"] == np.mean(of_class[text == name])
 
     def test_regression_metrics(self, run, folder, monkeypatch):
-        monkeypatch.setattr("notsorandom.cli.loading.MIN_ROWS", 7)
-        monkeypatch.setattr("notsorandom.cli.loading.BLOCK_BYTES", 100)
+        monkeypatch.setattr("notsorandom.cli.loading.PREDICTED_ROWS", 7)
+        monkeypatch.setattr("notsorandom.cli.loading.PREDICTED_BYTES", 100)
         result = json.loads(run("evaluate", "reals.skops", "reals.parquet", "--json"))
         table = pd.read_parquet(folder / "reals.parquet")
         model = notsorandom.load(folder / "reals.skops")
@@ -533,8 +533,8 @@ class TestEvaluate:
         )
 
     def test_whole_blocks_without_target(self, run, folder, tmp_path, monkeypatch):
-        monkeypatch.setattr("notsorandom.cli.loading.MIN_ROWS", 7)
-        monkeypatch.setattr("notsorandom.cli.loading.BLOCK_BYTES", 100)
+        monkeypatch.setattr("notsorandom.cli.loading.PREDICTED_ROWS", 7)
+        monkeypatch.setattr("notsorandom.cli.loading.PREDICTED_BYTES", 100)
         table = pd.read_csv(folder / "iris.csv")
         path = tmp_path / "gaps.csv"
         table.assign(species=table["species"].where(table.index >= 20)).to_csv(path, index=False)

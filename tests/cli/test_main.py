@@ -11,7 +11,12 @@ from notsorandom.cli import commands
 @pytest.fixture
 def run_demo(monkeypatch, quick_trials, tmp_path, capsys):
     """Run the demo with few samples and features; return its result and the picture."""
-    for name, value in {"SIZES": (4, 8), "DRAWN_SIZE": 8, "N_TRAIN": 300, "N_TEST": 500}.items():
+    for name, value in {
+        "DEMO_SIZES": (4, 8),
+        "DRAWN_SIZE": 8,
+        "N_TRAIN": 300,
+        "N_TEST": 500,
+    }.items():
         monkeypatch.setattr(commands, name, value)
 
     def run():

@@ -14,11 +14,7 @@ from notsorandom._utils.parameters import check_magnitude
 from notsorandom._utils.threads import ThreadPool
 from notsorandom.data.array_api import in_host_memory, is_device_array, to_host
 from notsorandom.data.rows import FLOATS, Array, Rows, dense
-from notsorandom.estimators.cautions import (
-    find_transformer,
-    warn_of_many_classes,
-    warn_of_scales,
-)
+from notsorandom.estimators.cautions import warn_of_many_classes, warn_of_scales
 from notsorandom.estimators.config import loss_of
 from notsorandom.estimators.targets import check_classes, check_targets, real_targets
 from notsorandom.game.dual import DualProblem, signs_from_codes
@@ -116,7 +112,7 @@ def read_training_data(
     """
     loss = loss_of(estimator)
     is_classification, name = loss.one_sided, type(estimator).__name__
-    X, y, sample_weight, names = coerce(X, to_host(y), to_host(sample_weight))
+    X, y, sample_weight, names = coerce(X, to_host(y), to_host(sample_weight), estimator.verbose)
     y = check_targets(y, name, estimator.loss, is_classification)
     X, y = validate_samples_and_targets(estimator, X, y, names, reset, is_classification)
     if reset:
@@ -136,9 +132,7 @@ def read_training_data(
     targets = y if is_classification else real_targets(y, rows.dtype)
     problem = make_problem(estimator, loss, rows, targets, y.ndim == 1, reset)
     if reset and isinstance(space, Euclidean):
-        names = getattr(estimator, "feature_names_in_", None)
-        warn_of_scales(X, names)
-        estimator._transformer = find_transformer(X, names)
+        warn_of_scales(X, getattr(estimator, "feature_names_in_", None))
     return TrainingData(problem, positions).deduplicated()
 
 
@@ -195,7 +189,9 @@ def check_magnitudes(problem: DualProblem) -> None:
 # Samples.
 
 
-def coerce(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, list[str] | None]:
+def coerce(
+    X: Any, y: Any, sample_weight: Any, verbose: int = 0
+) -> tuple[Any, Any, Any, list[str] | None]:
     """Wrap samples that are not in memory so that they can be read by slices.
 
     Returns samples, targets, weights, and the column names of a dataset.
@@ -204,7 +200,7 @@ def coerce(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, list[str]
         return X, y, sample_weight, None
     from notsorandom.data.coerce import read_lazily, read_source
 
-    X, y, sample_weight, names = read_source(X, y, sample_weight)
+    X, y, sample_weight, names = read_source(X, y, sample_weight, verbose)
     return read_lazily(X), y, sample_weight, names
 
 
