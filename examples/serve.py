@@ -68,7 +68,7 @@ def create_app(model):
     }
     # A copy, so that a later fit of the model changes nothing while threads read it.
     shared = copy.deepcopy(model)
-    if pandas is None:  # arrays have no names; those in requests are checked before
+    if pandas is None:  # arrays have no names; the names in requests are checked before
         vars(shared).pop("feature_names_in_", None)
     zeros = [0] * model.n_features_in_ if names is None else dict.fromkeys(names, 0)
     for_docs = {"requestBody": {"content": {"application/json": {"example": {"rows": [zeros]}}}}}

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from notsorandom import FourierClassifier, FourierRegressor, tabular_pipeline
-from notsorandom.data.columns import convert, infer_kind
+from notsorandom.data.column_kinds import convert, infer_kind
 from notsorandom.tabular import SmoothScaler, TableCleaner
 
 pytestmark = pytest.mark.usefixtures("quick_trials")

@@ -19,7 +19,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from notsorandom.data.checks import format_names, import_pandas
-from notsorandom.data.columns import (
+from notsorandom.data.column_kinds import (
     DATE_PARTS,
     FREQUENT,
     convert,

@@ -10,22 +10,15 @@ from reference import CountingArray
 from scipy import sparse
 
 from notsorandom.data.checks import TableError
-from notsorandom.data.coerce import read_source
-from notsorandom.data.lazy import RowSubset, SlicedArray
+from notsorandom.data.coerce import read_arrow, read_lazily, read_source
+from notsorandom.data.lazy import LazyArray
 
 pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'notsorandom[tables]'")
 import pyarrow.dataset as ds  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 
-from notsorandom.data.arrow import read_arrow  # noqa: E402
-
 N_ROWS, WIDTH = 103, 5
 FORMS = r"\(X, y\) or \(X, y, sample_weight\)"
-
-
-@pytest.fixture
-def values():
-    return np.random.default_rng(0).standard_normal((N_ROWS, WIDTH)).astype(np.float32)
 
 
 # pyarrow
@@ -306,23 +299,20 @@ def test_samples_in_memory_are_returned_unchanged(values, tmp_path):
         "text",
         {1: 2},
         {1, 2},
-        SlicedArray(CountingArray(values)),
-        RowSubset(values, [1, 2]),
     ):
-        target = y[: len(X)] if isinstance(X, RowSubset) else y
-        read = read_source(X, target, target)
-        assert read[0] is X
-        assert read[1] is target
-        assert read[2] is target
-        assert read[3] is None
+        read = read_source(X, y, y)
+        assert all(one is other for one, other in zip(read, (X, y, y, None), strict=True))
+        assert (read_lazily(X) is X) == (not isinstance(X, np.memmap))
 
 
-def test_arrays_outside_of_memory_are_sliced(values):
+def test_arrays_outside_of_memory_are_copied_to_a_memory_map(values):
     stored = CountingArray(values, (10, WIDTH))
     targets = CountingArray(np.arange(N_ROWS), (10,))
+    assert isinstance(read_lazily(stored), LazyArray)
+    np.testing.assert_array_equal(read_lazily(stored)[:], values)
     for y in (np.arange(N_ROWS), list(range(N_ROWS)), targets):
         X, read, weights, names = read_source(stored, y, targets)
-        assert isinstance(X, SlicedArray)
+        assert isinstance(X, np.memmap)
         assert names is None
         np.testing.assert_array_equal(X[:], values)
         np.testing.assert_array_equal(read, np.arange(N_ROWS))

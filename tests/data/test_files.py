@@ -129,7 +129,7 @@ def test_parquet_files(frame, tmp_path):
 def test_blocks_have_fewer_rows_if_these_are_long(write, monkeypatch):
     data = open_data_file(write("a.csv", "a,s\n" + f"1.5,{'x' * 100}\n" * 40))
     for n_bytes, sizes in ((2**25, [17, 17, 6]), (1050, [10] * 4), (50, [1] * 40)):
-        monkeypatch.setattr("notsorandom.data.files.BLOCK_BYTES", n_bytes)
+        monkeypatch.setattr("notsorandom.data.files.FRAME_BYTES", n_bytes)
         assert [len(block) for block in data.blocks(["s"], ["s"], 17)] == sizes
 
 

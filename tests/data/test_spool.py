@@ -1,4 +1,4 @@
-"""Blocks written to temporary files give the samples back, and leave no files."""
+"""Copies of samples in temporary files equal the samples, and leave no files."""
 
 import errno
 import gc
@@ -14,24 +14,13 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from reference import CountingArray
 from scipy import sparse
 
-from notsorandom.data.spool import spool_blocks
+from notsorandom.data.spool import spool_array, spool_blocks
 
 N_ROWS, WIDTH = 103, 5
 FORMS = r"make it \(X, y\) or \(X, y, sample_weight\)"
-
-
-@pytest.fixture
-def values():
-    return np.random.default_rng(0).standard_normal((N_ROWS, WIDTH)).astype(np.float32)
-
-
-@pytest.fixture
-def temporary_folder(tmp_path, monkeypatch):
-    """An empty folder for temporary files, as TMPDIR would set it."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return tmp_path
 
 
 CUTS = [[], [50], [1, 1, 2, 60], list(range(1, N_ROWS)), [0, 0, N_ROWS]]
@@ -191,6 +180,77 @@ def test_errors_have_the_number_of_the_block(name, temporary_folder):
     with pytest.raises(ValueError, match=says):
         spool_blocks(iter(blocks))
     assert not os.listdir(temporary_folder)
+
+
+# Arrays
+
+
+@pytest.mark.parametrize("chunks", [None, (7, 2), (50, WIDTH), (1000, WIDTH)])
+@pytest.mark.parametrize("n_bytes", [1, 300, 2**20])
+def test_an_array_is_copied_in_blocks_of_whole_chunks(values, monkeypatch, chunks, n_bytes):
+    monkeypatch.setattr("notsorandom.data.spool.COPIED_BYTES", n_bytes)
+    array = CountingArray(values, chunks)
+    copied = spool_array(array)
+    assert isinstance(copied, np.memmap)
+    assert not copied.flags.writeable
+    np.testing.assert_array_equal(copied, values)
+    chunk, row_bytes = (chunks or [1])[0], values.nbytes // N_ROWS
+    for start, stop in array.reads:
+        assert start % chunk == 0
+        assert stop - start <= max(chunk, n_bytes // row_bytes)
+    assert [start for start, _ in array.reads][1:] == [stop for _, stop in array.reads][:-1]
+    monkeypatch.setattr("notsorandom.data.spool.MAX_CHUNK_BYTES", 40)  # two rows
+    array = CountingArray(values, chunks)
+    np.testing.assert_array_equal(spool_array(array), values)
+    assert max(stop - start for start, stop in array.reads) <= max(1, n_bytes // row_bytes)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i1", "?", ">f4", ">i8", "g"])
+def test_copies_keep_float32_and_convert_other_types_to_float64(dtype):
+    stored = np.arange(6).reshape(3, 2).astype(dtype)
+    copied = spool_array(CountingArray(stored))
+    assert copied.dtype == np.dtype("f4" if dtype == "f4" else "f8")
+    np.testing.assert_array_equal(copied, stored)
+
+
+NOT_COPIED = [
+    (np.array([["a"]]), "X has type <U1: it must have numbers"),
+    (np.zeros(3), "Expected 2D array, got 1D array instead"),
+    (np.zeros((3, 2, 1)), "Expected 2D array, got 3D array instead"),
+    (np.diag([1, 1, np.nan]), "Input X contains NaN, in row 2, column 2,"),
+    (np.diag([1, np.inf, 1]), "Input X contains infinity, in row 1, column 1,"),
+]
+
+
+@pytest.mark.parametrize(("stored", "says"), NOT_COPIED, ids=range(len(NOT_COPIED)))
+def test_errors_of_arrays(stored, says, temporary_folder, monkeypatch):
+    monkeypatch.setattr("notsorandom.data.spool.COPIED_BYTES", 1)
+    with pytest.raises(ValueError, match=says):
+        spool_array(CountingArray(stored))
+    assert not os.listdir(temporary_folder)
+
+
+def test_an_array_that_shrinks_is_an_error(values):
+    stored = CountingArray(values)
+    stored.values = values[:50]
+    with pytest.raises(ValueError, match=r"Rows 0 to 103 of X have shape \(50, 5\), but the shape"):
+        spool_array(stored)
+
+
+def test_empty_arrays_have_no_file():
+    for shape in ((0, 3), (3, 0)):
+        assert spool_array(CountingArray(np.zeros(shape))).shape == shape
+
+
+def test_the_bytes_are_said_on_demand(values, capsys):
+    spool_array(CountingArray(values), verbose=1)
+    assert "] 103/103 " in (shown := capsys.readouterr().err)
+    assert shown.endswith(" 2,060 bytes\n")
+    spool_blocks(split([50], values, np.arange(N_ROWS)), verbose=1)
+    assert capsys.readouterr().err.endswith("s 2,884 bytes\n")
+    spool_array(CountingArray(values))
+    spool_blocks(split([50], values, np.arange(N_ROWS)))
+    assert capsys.readouterr().err == ""
 
 
 # Files

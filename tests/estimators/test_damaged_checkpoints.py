@@ -1,7 +1,12 @@
-"""Damaged and forged checkpoints: an error that says what to do, or a model that predicts."""
+"""Damaged and forged checkpoints, and killed fits: an error that says what to do, or a model."""
 
+import inspect
 import io
 import json
+import os
+import subprocess
+import sys
+import time
 import tracemalloc
 import zipfile
 from contextlib import suppress
@@ -18,6 +23,7 @@ from notsorandom import (
     GradientSolver,
     Sphere,
 )
+from notsorandom.datasets import make_windmill
 from notsorandom.estimators.checkpoint import moves_to_arrays, restore_moves
 from notsorandom.estimators.resume import CheckpointFile, read_checkpoint_header
 from notsorandom.game import GameLoop
@@ -301,3 +307,38 @@ def test_the_header_can_be_read_alone(case, tmp_path):
         read_checkpoint_header(path)
     with pytest.raises(FileNotFoundError):
         read_checkpoint_header(tmp_path / "missing")
+
+
+def fit_windmill(auto, checkpoint=None):
+    X, y = make_windmill(1000, random_state=0)
+    model = FourierClassifier(200, random_state=0, checkpoint=checkpoint)
+    if auto:
+        y = y + 2 * (X[:, 0] > 0.3)
+        model.set_params(n_components="auto", max_components=80)
+    return model.fit(X, y)
+
+
+@pytest.mark.slow
+@pytest.mark.full_trials
+@pytest.mark.parametrize("auto", [False, True])
+def test_a_fit_killed_at_any_moment_ends_with_the_same_model(auto, tmp_path):
+    """The first kill may come before the first checkpoint, the others come after it."""
+    begin = time.perf_counter()
+    expected = fit_windmill(auto)
+    seconds, path, rng = time.perf_counter() - begin, tmp_path / "game", np.random.default_rng(0)
+    imports = "from notsorandom import *\nfrom notsorandom.datasets import make_windmill\n"
+    call = f"print(flush=True)\nfit_windmill({auto}, Checkpoint({str(path)!r}, every=0.02))"
+    code = f"{imports}{inspect.getsource(fit_windmill)}{call}"
+    for number in range(4):
+        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+        assert process.stdout.readline() == b"\n"
+        while number and process.poll() is None and not path.exists():
+            time.sleep(0.001)
+        time.sleep(rng.uniform(0, seconds / 2))
+        process.kill()
+        process.communicate()
+        model = fit_windmill(auto, Checkpoint(path, every=0.02))
+        for name in ("frequencies_", "phases_", "coef_", "C_", "smoothing_", "temperature_"):
+            np.testing.assert_array_equal(getattr(model, name), getattr(expected, name))
+        # A kill may leave the temporary file of a write, which is removed after a day.
+        assert [name for name in os.listdir(tmp_path) if not name.endswith(".part")] == []

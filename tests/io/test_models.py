@@ -6,7 +6,6 @@ import os
 import pickle
 import subprocess
 import sys
-import warnings
 
 import joblib
 import numpy as np
@@ -18,9 +17,7 @@ from sklearn.compose import (
     ColumnTransformer,
     TransformedTargetRegressor,
     make_column_selector,
-    make_column_transformer,
 )
-from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     BaggingClassifier,
     RandomForestClassifier,
@@ -35,10 +32,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
-    MaxAbsScaler,
-    MinMaxScaler,
     OneHotEncoder,
-    RobustScaler,
     StandardScaler,
 )
 from sklearn.svm import SVC
@@ -339,49 +333,6 @@ class TestPipelines:
         features = FourierFeatures(8, **SETTINGS).set_output(transform="pandas")
         self.check(make_pipeline(features, LogisticRegression()).fit(X, y), X, tmp_path)
         self.check(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y), X, tmp_path)
-
-
-class TestLastStepAlone:
-    @pytest.mark.parametrize(
-        "scaler", [StandardScaler(), MinMaxScaler(), MaxAbsScaler(), RobustScaler(), PCA()]
-    )
-    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-    def test_scalers(self, data, tmp_path, scaler, dtype):
-        X, y = data
-        pipeline = make_pipeline(scaler, FourierClassifier(8, **SETTINGS)).fit(X.astype(dtype), y)
-        name = "StandardScaler" if isinstance(scaler, PCA) else type(scaler).__name__
-        with pytest.warns(UserWarning, match=rf"{name} .*: save the whole pipeline, notsorandom"):
-            save(pipeline[-1], tmp_path / "model.skops")
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            save(pipeline, tmp_path / "model.skops")
-
-    def test_tables(self, data, frame, tmp_path):
-        encode = make_column_transformer((OneHotEncoder(sparse_output=False), ["size"]))
-        for pipeline in (
-            notsorandom.tabular_pipeline(FourierClassifier(8, **SETTINGS)),
-            make_pipeline(encode.set_output(transform="pandas"), FourierClassifier(8, **SETTINGS)),
-        ):
-            pipeline.fit(frame, data[1])
-            with pytest.warns(UserWarning, match="a ColumnTransformer makes them"):
-                save(pipeline[-1], tmp_path / "model.skops")
-
-    def test_no_warning_otherwise(self, data, tmp_path):
-        X, y = data
-        settings = {"n_components": 8, **SETTINGS}
-        models = [
-            make_pipeline(StandardScaler(), FourierClassifier(**settings)),
-            FourierClassifier(**settings),
-            FourierClassifier(space=Euclidean(center=np.zeros(3)), **settings),
-            FourierClassifier(space=Sphere(normalize=True), **settings),
-        ]
-        categories = np.random.default_rng(0).integers(2, size=X.shape) * 1.0
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            for model in models:
-                save(model.fit(X, y), tmp_path / "model.skops")
-            for samples in (X[:, :1] - X[:, :1].mean(), categories, X / 9):
-                save(FourierClassifier(**settings).fit(samples, y), tmp_path / "model.skops")
 
 
 def test_metadata(data, tmp_path):

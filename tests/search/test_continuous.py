@@ -8,7 +8,7 @@ import reference
 from scipy import sparse
 
 from notsorandom import Ascent, Euclidean, FourierFeatures, Langevin, Sphere
-from notsorandom.data.lazy import SlicedArray
+from notsorandom.data.lazy import LazyArray
 from notsorandom.data.rows import Rows
 from notsorandom.game import LOSSES, Problem
 from notsorandom.search.ascent import climb
@@ -227,7 +227,7 @@ def test_cauchy_starts_for_samples_of_any_kind(rng, kind):
     elif kind == "sparse":
         samples = Rows(sparse.csr_array(X))
     else:
-        samples = Rows(SlicedArray(X) if kind == "lazy" else X, block_rows=300)
+        samples = Rows(LazyArray(X) if kind == "lazy" else X, block_rows=300)
     same = Landscape(land.space, samples, land.measure, land.smoothing)
     one, other = (Ascent("cauchy").find(each, 4, np.random.default_rng(1)) for each in (land, same))
     assert isinstance(other.frequencies, np.ndarray)

@@ -7,7 +7,7 @@ from scipy import sparse
 from scipy.spatial.distance import pdist
 
 from notsorandom import Euclidean, Sphere
-from notsorandom.data.lazy import PreparedArray
+from notsorandom.data.lazy import LazyArray
 from notsorandom.data.rows import Rows
 from notsorandom.spaces import view as view_module
 from notsorandom.spaces.view import MAX_DIRECTIONS, principal_directions, round_to_float32
@@ -122,7 +122,7 @@ def test_a_large_view_of_samples_on_disk_is_computed_on_demand(rng, tmp_path, mo
     assert isinstance(held, np.ndarray)
     monkeypatch.setattr(view_module, "VIEW_BYTES", 1000)
     on_demand = view.apply(Rows(X)).array
-    assert isinstance(on_demand, PreparedArray)
+    assert isinstance(on_demand, LazyArray)
     assert (on_demand.shape, on_demand.dtype) == (held.shape, held.dtype)
     np.testing.assert_allclose(on_demand[100:200], held[100:200], atol=1e-6)
     np.testing.assert_allclose(on_demand[np.array([7, 3])], held[[7, 3]], atol=1e-6)

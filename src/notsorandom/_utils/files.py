@@ -56,7 +56,7 @@ def open_atomic(path: Path) -> Iterator[BinaryIO]:
             file.close()
             temporary.replace(path)
         except BaseException:
-            with suppress(OSError):  # what it still had to write
+            with suppress(OSError):  # the disk may be full
                 file.close()  # Windows doesn't delete open files
             temporary.unlink(missing_ok=True)
             raise

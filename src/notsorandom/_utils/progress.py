@@ -23,20 +23,29 @@ class Progress:
         self._start = time.perf_counter()
         self._last_update = -REFRESH
         self._width = 0
+        self._waiting: tuple[int, str] | None = None  # an update that was too early to be drawn
 
     def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._waiting is not None:
+            self._draw(*self._waiting)
         if self._width:
             sys.stderr.write("\n")
 
     def update(self, done: int, detail: str = "") -> None:
         """Draw the bar at `done` of `total` steps, followed by a detail."""
-        seconds = time.perf_counter() - self._start
-        if not self.shown or (done != self.total and seconds - self._last_update < REFRESH):
+        if not self.shown:
             return
-        self._last_update = seconds
+        if done != self.total and time.perf_counter() - self._start - self._last_update < REFRESH:
+            self._waiting = done, detail
+        else:
+            self._draw(done, detail)
+
+    def _draw(self, done: int, detail: str) -> None:
+        self._last_update = seconds = time.perf_counter() - self._start
+        self._waiting = None
         line = f"{self.title} {self._format(done, seconds)} {detail}"
         # A line that wraps can't be rewritten.
         line = line.rstrip()[: shutil.get_terminal_size().columns - 1]
@@ -49,7 +58,7 @@ class Progress:
             return f"{done:,} {format_seconds(seconds)}"
         share = min(1.0, done / self.total)
         bar = ("#" * round(share * BAR_WIDTH)).ljust(BAR_WIDTH, ".")
-        left = f", {format_seconds(seconds / share - seconds)} left" if share > 0 else ""
+        left = f", {format_seconds(seconds / share - seconds)} left" if 0 < share < 1 else ""
         return f"[{bar}] {done}/{self.total} {format_seconds(seconds)}{left}"
 
 

@@ -94,7 +94,7 @@ def parse_number(text: str) -> Any:
 
 DEFAULTS = FourierClassifier()
 TASKS, SCALES = ["auto", "classification", "regression"], ["auto", "standard", "none"]
-LOSSES = [*CLASSIFICATION_LOSSES, *REGRESSION_LOSSES]
+LOSS_NAMES = [*CLASSIFICATION_LOSSES, *REGRESSION_LOSSES]
 # Help, default, and type or choices.
 ARGUMENTS: dict[str, tuple[str, Any, Any]] = {
     "model": ("a model file (.skops)", None, Path),
@@ -107,7 +107,7 @@ ARGUMENTS: dict[str, tuple[str, Any, Any]] = {
     "--scores": ("also write decision values", False, bool),
     "--proba": ("also write probabilities", False, bool),
     "--task": ("auto decides by the loss if it is given, else by the target", "auto", TASKS),
-    "--loss": (f"loss of the model ({DEFAULTS.loss}, or squared, if not given)", None, LOSSES),
+    "--loss": (f"loss of the model ({DEFAULTS.loss}, or squared, if not given)", None, LOSS_NAMES),
     "--n-components": ("number of features, or auto", DEFAULTS.n_components, parse_number),
     "--C": ("inverse regularisation, or auto: chosen on training rows", DEFAULTS.C, parse_number),
     "--smoothing": (
@@ -118,7 +118,7 @@ ARGUMENTS: dict[str, tuple[str, Any, Any]] = {
     "--solver": ("how the game is solved", DEFAULTS.solver, list(SOLVERS)),
     "--space": ("samples on the sphere get norm one", DEFAULTS.space, ["euclidean", "sphere"]),
     "--class-weight": ("give all classes the same total weight", None, ["balanced"]),
-    "--scale": ("scaling of numbers: auto scales those of tables, not of arrays", "auto", SCALES),
+    "--scale": ("scaling of numbers: auto scales tables, not arrays", "auto", SCALES),
     "--checkpoint": ("file from which an interrupted fit continues", None, Path),
     "--holdout": ("fraction of the rows to hold out", 0.2, in_range(float, 0, 0.9)),
     "--seed": ("random seed", 0, in_range(int, 0, 2**31 - 1)),

@@ -16,9 +16,15 @@ from notsorandom import FourierClassifier
 from notsorandom._utils.files import FileFormatError
 from notsorandom._utils.progress import Progress
 from notsorandom.baselines import RandomFourierFeatures
-from notsorandom.cli.loading import LoadedModel, counted_from, encode, is_training_file, steps_of
-from notsorandom.cli.scores import compute_scores
-from notsorandom.cli.training import read_training_table, split_rows
+from notsorandom.cli.fit import read_training_table, split_rows
+from notsorandom.cli.loading import (
+    LoadedModel,
+    compute_scores,
+    counted_from,
+    encode,
+    is_training_file,
+    steps_of,
+)
 from notsorandom.data.files import open_data_file, open_writer
 from notsorandom.data.rows import Array
 from notsorandom.datasets import make_windmill
@@ -28,11 +34,11 @@ from notsorandom.display.inspection import scores_by_size
 from notsorandom.estimators.resume import read_checkpoint_header
 from notsorandom.io import read_metadata
 
-# What else `predict` can write: the flag, the beginning of the columns' names, method, and words.
+# Options of `predict`: the flag, the beginning of the columns' names, method, and words.
 EXTRAS = [("scores", "score", "decision_function", "decision values")]
 EXTRAS += [("proba", "proba", "predict_proba", "probabilities")]
 # Of the demo: numbers of features, the one whose game is drawn, and numbers of samples.
-SIZES, DRAWN_SIZE, N_TRAIN, N_TEST = (20, 100, 500), 100, 2000, 50_000
+DEMO_SIZES, DRAWN_SIZE, N_TRAIN, N_TEST = (20, 100, 500), 100, 2000, 50_000
 
 
 def predict(options: argparse.Namespace) -> dict[str, Any] | None:
@@ -85,7 +91,7 @@ def predict(options: argparse.Namespace) -> dict[str, Any] | None:
 
 
 def predict_columns(loaded: LoadedModel, X: Any, options: argparse.Namespace) -> dict[str, Array]:
-    """Return predictions, with what else is wanted, or features, as columns by name."""
+    """Return predictions, with scores and probabilities on demand, or features, by column."""
     if not hasattr(loaded.model, "predict"):
         return to_columns(loaded.model.transform(X), loaded.model.get_feature_names_out())
     name = loaded.record.get("target", "prediction")
@@ -117,8 +123,8 @@ def evaluate(options: argparse.Namespace) -> dict[str, Any]:
       notsorandom evaluate model.skops test.csv
       notsorandom evaluate model.skops test.parquet --target label --json
 
-    Prints the accuracy or R^2 with its standard error, and that of guessing the largest class or
-    the mean; recall and precision per class, and the log loss if the model has probabilities; or
+    Prints the accuracy or R^2 with its standard error, and the score of guessing the largest class
+    or the mean; recall and precision per class, and the log loss if the model has probabilities; or
     root mean squared error and mean absolute error. By default the target is the column of that
     name in the training data.
     """
@@ -174,8 +180,8 @@ def report(options: argparse.Namespace) -> dict[str, Any]:
 
     For example: notsorandom report model.skops train.csv -o report.html
 
-    Needs the file that the model was fitted to. Scores are those on the rows that "notsorandom fit"
-    held out.
+    Needs the file that the model was fitted to. Scores are computed on the rows that
+    "notsorandom fit" held out.
     """
     loaded = LoadedModel.open(options.model)
     file = open_data_file(options.data, max_bytes=options.max_bytes)
@@ -214,7 +220,7 @@ def demo(options: argparse.Namespace) -> dict[str, Any]:
     result: dict[str, Any] = {"data": "the windmill", "rows": N_TRAIN, "test rows": N_TEST}
     baselines = {"random": RandomFourierFeatures(random_state=seed)}
     models = {}
-    for size in SIZES:
+    for size in DEMO_SIZES:
         start = time.perf_counter()
         model = FourierClassifier(size, random_state=seed, verbose=sys.stderr.isatty()).fit(*train)
         seconds = round(time.perf_counter() - start, 2)

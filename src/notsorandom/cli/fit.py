@@ -8,27 +8,41 @@ import sys
 import tempfile
 import time
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from scipy.sparse import issparse
+from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from notsorandom import Checkpoint, FourierClassifier, FourierRegressor, Sphere
-from notsorandom.cli.loading import LoadedModel, digest_file, steps_of
-from notsorandom.cli.scores import compute_scores
-from notsorandom.cli.training import TrainingTable, read_training_table, split_rows
-from notsorandom.data.files import open_data_file
-from notsorandom.data.rows import Array
+from notsorandom.cli.loading import (
+    UNNAMED_TARGET,
+    LoadedModel,
+    compute_scores,
+    digest_file,
+    drop_unlabelled,
+    steps_of,
+    take_rows,
+    to_targets,
+)
+from notsorandom.data.checks import check_columns, format_names
+from notsorandom.data.column_kinds import to_text
+from notsorandom.data.files import DataFile, open_data_file
+from notsorandom.data.rows import FLOATS, Array
 from notsorandom.display import column_importances
 from notsorandom.display.inspection import describe_spectrum
 from notsorandom.display.results import find_caution
 from notsorandom.estimators.config import configure
-from notsorandom.game.losses import REGRESSION_LOSSES
+from notsorandom.game.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from notsorandom.io import save
 from notsorandom.tabular import tabular_pipeline
 
+# A target with more distinct integers than this is taken as a regression target.
+MAX_CLASSES = 20
 # Columns whose importances are kept in the file, and rows that they are computed from.
 N_IMPORTANCES, IMPORTANCE_ROWS = 20, 10_000
 
@@ -50,7 +64,7 @@ def fit(options: argparse.Namespace) -> dict[str, Any]:
 
     A fifth of the rows is held out to test the model. A target of integers is a classification
     target if it has at most 20 distinct values. A model of classes has probabilities, unless --loss
-    is that of an SVM. C, smoothing and spectrum are chosen on held-out parts of the training rows.
+    is a hinge loss. C, smoothing and spectrum are chosen on held-out parts of the training rows.
     """
     start = time.perf_counter()
     is_regression = options.task == "regression" or options.loss in REGRESSION_LOSSES
@@ -131,7 +145,7 @@ def make_model(options: argparse.Namespace, data: TrainingTable) -> Any:
 
 
 def measure(model: Any, X: Any, y: Array) -> dict[str, float]:
-    """Return the score of some rows, its standard error, that of guessing, and others."""
+    """Return the score of some rows, its standard error, the score of guessing, and others."""
     scores = compute_scores(model, [(X, y)])
     return {
         name: value
@@ -168,3 +182,107 @@ def save_or_fall_back(
         except OSError:
             raise error from None
         raise OSError(f"{error}. The model is in {fallback} instead.") from error
+
+
+# Training data.
+
+
+@dataclass(frozen=True)
+class TrainingTable:
+    """Samples and target of a file, and the task that follows from the target."""
+
+    X: Any  # data frame, ndarray or sparse array
+    y: Array
+    target: str
+    is_classification: bool
+    reason: str  # why it is a classification, or a regression
+    n_unlabelled: int = 0  # rows without target, which are left out
+
+    def take(self, rows: Array) -> tuple[Any, Array]:
+        """Return samples and targets of some rows."""
+        return take_rows(self.X, rows), self.y[rows]
+
+
+def read_training_table(file: DataFile, options: argparse.Namespace) -> TrainingTable:
+    """Read a file and find out which task it is for."""
+    X, target, column = read_columns(file, options)
+    n_given = len(column)
+    X, column = drop_unlabelled(X, column)
+    if not len(column):
+        raise ValueError(f"{file.path}: the target {target!r} is empty: give another --target.")
+    is_classification, reason = choose_task(column, options)
+    if not is_classification:
+        y = to_targets(column, None)
+    elif column.dtype.kind not in "biuf":
+        y = to_text(column).to_numpy().astype(str)
+    elif not (column == column.round()).all():
+        raise ValueError(
+            f"The target {target!r} has fractions, which are no classes: give --task regression, "
+            "and no --loss of classes."
+        )
+    else:  # integers with gaps are read as floats
+        y = column.to_numpy(np.int64 if column.dtype.kind == "f" else column.dtype)
+    return TrainingTable(X, y, target, is_classification, reason, n_given - len(column))
+
+
+def read_columns(file: DataFile, options: argparse.Namespace) -> tuple[Any, str, Any]:
+    """Return the samples, the name of the target, and its column."""
+    if not file.is_frame:
+        if options.drop or options.columns or options.target not in (None, UNNAMED_TARGET):
+            raise ValueError(
+                f"{file.path} has no column names, and its target is y: leave --target, --drop and "
+                "--columns out."
+            )
+        X, y = file.read_matrix()
+        if y is None:
+            raise ValueError(f"{file.path} has no target: give an .npz file with X and y.")
+        return X if X.dtype in FLOATS else X.astype(np.float64), UNNAMED_TARGET, y
+    if options.target is None:
+        raise ValueError(f"Give --target, one of {format_names(file.columns)}.")
+    left_out = {options.target: None, **dict.fromkeys(options.drop)}
+    check_columns(file.path, file.columns, [*left_out, *options.columns])
+    wanted = dict.fromkeys(options.columns or file.columns)
+    names = [name for name in wanted if name not in left_out]
+    frame = file.read([*names, options.target])
+    return frame[names], options.target, frame[options.target]
+
+
+def choose_task(column: Any, options: argparse.Namespace) -> tuple[bool, str]:
+    """Return whether the target is for classification, and why."""
+    if options.task != "auto":
+        return options.task == "classification", "given by --task"
+    if options.loss is not None:
+        return options.loss in CLASSIFICATION_LOSSES, "follows from --loss"
+    if column.dtype.kind == "M":
+        raise ValueError("The target holds dates: give a --target of classes or numbers.")
+    n_values = column.nunique()
+    if column.dtype.kind not in "iuf":
+        return True, f"{n_values:,} distinct {'booleans' if column.dtype.kind == 'b' else 'texts'}"
+    if not (column == column.round()).all():
+        return False, "the target has fractions"
+    return n_values <= MAX_CLASSES, f"{n_values:,} distinct integers"
+
+
+def split_rows(data: TrainingTable, holdout: float, seed: int) -> tuple[Array, Array]:
+    """Return rows to train on and rows to test on, stratified by class if possible.
+
+    Every class has a training row.
+    """
+    rows = candidates = np.arange(len(data.y))
+    n_test, stratify = round(holdout * len(rows)), None
+    if not n_test:
+        return rows, rows[:0]
+    if data.is_classification:
+        _, first, codes, counts = np.unique(data.y, True, True, True)
+        candidates = rows[counts[codes] > 1]
+        if (counts > 1).sum() <= min(n_test, len(candidates) - n_test):
+            stratify = data.y[candidates]
+        else:
+            candidates = np.setdiff1d(rows, first)
+    if n_test > len(candidates) - 2:
+        raise ValueError(
+            f"--holdout {holdout}: too few of {len(rows)} rows are left to train on. Give more "
+            "rows, or --holdout 0."
+        )
+    _, test = train_test_split(candidates, test_size=n_test, random_state=seed, stratify=stratify)
+    return np.setdiff1d(rows, test), np.sort(test)

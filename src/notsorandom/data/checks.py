@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,11 @@ from typing import Any
 import numpy as np
 
 from notsorandom.data.rows import Array
+
+# How Parquet is read: few bytes of a column at a time, however large its row groups are.
+PARQUET_OPTIONS: dict[str, Any] = {"buffer_size": 2**16, "pre_buffer": False}
+# Columns in which pandas stores an index without a name.
+PANDAS_INDEX = re.compile("__index_level_[0-9]+__")
 
 
 class TableError(ValueError):
@@ -24,6 +30,18 @@ def first_non_finite(rows: Array) -> tuple[int, ...] | None:
     if finite.all():
         return None
     return tuple(int(place) for place in np.unravel_index(finite.argmin(), finite.shape))
+
+
+def check_finite(rows: Array, first_row: int) -> None:
+    """Raise ValueError if samples have NaN or infinity; `first_row` is the index of their first."""
+    place = first_non_finite(rows)
+    if place is not None:
+        row, column = place
+        what = "NaN" if np.isnan(rows[place]) else "infinity"
+        raise ValueError(
+            f"Input X contains {what}, in row {first_row + row}, column {column}, both counted "
+            "from 0: replace it, or remove the row."
+        )
 
 
 def float_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -14,6 +14,8 @@ from sklearn.datasets import load_svmlight_file
 
 from notsorandom._utils.files import check_output_path, open_atomic
 from notsorandom.data.checks import (
+    PANDAS_INDEX,
+    PARQUET_OPTIONS,
     TableError,
     check_columns,
     check_size,
@@ -23,11 +25,12 @@ from notsorandom.data.checks import (
 from notsorandom.data.rows import Array
 from notsorandom.data.text import TextFile, open_text
 
+# Suffixes of the names of files.
 TEXT, MATRIX = (".csv", ".tsv", ".txt"), (".npy", ".npz", ".libsvm", ".svm", ".svmlight")
-SUFFIXES = (*TEXT, *(f"{suffix}.gz" for suffix in TEXT), ".parquet", *MATRIX)
-# Most bytes of a table in memory, and most rows and bytes of a block.
-MAX_BYTES, MAX_ROWS, BLOCK_BYTES = 2**31, 2**16, 2**25
-MIN_ROWS = 2**10  # of a batch of typed columns
+ALL_SUFFIXES = (*TEXT, *(f"{suffix}.gz" for suffix in TEXT), ".parquet", *MATRIX)
+# Most bytes of a table in memory, and most rows and bytes of a frame of some of its rows.
+MAX_BYTES, FRAME_ROWS, FRAME_BYTES = 2**31, 2**16, 2**25
+PARQUET_ROWS = 2**10  # read at a time, to count the bytes of a table
 
 
 def open_data_file(path: str | Path, *, max_bytes: int = MAX_BYTES) -> DataFile:
@@ -41,15 +44,15 @@ def open_data_file(path: str | Path, *, max_bytes: int = MAX_BYTES) -> DataFile:
     path = Path(path)
     if not path.is_file() or path.stat().st_size == 0:
         raise TableError(f"{path} doesn't exist, is empty, or is no ordinary file: give a file.")
-    suffix = next((suffix for suffix in SUFFIXES if path.name.lower().endswith(suffix)), None)
+    suffix = next((suffix for suffix in ALL_SUFFIXES if path.name.lower().endswith(suffix)), None)
     if suffix is None:
-        raise TableError(f"{path} is of an unknown format: it must end in {', '.join(SUFFIXES)}.")
+        raise TableError(
+            f"{path} is of an unknown format: it must end in {', '.join(ALL_SUFFIXES)}."
+        )
     if suffix in MATRIX:
         return DataFile(path, max_bytes)
     import_pandas()
     import_pandas("pyarrow")
-    from notsorandom.data.arrow import open_parquet
-
     with read_errors(path):
         if suffix == ".parquet":
             source, columns = open_parquet(path)
@@ -84,16 +87,18 @@ class DataFile:
         with read_errors(self.path):
             if isinstance(self.source, TextFile):
                 return next(self.source.blocks(max_bytes=self.max_bytes))[names]
+            import pyarrow as pa
+
             check_size(self.path, 8 * len(names) * self.source.metadata.num_rows, self.max_bytes)
             n_bytes, batches = 0, []
-            for batch in self.source.iter_batches(MIN_ROWS, columns=names):  # text may be long
+            for batch in self.source.iter_batches(PARQUET_ROWS, columns=names):  # text may be long
                 n_bytes += batch.nbytes
                 check_size(self.path, n_bytes, self.max_bytes)
                 batches.append(batch)
-            return to_frame(combine_batches(batches))[names]
+            return to_frame(pa.Table.from_batches(batches))[names]
 
     def blocks(
-        self, columns: Sequence[str], texts: Collection[str] = (), max_rows: int = MAX_ROWS
+        self, columns: Sequence[str], texts: Collection[str] = (), max_rows: int = FRAME_ROWS
     ) -> Iterator[Any]:
         """Iterate over all rows, as data frames of at most `max_rows` rows, in bounded memory.
 
@@ -106,7 +111,7 @@ class DataFile:
     def _blocks(self, names: list[str], texts: Collection[str], max_rows: int) -> Iterator[Any]:
         is_text = isinstance(self.source, TextFile)
         row_bytes = max(8 * len(self.columns), self.source.row_bytes if is_text else 0)
-        size = min(max_rows, max(1, BLOCK_BYTES // row_bytes))
+        size = min(max_rows, max(1, FRAME_BYTES // row_bytes))
         with read_errors(self.path):
             if is_text:
                 frames = self.source.blocks(set(texts).intersection(names), size)
@@ -152,11 +157,16 @@ class DataFile:
         return X, y
 
 
-def combine_batches(batches: Sequence[Any]) -> Any:
-    """Return batches of rows of pyarrow as one table."""
-    import pyarrow as pa
+def open_parquet(path: Path) -> tuple[Any, list[str]]:
+    """Return an open file, and its columns without an index that pandas stored."""
+    import pyarrow.parquet as pq
 
-    return pa.Table.from_batches(batches)
+    file = pq.ParquetFile(path, **PARQUET_OPTIONS)
+    columns = [name for name in file.schema_arrow.names if not PANDAS_INDEX.fullmatch(name)]
+    check_columns(path, columns, ())
+    if file.metadata.num_rows == 0 or not columns:
+        raise TableError(f"{path} has no rows or no columns: give a file with both.")
+    return file, columns
 
 
 def to_frame(table: Any) -> Any:

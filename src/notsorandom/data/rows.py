@@ -44,8 +44,8 @@ MAX_RUNS = 16
 # Multiplications of a pass from which threads share it: they take one thread about 1 ms. To hand
 # over a part takes up to 0.1 ms, and threads wait for each other between short NumPy calls.
 SHARED_WORK = 2**23
-# Numbers computed per row if a caller doesn't say, and the time that each takes besides products
-# with the row's own numbers, such as that of a cosine, in multiplications.
+# Numbers computed per row if a caller doesn't say. And the time that each takes besides products
+# with the row's own numbers, such as the time of a cosine, in multiplications.
 MIN_WIDTH, OTHER_WORK = 8, 8
 # Largest number of rows of a block that has columns only, no samples.
 COLUMN_ROWS = 2**16
@@ -227,7 +227,7 @@ class Rows:
         lock = Lock()
 
         def fill(run: Sequence[slice]) -> list[Any]:
-            """Write blocks to the result; return those that can't be written."""
+            """Write blocks to the result; return blocks that can't be written."""
             nonlocal out
             parts = []
             for block in run:
@@ -303,7 +303,7 @@ class Rows:
         """Sum ``function(block, *column_blocks)`` over the blocks; see :meth:`map_blocks`.
 
         The function returns a tuple of arrays. Sums are accumulated in float64, and returned in
-        `dtype`, by default that of the rows.
+        `dtype`, by default the type of the rows.
         """
         blocks = self.blocks(width)
         dtype = self.dtype if dtype is None else dtype

@@ -1,4 +1,4 @@
-"""Write blocks of samples that can be read only once to temporary files."""
+"""Copy samples to temporary files: iterators of blocks, and arrays such as zarr's and h5py's."""
 
 from __future__ import annotations
 
@@ -12,13 +12,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from notsorandom.data.checks import first_non_finite, float_dtype, shorten, to_native
-from notsorandom.data.rows import Array
+from notsorandom._utils.progress import Progress
+from notsorandom.data.checks import (
+    check_finite,
+    first_non_finite,
+    float_dtype,
+    shorten,
+    to_native,
+)
+from notsorandom.data.rows import FLOATS, Array
 
 # Error codes of a full disk, an exceeded quota and a file that is too large.
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # What a block can be, for errors.
 BLOCK_FORMS = "(X, y) or (X, y, sample_weight)"
+# Title of the progress bar.
+TITLE = "copied"
+# Bytes that are copied at a time, and most bytes of a chunk, which is copied as a whole so that it
+# is decompressed only once.
+COPIED_BYTES, MAX_CHUNK_BYTES = 2**24, 2**28
 
 
 class Samples(NamedTuple):
@@ -41,7 +53,52 @@ class Samples(NamedTuple):
         }
 
 
-def spool_blocks(blocks: Iterable[Any]) -> Samples:
+def spool_array(array: Any, verbose: int = 0) -> Array:
+    """Copy an array with `shape`, `dtype` and slices of rows to a temporary file, in blocks.
+
+    Returns a read-only memory map of the file, float32 if the array is, else float64. Raises
+    ValueError if the array isn't a matrix of finite numbers.
+    """
+    shape, stored = tuple(map(int, array.shape)), np.dtype(array.dtype)
+    if len(shape) != 2:
+        raise ValueError(
+            f"Expected 2D array, got {len(shape)}D array instead: X has shape {shape}, but must "
+            "have one row per sample; reshape it."
+        )
+    if stored.kind not in "biuf":
+        raise ValueError(f"X has type {stored}: it must have numbers; convert it.")
+    dtype = stored if stored in FLOATS else np.dtype(np.float64)  # as scikit-learn does
+    if 0 in shape:
+        return np.empty(shape, dtype=dtype)
+    step = rows_per_copy(array, shape[1] * dtype.itemsize)
+    with ExitStack() as stack:
+        buffer = RowBuffer("X", stack)
+        bar = stack.enter_context(Progress(shape[0], TITLE, shown=verbose > 0))
+        for start in range(0, shape[0], step):
+            stop = min(shape[0], start + step)
+            rows = np.asarray(array[start:stop])
+            if rows.shape != (stop - start, shape[1]):
+                raise ValueError(
+                    f"Rows {start} to {stop} of X have shape {rows.shape}, but the shape of X is "
+                    f"{shape}: make sure that X doesn't change while it is read."
+                )
+            with np.errstate(over="ignore"):  # overflow gives infinity
+                rows = rows.astype(dtype, copy=False)
+            check_finite(rows, start)
+            buffer.append(rows)
+            bar.update(stop, f"{buffer.n_bytes:,} bytes")
+        return buffer.to_array()
+
+
+def rows_per_copy(array: Any, row_bytes: int) -> int:
+    """Return how many rows are copied at a time: a multiple of the chunks of zarr and h5py."""
+    chunks = getattr(array, "chunks", None)  # None in h5py if there are none
+    chunk = chunks[0] if isinstance(chunks, tuple) and isinstance(chunks[0], int) else 1
+    chunk = chunk if chunk * row_bytes <= MAX_CHUNK_BYTES else 1
+    return max(1, COPIED_BYTES // row_bytes // chunk) * chunk
+
+
+def spool_blocks(blocks: Iterable[Any], verbose: int = 0) -> Samples:
     """Write blocks to temporary files, one at a time, and return memory maps of the files.
 
     The files have no names, where the system supports that: they vanish with the last array that
@@ -56,6 +113,7 @@ def spool_blocks(blocks: Iterable[Any]) -> Samples:
         buffers = [RowBuffer(what, stack) for what in ("X", "y", "sample_weight")]
         layout: dict[str, Any] = {}
         names = None
+        bar = stack.enter_context(Progress(0, TITLE, shown=verbose > 0))
         for number, block in enumerate(blocks, start=1):
             part = read_block(block, number)
             if not len(part.X):
@@ -71,6 +129,7 @@ def spool_blocks(blocks: Iterable[Any]) -> Samples:
             for buffer, array in zip(buffers, part, strict=False):
                 if array is not None:
                     buffer.add(array, number)
+            bar.update(buffers[0].n_rows, f"{sum(each.n_bytes for each in buffers):,} bytes")
         if not layout:
             raise ValueError(
                 f"There are no blocks with rows: give blocks {BLOCK_FORMS}. An iterator that was "
@@ -92,11 +151,11 @@ class RowBuffer:
         self.file: Any = None
         self.dtype: Any = None
         self.row_shape: tuple[int, ...] = ()
-        self.n_rows = 0
+        self.n_rows = self.n_bytes = 0
         self.objects: list[Array] = []
 
     def add(self, array: Array, number: int) -> None:
-        """Append the rows of block `number`; raise if a number is NaN or infinite."""
+        """Append the rows of block `number`; raise if they don't fit, or aren't finite."""
         place = first_non_finite(array) if array.dtype.kind == "f" else None
         if place is not None:
             row, *column = place
@@ -105,18 +164,23 @@ class RowBuffer:
                 f"Block {number}: {self.what} has {array[place]} in {within}, counted from 0 (row "
                 f"{self.n_rows + row} of all blocks): replace it, or remove the row."
             )
-        if self.dtype is None:
-            self.dtype, self.row_shape = array.dtype, array.shape[1:]
+        dtype = array.dtype if self.dtype is None else self.dtype
         is_numeric = array.dtype.kind in "biuf"
-        if is_numeric != (self.dtype.kind in "biuf") or (
-            is_numeric and not np.can_cast(array.dtype, self.dtype, "safe")
+        if is_numeric != (dtype.kind in "biuf") or (
+            is_numeric and not np.can_cast(array.dtype, dtype, "safe")
         ):
             raise ValueError(
-                f"Block {number}: {self.what} has type {array.dtype}, but {self.dtype} in the "
-                "first block: convert it to the same type in all blocks."
+                f"Block {number}: {self.what} has type {array.dtype}, but {dtype} in the first "
+                "block: convert it to the same type in all blocks."
             )
+        self.append(array)
+
+    def append(self, array: Array) -> None:
+        """Append rows, converted to the type of the first rows."""
+        if self.dtype is None:
+            self.dtype, self.row_shape = array.dtype, array.shape[1:]
         self.n_rows += len(array)
-        if not is_numeric:
+        if self.dtype.kind not in "biuf":
             self.objects.append(array.copy())  # not a view, which would keep the block in memory
             return
         try:
@@ -141,6 +205,7 @@ class RowBuffer:
             self.file = self.stack.enter_context(
                 tempfile.TemporaryFile(buffering=0, prefix="notsorandom-")  # noqa: SIM115
             )
+        self.n_bytes += array.nbytes
         left = array.reshape(-1).data.cast("B")
         while left:  # a system call may write only a part
             left = left[self.file.write(left) :]

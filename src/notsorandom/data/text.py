@@ -19,7 +19,7 @@ from notsorandom.data.checks import TableError, check_columns, check_size, forma
 MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-", ".")
 CASES = {case(text) for text in MISSING for case in (str.lower, str.upper, str.title)} | {"NaN"}
 DELIMITERS = {",": "", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
-# The dialect is found from so many bytes, more if these have no row below the header.
+# Bytes that the dialect is found from; more if they have no row below the header.
 HEAD_BYTES = 2**18
 MAX_LINE_BYTES = 2**24
 # Most bytes of a block of rows. The number of its rows follows from the block before it.
@@ -27,7 +27,7 @@ MAX_BLOCK_BYTES = 2**28
 ALL_ROWS = 2**62
 # A cell that is a number with a decimal comma, or with points between thousands, in a column whose
 # other cells are not all numbers.
-DECIMAL_COMMA = re.compile(
+DECIMAL_COMMA_CELL = re.compile(
     r"\s*[+-]?(?:\d{1,3}(?:\.\d{3}){1,2}|\d*(?=,))(?:,\d+)?(?:[eE][+-]?\d+)?\s*"
 )
 # Bytes that are not valid UTF-8 are read as Windows-1252, which older programs write.
@@ -88,7 +88,7 @@ class TextFile:
 
 def plain_number(cell: Any) -> Any:
     """Return a cell without the decimal comma and the marks of thousands, if it has them."""
-    if isinstance(cell, str) and DECIMAL_COMMA.fullmatch(cell):
+    if isinstance(cell, str) and DECIMAL_COMMA_CELL.fullmatch(cell):
         return cell.replace(".", "").replace(",", ".").strip()
     return cell
 
@@ -104,9 +104,9 @@ def next_rows(reader: Any, n_rows: int) -> Any:
 class LimitedFile(io.BufferedReader):
     """The bytes of a file, decompressed if its name says so, with limits of its size.
 
-    Raises TableError if a line is longer than `MAX_LINE_BYTES`, if its bytes, or `row_size` for
-    each of its lines, are more than `max_bytes`, or if those since `block_bytes` was set to zero
-    are more than `max_block`.
+    Raises TableError if a line is longer than `MAX_LINE_BYTES`, if the file has more bytes than
+    `max_bytes`, also counted as `row_size` for each line, or if more than `max_block` bytes were
+    read since `block_bytes` was set to zero.
     """
 
     def __init__(
@@ -210,7 +210,7 @@ def rank_delimiter(delimiter: str, header: list[str], *rows: list[str]) -> tuple
 
 
 def find_decimal(cells: list[str], delimiter: str) -> str:
-    """Return the decimal mark that more cells have; those such as 1,234 may be thousands."""
+    """Return the decimal mark of most cells; in 1,234 the mark may separate thousands instead."""
     counts = {}
     for mark in ".,":
         unclear = rf"[+-]?[1-9][0-9]{{0,2}}[{mark}][0-9]{{3}}$"

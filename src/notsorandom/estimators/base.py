@@ -76,10 +76,10 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Sparse samples are not made dense. Samples that are not in memory are read in blocks:
-            memory maps and arrays of zarr or h5py where they are; pyarrow datasets and tables, and
-            iterators of blocks ``(X, y)`` or ``(X, y, sample_weight)``, once, into temporary
-            files. Array API arrays, such as tensors on a GPU, stay on their device.
+            Sparse samples are not made dense. Memory maps are read in blocks, where they are.
+            Arrays of zarr or h5py, pyarrow datasets and tables, and iterators of blocks ``(X, y)``
+            or ``(X, y, sample_weight)`` are copied once, in blocks, to temporary files. Array API
+            arrays, such as tensors on a GPU, stay on their device.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or str
             Class labels of any type, of two classes or more, for classification losses. Real
             numbers, in one or several columns, for regression losses. For a pyarrow dataset the

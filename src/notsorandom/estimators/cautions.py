@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from typing import Any
 
@@ -18,12 +17,6 @@ FEW_SAMPLES, FEW_SAMPLES_OF_TEXT = 5, 2
 MAX_SCALE_RATIO = 1000
 # Numbers that the scales are computed from: the median takes about 20 ms.
 SCALE_NUMBERS = 2**20
-# Names that a ColumnTransformer gives to columns, by default or in `tabular_pipeline`.
-ENCODED_NAME = re.compile(r"[a-z][\w-]*__.+|.+ \((number|category)\)")
-# Rows that show whether it is worth looking at all of them.
-SCALE_ROWS = 1000
-# Rounding errors of scaled columns.
-TOLERANCE = 1e-6
 
 
 def warn_of_many_classes(name: str, classes: Array, n_samples: int) -> None:
@@ -74,8 +67,8 @@ def column_scales(X: Array) -> Array:
     """Return the root mean square distance of each column's values from their median.
 
     Values equal to the median don't count: a category or a pixel that is nearly always zero has
-    the scale of its other values. The scale of a constant column is zero, and so is that of a
-    column which is constant up to rounding errors.
+    the scale of its other values. The scale of a constant column is zero, also if
+    it is constant only up to rounding errors.
     """
     units = np.abs(X).max(axis=0).astype(np.float64)
     units[units == 0] = 1
@@ -84,31 +77,3 @@ def column_scales(X: Array) -> Array:
     n_other = np.maximum(np.count_nonzero(values, axis=0), 1)
     scales = np.sqrt(np.square(values).sum(axis=0) / n_other)
     return units * np.where(scales > 10 * np.finfo(X.dtype).eps, scales, 0)
-
-
-@np.errstate(over="ignore", invalid="ignore")
-def find_transformer(X: Any, names: Array | None) -> str:
-    """Return which transformer has probably made the columns of dense samples, or an empty text.
-
-    A StandardScaler is not looked for: the mean of the samples is known anyway.
-    """
-    if names is not None and all(map(ENCODED_NAME.fullmatch, names)):
-        return "a ColumnTransformer"
-    if type(X) is not np.ndarray or X.shape[1] < 2:
-        return ""
-    if np.abs(X[:SCALE_ROWS]).max() <= 1 + TOLERANCE:
-        least, most = X.min(axis=0), X.max(axis=0)
-        varies = most > least
-        if not varies.any() or not ((least != X) & (most != X)).any():  # categories, one-hot
-            return ""
-        has_range = np.abs(most - 1) + np.abs(least) < TOLERANCE
-        has_size = np.abs(np.maximum(most, -least) - 1) < TOLERANCE
-        if has_range[varies].all():
-            return "a MinMaxScaler"
-        return "a MaxAbsScaler" if has_size[varies].all() else ""
-    if X.size <= SCALE_NUMBERS:
-        lower, center, upper = np.percentile(X, [25, 50, 75], axis=0)
-        varies = upper > lower
-        has_range = np.abs(upper - lower - 1) + np.abs(center) < TOLERANCE
-        return "a RobustScaler" if varies.any() and has_range[varies].all() else ""
-    return ""

@@ -43,7 +43,7 @@ def read_training_data(
     Returns the training problem, and the attributes of the estimator that follow from the data.
     """
     loss, space = config.loss, config.space
-    X, y, sample_weight, names = coerce(X, to_host(y), to_host(sample_weight))
+    X, y, sample_weight, names = coerce(X, to_host(y), to_host(sample_weight), estimator.verbose)
     y = check_targets(y, type(estimator).__name__, estimator.loss, loss.one_sided)
     X, y = validate_samples_and_targets(estimator, X, y, names, True, loss.one_sided)
     weights = check_sample_weight(sample_weight, X.shape[0], Rows(X).dtype)
@@ -63,7 +63,7 @@ def read_again(estimator: Any, X: Any, y: Any) -> Problem:
     As many samples as at fit are taken to be the same, with the same weights.
     """
     loss = fitted_loss(estimator)
-    X, y, _, names = coerce(X, to_host(y), None)
+    X, y, _, names = coerce(X, to_host(y), None, estimator.verbose)
     y = check_targets(y, type(estimator).__name__, estimator.loss, loss.one_sided)
     X, y = validate_samples_and_targets(estimator, X, y, names, False, loss.one_sided)
     weights = estimator._weights
@@ -180,7 +180,9 @@ def check_magnitudes(problem: Problem) -> None:
 # Samples.
 
 
-def coerce(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, list[str] | None]:
+def coerce(
+    X: Any, y: Any, sample_weight: Any, verbose: int = 0
+) -> tuple[Any, Any, Any, list[str] | None]:
     """Wrap samples that are not in memory so that they can be read by slices.
 
     Returns samples, targets, weights, and the column names of a dataset.
@@ -189,7 +191,7 @@ def coerce(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, list[str]
         return X, y, sample_weight, None
     from notsorandom.data.coerce import read_lazily, read_source
 
-    X, y, sample_weight, names = read_source(X, y, sample_weight)
+    X, y, sample_weight, names = read_source(X, y, sample_weight, verbose)
     return read_lazily(X), y, sample_weight, names
 
 

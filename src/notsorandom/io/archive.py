@@ -98,7 +98,7 @@ def unpack(data: bytes) -> dict[str, memoryview]:
         start = end + 30 + name_length
         end = start + length
         files[data[start - name_length : start].decode()] = memoryview(data)[start:end]
-    if pack(files) != data:  # nor is anything compressed, repeated or shared
+    if pack(files) != data:  # so nothing is compressed, repeated or shared either
         raise ValueError("its bytes are not as they were written")
     return files
 
@@ -125,7 +125,8 @@ def check_schema(text: bytes) -> None:
         if isinstance(loader, str):  # else the content of a node
             name = f"{node['__module__']}.{node['__class__']}"
             # Only arrays and types have a number: skops would follow any number of paths to other
-            # shared objects. An array has that of its file, which skops would copy for another.
+            # shared objects. An array has the number of its file, which skops would copy for
+            # another number.
             is_array = loader == "NdArrayNode" and node["type"] == "numpy"
             file = f"{node['__id__']:d}.npy" if is_array else None
             can_share = is_array or loader == "TypeNode"
@@ -135,7 +136,7 @@ def check_schema(text: bytes) -> None:
                 raise ValueError(f"an object of type {name} has a wrong number or file")
         return node.get("protocol")
 
-    protocol = json.loads(text, object_hook=check_node)  # that of the outermost node
+    protocol = json.loads(text, object_hook=check_node)  # the outermost node comes last
     if refused:
         raise TypeError(f"model files can't have {', '.join(sorted(refused))}")
     if protocol < 2:  # there, the same loaders do other things

@@ -1,4 +1,4 @@
-"""Whether a model from a file predicts; what only plots and reports read is not checked."""
+"""Checks that a model from a file predicts. Attributes that only plots read are not checked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from notsorandom.spaces import Euclidean
 from notsorandom.tabular import TableCleaner
 
 KERNEL_ARRAYS = ("frequencies", "phases", "scales", "weights")
-MAX_DEGREE = 10_000  # on the sphere; higher ones would take for ever
+MAX_STORED_DEGREE = 10_000  # on the sphere; higher ones would take for ever
 MAX_JOBS = 1024  # more threads or processes than a machine has cores
 TRIALS = ("unit", "missing")  # rows to try: a vector of length one, or missing values
 METHODS = ("transform", "predict", "decision_function", "predict_proba")
@@ -65,8 +65,8 @@ def validate(model: Any, trial: str | None, size: int) -> None:
             check_cleaner(part)
         if isinstance(part, LearnedKernel):
             check_kernel(part)
-    with suppress(ImportError):  # of pandas: nor can there be a frame to predict for
-        for part in walk(model):  # those without a kernel are templates
+    with suppress(ImportError):  # without pandas there is no frame to predict for either
+        for part in walk(model):  # estimators without a kernel are templates
             if isinstance(part, FourierEstimator) and (part is model or hasattr(part, "kernel_")):
                 check_estimator(part)
                 run_trial(part, "unit", size)
@@ -119,7 +119,7 @@ def check_kernel(kernel: Any) -> None:
     if not isinstance(kernel.space, Euclidean):
         degrees = kernel.space.norms(kernel.frequencies)
         largest = max(np.abs(kernel.frequencies).max(), degrees.max(), kernel.space.max_degree)
-        require(largest <= MAX_DEGREE, "max_degree")
+        require(largest <= MAX_STORED_DEGREE, "max_degree")
 
 
 def check_estimator(model: Any) -> None:
@@ -146,7 +146,7 @@ def run_trial(model: Any, kind: str | None, size: int) -> None:
     rows: Any = np.full((2, n_features), n_features**-0.5 if kind == "unit" else None)
     if isinstance(model, FourierEstimator) and isinstance(model.kernel_.space, Euclidean):
         space = model.kernel_.space
-        rows = space.center + space.scale * rows  # like those of the fit
+        rows = space.center + space.scale * rows  # like the training samples
     if hasattr(model, "feature_names_in_"):
         import pandas
 

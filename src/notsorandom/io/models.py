@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from numbers import Integral
@@ -21,7 +20,6 @@ from notsorandom._utils.files import FileFormatError, check_output_path, write_a
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.io.archive import METADATA, MIN_LENGTH, decode, encode, pack, unpack
 from notsorandom.io.checks import TRIALS, run_trial, validate, walk
-from notsorandom.spaces import Euclidean
 from notsorandom.spaces.base import Space
 
 Record = Mapping[str, Any] | None
@@ -31,7 +29,6 @@ MAX_METADATA = 2**20  # bytes, which are parsed before anything is known about t
 # Attributes that are not stored: one value per training sample, or only for the next fit.
 NOT_STORED = {"dual_", "average_dual_", "_warm_start", "_skl_callbacks"}
 NOT_KEPT = {"_weights", "checkpoint", "memory", "random_state"}  # None, unless it is an integer
-CENTERED = 1e-6  # centre, in units of the scale, of samples that were centred before
 
 
 def save(model: Any, path: Any, metrics: Record = None, description: Record = None) -> Path:
@@ -69,13 +66,6 @@ def save(model: Any, path: Any, metrics: Record = None, description: Record = No
     check_is_fitted(model)
     path = check_output_path(path, ".skops")
     given = check_given(metrics, description)
-    transformer = "a StandardScaler" if is_centered(model) else getattr(model, "_transformer", "")
-    if transformer:
-        warnings.warn(
-            f"The model was fitted to columns as {transformer} makes them. A loaded model needs "
-            "such columns too: save the whole pipeline, notsorandom.save(pipeline, path).",
-            stacklevel=2,
-        )
     try:
         content = build(model, given)
     except Exception as error:
@@ -113,9 +103,9 @@ def build(model: Any, given: dict[str, Any]) -> bytes:
 
 
 def without_training_state(model: Any) -> Any:
-    """Return a copy of a model without what is not stored; it shares the arrays."""
+    """Return a copy of a model without training state; it shares the arrays."""
     memo: dict[int, Any] = {}
-    read_only: dict[Any, Any] = {}  # those of a kernel and of the average kernel may be equal
+    read_only: dict[Any, Any] = {}  # arrays of a kernel and of the average kernel may be equal
     for part in walk(model):
         if isinstance(part, FourierEstimator):
             memo |= {id(getattr(part, name, None)): None for name in NOT_STORED}
@@ -124,7 +114,7 @@ def without_training_state(model: Any) -> Any:
             memo[id(part)] = read_only.setdefault(key, part)
     copied = copy.deepcopy(model, memo)
     for part in walk(copied):
-        if isinstance(part, Space):  # without what it computed from its parameters
+        if isinstance(part, Space):  # parameters only, without values computed from them
             part.__dict__ = part.get_params(deep=False)
         elif isinstance(part, BaseEstimator):
             for name in NOT_STORED & vars(part).keys():
@@ -133,15 +123,6 @@ def without_training_state(model: Any) -> Any:
                 if not isinstance(getattr(part, name), Integral):
                     setattr(part, name, None)
     return copied
-
-
-def is_centered(model: Any) -> bool:
-    """Return whether a model was fitted to columns of mean zero, which real ones never are."""
-    space = model.kernel_.space if isinstance(model, FourierEstimator) else None
-    if not isinstance(space, Euclidean) or len(space.center) == 1:
-        return False
-    is_chosen = isinstance(model.space, Euclidean) and not isinstance(model.space.center, str)
-    return not is_chosen and bool(np.abs(space.center).max() <= CENTERED * space.scale)
 
 
 def check_given(metrics: Any, description: Any) -> dict[str, Any]:
@@ -172,7 +153,7 @@ def load(path: Any) -> Any:
     Returns
     -------
     estimator
-        Its predictions are equal to those of the saved one to the last bit.
+        Predicts the same as the saved one, to the last bit.
     """
     with open_file(path) as (data, metadata):
         model = decode(data)

@@ -50,7 +50,7 @@ def to_onnx(model: Any, path: Any) -> Path:
     The graph of a :func:`notsorandom.tabular_pipeline` begins after its first step: the inputs are
     the columns of ``pipeline[0].transform(frame)``. The outputs are ``features``, ``prediction``,
     or ``label``, ``probabilities`` if there are any, and ``decision``; an input of such a name ends
-    in ``_``. A graph can't reject samples: those on the sphere are scaled to norm one, and unknown
+    in ``_``. A graph can't reject samples: on the sphere they are scaled to norm one, and unknown
     categories are encoded as infrequent ones or zeros.
     """
     path = check_output_path(path, ".onnx")
@@ -121,7 +121,7 @@ def graph_inputs(model: Any) -> list[tuple[str, Any]]:
 
 
 def name_inputs(graph: Any, names: list[str]) -> None:
-    """Give inputs their names, which skl2onnx has changed, and remove those that aren't used."""
+    """Give inputs their names, which skl2onnx has changed, and remove unused inputs."""
     outputs = {value.name for value in graph.output}
     names = [name + "_" * (name in outputs) for name in names]
     changes = dict(zip([value.name for value in graph.input], names, strict=True))
@@ -135,7 +135,7 @@ def name_inputs(graph: Any, names: list[str]) -> None:
 
 
 def declare_outputs(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
-    """Declare the outputs of a model; the parameters are those of skl2onnx's parsers."""
+    """Declare the outputs of a model; skl2onnx calls this as a parser."""
     data_types = importlib.import_module("skl2onnx.common.data_types")
     real = data_types.FloatTensorType
     if isinstance(model, FourierClassifier):
@@ -157,7 +157,7 @@ def declare_outputs(scope: Any, model: Any, inputs: Any, custom_parsers: Any = N
 
 
 def convert(scope: Any, operator: Any, container: Any) -> None:
-    """Add a model to the graph; the parameters are those of skl2onnx's converters."""
+    """Add a model to the graph; skl2onnx calls this as a converter."""
     inputs = [Tensor(scope, container, variable.full_name) for variable in operator.inputs]
     values = CONVERTERS[type(operator.raw_operator)](operator.raw_operator, *inputs)
     for value, variable in zip(values, operator.outputs, strict=True):

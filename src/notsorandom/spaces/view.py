@@ -154,9 +154,9 @@ def transform_rows(rows: Rows, transform: Callable[[Any], Any]) -> Any:
     like = transform(array[:1])
     if sparse.issparse(like) or len(rows) * like.shape[1] * like.dtype.itemsize <= VIEW_BYTES:
         return rows.map(transform)
-    from notsorandom.data.lazy import PreparedArray
+    from notsorandom.data.lazy import LazyArray
 
-    return PreparedArray(array, transform, like)
+    return LazyArray(array, transform, like)
 
 
 def principal_directions(rows: Rows, center: Array, rng: np.random.Generator) -> Array | None:

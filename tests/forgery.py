@@ -1,9 +1,8 @@
-"""Damage to model files, at random: all that the benchmark `damage` and the tests try.
+"""Random damage to model files.
 
-A damage takes the content of a valid file, a generator, and the content of another valid file.
+Each function of `DAMAGES` takes the content of a valid file, a generator, and the content of
+another valid file, and returns the content of a damaged one.
 """
-
-from __future__ import annotations
 
 import copy
 import io
@@ -12,32 +11,44 @@ import os
 import pickle
 import struct
 import warnings
-from collections.abc import Callable
-from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
 
 from notsorandom.io.archive import METADATA, SCHEMA, pack
 
-Damage = Callable[[bytes, np.random.Generator, bytes], bytes]
 # Variable of the environment with the path of a file that forged files try to create.
 MARKER = "NOTSORANDOM_MARKER"
 
 
-def unzip(content: bytes) -> dict[str, bytes]:
+def unzip(content):
     """Return the files in an archive."""
     with ZipFile(io.BytesIO(content)) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def pick(rng: np.random.Generator, values: Any) -> Any:
+def change(content, function, name=SCHEMA):
+    """Return a file whose schema or metadata were changed by a function."""
+    files = unzip(content)
+    value = json.loads(files[name])
+    function(value)
+    return pack(files | {name: json.dumps(value, indent=2).encode()})
+
+
+def array_bytes(array):
+    """Return an array as the content of a .npy file."""
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def pick(rng, values):
     """Return one of several values, of any types."""
     values = list(values)
     return values[rng.integers(len(values))]
 
 
-def arrays_of(files: dict[str, bytes]) -> list[str]:
+def arrays_of(files):
     """Return the names of the arrays in an archive."""
     return [name for name in files if name.endswith(".npy")]
 
@@ -45,7 +56,7 @@ def arrays_of(files: dict[str, bytes]) -> list[str]:
 # Damage.
 
 
-def flip_bits(content: bytes, rng: np.random.Generator, other: bytes) -> bytes:
+def flip_bits(content, rng, other):
     """Change some bits of the file, or of a part whose checksum is made correct again."""
     files = unzip(content)
     name = pick(rng, files)
@@ -56,14 +67,14 @@ def flip_bits(content: bytes, rng: np.random.Generator, other: bytes) -> bytes:
     return pack(files | {name: changed.tobytes()}) if is_part else changed.tobytes()
 
 
-def cut(content: bytes, rng: np.random.Generator, other: bytes) -> bytes:
+def cut(content, rng, other):
     """Leave out a part, or append something."""
     first, last = np.sort(rng.choice(len(content), size=2, replace=False))
     changes = [content[:first], content[:first] + content[last:], content + rng.bytes(9)]
     return bytes(pick(rng, changes))
 
 
-def swap_parts(content: bytes, rng: np.random.Generator, other: bytes) -> bytes:
+def swap_parts(content, rng, other):
     """Take some parts from another file, or from another place of the same one."""
     files, others = unzip(content), unzip(other)
     for name in rng.permutation(list(files))[: rng.integers(1, 4)]:
@@ -73,7 +84,7 @@ def swap_parts(content: bytes, rng: np.random.Generator, other: bytes) -> bytes:
     return pack(files)
 
 
-def trick_zip(content: bytes, rng: np.random.Generator, other: bytes) -> bytes:
+def trick_zip(content, rng, other):
     """Use the zip format in other ways than `pack`: compressed, repeated, overlapping and so on."""
     files = unzip(content)
     name = pick(rng, files)
@@ -95,17 +106,15 @@ def trick_zip(content: bytes, rng: np.random.Generator, other: bytes) -> bytes:
     changed = bytearray(buffer.getvalue())
     if kind >= 4:  # a wrong size or place in the directory
         entry = pick(rng, [k for k in range(len(changed)) if changed[k : k + 4] == b"PK\x01\x02"])
-        field, format_ = pick(rng, [(20, "<I"), (24, "<I"), (42, "<I"), (10, "<H"), (8, "<H")])
+        field, form = pick(rng, [(20, "<I"), (24, "<I"), (42, "<I"), (10, "<H"), (8, "<H")])
         value = pick(rng, [0, 1, 40, 1000, 65535, 2**31, 2**32 - 1])
-        struct.pack_into(
-            format_, changed, entry + field, value & (2 ** (8 * struct.calcsize(format_)) - 1)
-        )
+        struct.pack_into(form, changed, entry + field, value % 2 ** (8 * struct.calcsize(form)))
         if kind == 5:
             struct.pack_into("<I", changed, entry + 42, 0)
     return bytes(changed)
 
 
-def change_array(content: bytes, rng: np.random.Generator, other: bytes) -> bytes:
+def change_array(content, rng, other):
     """Forge the header of an array."""
     files = unzip(content)
     name = pick(rng, arrays_of(files))
@@ -113,11 +122,9 @@ def change_array(content: bytes, rng: np.random.Generator, other: bytes) -> byte
     start = 10 + int.from_bytes(files[name][8:10], "little")
     sizes = [0, 1, 2, 3, 8, -1, 10**6, 2**31, 2**63, 10**30]
     shape = tuple(pick(rng, sizes) for _ in range(rng.integers(0, 4)))
-    descr = pick(
-        rng, ["<f8", "<f4", "<i8", "|b1", "<U3", "|O", "|V8", "<U0", "<c16", "<M8[ns]", "x"]
-    )
+    types = ["<f8", "<f4", "<i8", "|b1", "<U3", "|O", "|V8", "<U0", "<c16", "<M8[ns]", "x"]
     header = {
-        "descr": pick(rng, [array.dtype.str, descr]),
+        "descr": pick(rng, [array.dtype.str, pick(rng, types)]),
         "fortran_order": bool(rng.integers(2)),
         "shape": pick(rng, [array.shape, shape]),
     }
@@ -128,118 +135,83 @@ def change_array(content: bytes, rng: np.random.Generator, other: bytes) -> byte
     return pack(files)
 
 
-def change_numbers(content: bytes, rng: np.random.Generator, other: bytes) -> bytes:
+def change_numbers(content, rng, other):
     """Change numbers in arrays."""
     files = unzip(content)
+    values = [np.nan, np.inf, -1.0, 0.0, 1e30, 1e300, -1e-30, 0.5, 3.0, 1e5]
     for name in rng.permutation(arrays_of(files))[: rng.integers(1, 4)]:
         array = np.load(io.BytesIO(files[name]))
-        values = [np.nan, np.inf, -1.0, 0.0, 1e30, 1e300, -1e-30, 0.5, 3.0, 1e5]
         if array.dtype.kind in "fiu" and array.size:
             with np.errstate(all="ignore"):
-                array.flat[rng.integers(array.size)] = np.array(pick(rng, values)).astype(
-                    array.dtype
-                )
+                value = np.array(pick(rng, values)).astype(array.dtype)
+            array.flat[rng.integers(array.size)] = value
             if rng.random() < 0.3:
-                array = pick(
-                    rng, [array.ravel(), array[..., None], array.ravel()[:1], array.astype(str)]
-                )
-        file = io.BytesIO()
-        np.save(file, array)
-        files[name] = file.getvalue()
+                flat = array.ravel()
+                array = pick(rng, [flat, array[..., None], flat[:1], array.astype(str)])
+        files[name] = array_bytes(array)
     return pack(files)
 
 
-def change_schema(content: bytes, rng: np.random.Generator, other: bytes) -> bytes:
+def change_schema(content, rng, other):
     """Replace, move or delete values anywhere in the schema."""
-    files = unzip(content)
-    schema = json.loads(files[SCHEMA])
-    for _ in range(rng.integers(1, 4)):
-        parent, key = random_place(schema, rng)
-        kind = rng.integers(4)
-        if kind == 0:
-            del parent[key]
-        elif kind == 1:
-            other_parent, name = random_place(json.loads(unzip(other)[SCHEMA]), rng)
-            parent[key] = other_parent[name]
-        elif kind == 2:
-            other_parent, name = random_place(schema, rng)
-            parent[key] = copy.deepcopy(other_parent[name])
-        else:
-            parent[key] = random_value(rng)
-    files[SCHEMA] = json.dumps(schema, indent=2).encode()
+
+    def function(schema):
+        for _ in range(rng.integers(1, 4)):
+            parent, key = random_place(schema, rng)
+            kind = rng.integers(4)
+            if kind == 0:
+                del parent[key]
+            elif kind == 3:
+                parent[key] = random_value(rng)
+            else:
+                source = schema if kind == 2 else json.loads(unzip(other)[SCHEMA])
+                other_parent, name = random_place(source, rng)
+                parent[key] = copy.deepcopy(other_parent[name])
+
     if rng.random() < 0.02:
-        files[SCHEMA] = pick(rng, [b"[" * 10**5, b'{"a":' * 5000, b"[" + b"[]," * 10**5 + b"[]]"])
-    return pack(files)
+        nested = pick(rng, [b"[" * 10**5, b'{"a":' * 5000, b"[" + b"[]," * 10**5 + b"[]]"])
+        return pack(unzip(content) | {SCHEMA: nested})
+    return change(content, function)
 
 
-def change_values(content: bytes, rng: np.random.Generator, other: bytes) -> bytes:
+def change_values(content, rng, other):
     """Change numbers, strings and flags of the schema, and nothing else."""
-    files = unzip(content)
-    schema = json.loads(files[SCHEMA])
-    nodes = [node for node in nodes_of(schema) if node["__loader__"] == "JsonNode"]
-    for _ in range(rng.integers(1, 4)):
-        values: list[Any] = [
-            None,
-            True,
-            False,
-            0,
-            1,
-            -1,
-            2,
-            3,
-            5,
-            64,
-            10**6,
-            2**31,
-            2**63,
-            0.5,
-            1e308,
-            "",
-        ]
-        values += ["auto", "paired", "squared", "hinge", "x", float("nan"), float("inf"), 10**10]
-        node = pick(rng, nodes)
-        node["content"] = pick(rng, [json.dumps(pick(rng, values)), pick(rng, nodes)["content"]])
-    files[SCHEMA] = json.dumps(schema, indent=2).encode()
-    return pack(files)
+    values = [None, True, False, 0, 1, -1, 2, 3, 5, 64, 10**6, 2**31, 2**63, 0.5, 1e308, 10**10]
+    values += ["", "auto", "paired", "squared", "hinge", "x", float("nan"), float("inf")]
+
+    def function(schema):
+        nodes = [node for node in nodes_of(schema) if node["__loader__"] == "JsonNode"]
+        for _ in range(rng.integers(1, 4)):
+            forged = [json.dumps(pick(rng, values)), pick(rng, nodes)["content"]]
+            pick(rng, nodes)["content"] = pick(rng, forged)
+
+    return change(content, function)
 
 
-def change_metadata(content: bytes, rng: np.random.Generator, other: bytes) -> bytes:
+def change_metadata(content, rng, other):
     """Change the description of the file."""
-    files = unzip(content)
-    metadata = json.loads(files[METADATA])
-    name = pick(rng, metadata)
-    values: list[Any] = [
-        None,
-        3,
-        -1,
-        "x",
-        [],
-        {},
-        {"a": "b"},
-        "unit",
-        "missing",
-        5,
-        float("nan"),
-        "9.0",
-    ]
-    metadata[name] = pick(rng, values)
-    if rng.random() < 0.2:
-        del metadata[name]
-    files[METADATA] = json.dumps(metadata).encode()
-    return pack(files)
+    values = [None, 3, -1, "x", [], {}, {"a": "b"}, "unit", "missing", 5, float("nan"), "9.0"]
+
+    def function(metadata):
+        name = pick(rng, metadata)
+        metadata[name] = pick(rng, values)
+        if rng.random() < 0.2:
+            del metadata[name]
+
+    return change(content, function, METADATA)
 
 
-def plant_code(content: bytes, rng: np.random.Generator, other: bytes) -> bytes:
+def plant_code(content, rng, other):
     """Put nodes into the schema that would execute something."""
-    files = unzip(content)
-    schema = json.loads(files[SCHEMA])
-    parent, key = random_place(schema, rng, whole=True)
-    parent[key] = pick(rng, dangerous_nodes(parent[key]))
-    files[SCHEMA] = json.dumps(schema, indent=2).encode()
-    return pack(files)
+
+    def function(schema):
+        parent, key = random_place(schema, rng, only_nodes=True)
+        parent[key] = pick(rng, dangerous_nodes(parent[key]))
+
+    return change(content, function)
 
 
-def replace_content(content: bytes, rng: np.random.Generator, other: bytes) -> bytes:
+def replace_content(content, rng, other):
     """Replace all of the file."""
     archive = io.BytesIO()
     np.savez(archive, a=np.zeros(3))
@@ -249,41 +221,38 @@ def replace_content(content: bytes, rng: np.random.Generator, other: bytes) -> b
     return bytes(pick(rng, contents))
 
 
-DAMAGES: list[Damage] = [flip_bits, cut, swap_parts, trick_zip, change_array, change_numbers]
+DAMAGES = [flip_bits, cut, swap_parts, trick_zip, change_array, change_numbers]
 DAMAGES += [change_schema, change_values, change_metadata, plant_code, replace_content]
 
 
 # Parts of schemas.
 
 
-def nodes_of(value: Any) -> list[dict[str, Any]]:
+def nodes_of(value):
     """Return all nodes of a schema."""
-    children = (
-        value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    )
+    is_container = isinstance(value, dict | list)
+    children = (value.values() if isinstance(value, dict) else value) if is_container else ()
     found = [node for child in children for node in nodes_of(child)]
     return [value, *found] if isinstance(value, dict) and "__loader__" in value else found
 
 
-def random_place(value: Any, rng: np.random.Generator, whole: bool = False) -> tuple[Any, Any]:
-    """Return a container in a schema and a key of it; if `whole`, that of a node."""
-    places: list[tuple[Any, Any]] = []
-    stack = [value]
+def random_place(value, rng, only_nodes=False):
+    """Return a container in a schema and one of its keys, on demand the key of a node."""
+    places, stack = [], [value]
     while stack:
         parent = stack.pop()
         for key in list(parent) if isinstance(parent, dict) else range(len(parent)):
             child = parent[key]
-            if not whole or (isinstance(child, dict) and "__loader__" in child):
+            if not only_nodes or (isinstance(child, dict) and "__loader__" in child):
                 places.append((parent, key))
             if isinstance(child, dict | list):
                 stack.append(child)
-    place: tuple[Any, Any] = pick(rng, places)
-    return place
+    return pick(rng, places)
 
 
-def random_value(rng: np.random.Generator) -> Any:
+def random_value(rng):
     """Return a value that is likely to be wrong."""
-    values: list[Any] = [None, True, -1, 0, 1, 2, 5, 10**30, 1e308, "", "null", "NaN", [], {}, "[]"]
+    values = [None, True, -1, 0, 1, 2, 5, 10**30, 1e308, "", "null", "NaN", [], {}, "[]"]
     values += [json_node(value) for value in (None, -1, 0, 10**6, 2**40, 0.5, "auto", "x" * 1000)]
     values += ["builtins", "numpy", "float64", "ndarray", "dict", "list", "ObjectNode", "1.npy"]
     values += ["TreeNode", "MethodNode", "SetNode", "CachedNode", "SparseMatrixNode", "BytesNode"]
@@ -291,18 +260,23 @@ def random_value(rng: np.random.Generator) -> Any:
     return pick(rng, values)
 
 
-def json_node(value: Any) -> dict[str, Any]:
-    """Return the node of a number or string."""
-    return make_node("builtins.str", "JsonNode", content=json.dumps(value), is_json=True)
-
-
-def make_node(name: str, loader: str, **parts: Any) -> dict[str, Any]:
+def make_node(name, loader, **parts):
     """Return a node of a schema."""
     module, _, kind = name.rpartition(".")
     return {"__class__": kind, "__module__": module, "__loader__": loader, **parts}
 
 
-def dangerous_nodes(node: Any) -> list[dict[str, Any]]:
+def json_node(value):
+    """Return the node of a number or string."""
+    return make_node("builtins.str", "JsonNode", content=json.dumps(value), is_json=True)
+
+
+def list_node(content):
+    """Return the node of a list."""
+    return make_node("builtins.list", "ListNode", content=content)
+
+
+def dangerous_nodes(node):
     """Return nodes that execute something, unless they are refused."""
     command = f"touch {os.environ.get(MARKER, os.devnull)}"
     arguments = make_node("builtins.tuple", "TupleNode", content=[json_node(command)])
@@ -330,13 +304,8 @@ def dangerous_nodes(node: Any) -> list[dict[str, Any]]:
     return found
 
 
-def list_node(content: list[Any]) -> dict[str, Any]:
-    """Return the node of a list."""
-    return make_node("builtins.list", "ListNode", content=content)
-
-
 class Payload:
     """An object that creates a file when its pickle is opened."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self):
         return os.system, (f"touch {os.environ.get(MARKER, os.devnull)}",)

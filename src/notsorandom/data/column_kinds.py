@@ -1,4 +1,4 @@
-"""What a column of a data frame is: numbers, booleans, categories or dates; and its values."""
+"""Kinds of columns of a data frame: numbers, booleans, categories or dates; and their values."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ IDENTIFIER = re.compile(
 
 
 def infer_kind(column: Any) -> tuple[str, str]:
-    """Return what a column is, and the format of dates or numbers that are text."""
+    """Return the kind of a column, and the format of dates or numbers that are text."""
     pandas = import_pandas()
     if pandas.api.types.is_bool_dtype(column.dtype):
         return "boolean", ""
@@ -69,7 +69,7 @@ def infer_kind(column: Any) -> tuple[str, str]:
 
 
 def convert(column: Any, name: str, kind: str, text_format: str) -> Any:
-    """Return a column as what it was taken for; raise ValueError if a value is something else."""
+    """Return a column converted to its kind at fit; raise ValueError if a value has another."""
     if kind == "category":
         return to_text(column).fillna(MISSING_CATEGORY)
     values = given = simplify(column)
