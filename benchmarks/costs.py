@@ -157,7 +157,7 @@ def compare_passes(n_columns: int = 20, n_frequencies: int = 8) -> None:
 
 
 def measure_fixed_costs() -> None:
-    """Print what is paid besides the computation itself."""
+    """Print the overhead of a pool and of a pass."""
 
     def open_pool() -> None:
         with thread_pool(2):

@@ -16,10 +16,10 @@ csv      `notsorandom fit` of a CSV file with 100,000 rows, against the fit alon
 predict  transform and predict of 200,000 rows by n_jobs, and of one row against scikit-learn
 tiny     fits of few samples with unusual spaces, searches and shapes
 
-Each number is the least of `--repeats` runs that alternate with those it is compared with, so that
-ratios hold on a machine that is not quiet. After `--timeout` seconds no repetition starts, and
-those of auto and tiny are ended: "inf" if none was done, "nan" if there is nothing to compare with
-then. "at most" is the limit of the ratio, or of the seconds where nothing is compared.
+Each number is the least of `--repeats` runs. Runs that are compared alternate, so that ratios hold
+on a machine that is not quiet. After `--timeout` seconds no repetition starts, and repetitions of
+auto and tiny are ended: "inf" if none was done, "nan" if there is nothing to compare with then.
+"at most" is the limit of the ratio, or of the seconds where nothing is compared.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ PREDICTED_ROWS, N_CALLS = 200_000, 100  # a call with one row is too short to ti
 class Row:
     """Seconds of ours and of the other, and the limit of their ratio.
 
-    Without `other`, the limit is one of seconds. A limit of infinity is none. Infinite seconds are
-    those of a fit that was ended.
+    Without `other`, the limit is one of seconds. A limit of infinity is none. Seconds are infinite
+    if the fit was ended.
     """
 
     title: str

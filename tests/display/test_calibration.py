@@ -9,7 +9,7 @@ from notsorandom import FourierClassifier, FourierRegressor
 from notsorandom.datasets import make_windmill
 from notsorandom.display import CalibrationDisplay, TuningDisplay, import_pyplot
 from notsorandom.display.calibration import calibration_error, log_loss
-from notsorandom.display.tuning import lowest_rows
+from notsorandom.display.curves import lowest_rows
 
 SETTINGS = {"n_components": 10, "smoothing": 0.06, "random_state": 0}
 

@@ -27,7 +27,7 @@ from notsorandom.display.page import (
     write_page,
 )
 from notsorandom.display.results import (
-    Evaluation,
+    Predictions,
     accuracy_error,
     find_caution,
     format_number,
@@ -247,10 +247,10 @@ class TestReport:
 
     def test_words_for_several_outputs_and_few_rows(self, rng):
         y = rng.standard_normal((7, 2))
-        words = Evaluation(FourierRegressor(), y + 0.1, y, "test", "a, b").describe()
+        words = Predictions(FourierRegressor(), y + 0.1, y, "test", "a, b").describe()
         assert "all outputs together" in words
         assert words.endswith("But 7 rows are too few to tell how good the model is.")
-        words = Evaluation(FourierRegressor(), y[:, :1] + 0.5, y[:, 0], "test", "a").describe()
+        words = Predictions(FourierRegressor(), y[:, :1] + 0.5, y[:, 0], "test", "a").describe()
         assert "prediction of a is off by 0.5. Always" in words
 
     def test_many_classes_have_a_list_of_mistakes(self, tmp_path, rng):
