@@ -25,7 +25,6 @@ def read_steps():
     return steps
 
 
-@pytest.mark.full_trials
 def test_functions_of_the_table_are_called_in_its_order():
     calls, steps = trace_fit(), read_steps()
     assert len(steps) > 4
