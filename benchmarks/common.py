@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import math
 import multiprocessing
 import signal
@@ -133,6 +134,12 @@ def answer_calls(connection: Connection, function: Callable[[Any], Any], limit: 
             connection.send(reply)
 
 
+def peak_bytes() -> int:
+    """Return the largest resident size of this process so far (not on Windows)."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
 @contextmanager
 def busy_process() -> Iterator[None]:
     """Keep one core busy."""
@@ -149,6 +156,30 @@ def make_parser(doc: str | None) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+
+
+def run_command(doc: str | None, commands: Mapping[str, Callable[..., None]]) -> None:
+    """Run the function named on the command line; its parameters are options.
+
+    Each parameter needs a default. Its type is the type of the default (text if that is None), and
+    a tuple stands for one or more values.
+    """
+    parser = make_parser(doc)
+    subparsers = parser.add_subparsers(dest="command", required=True)
+    for command, function in commands.items():
+        subparser = subparsers.add_parser(command)
+        for name, parameter in inspect.signature(function).parameters.items():
+            default = parameter.default
+            example = default[0] if isinstance(default, tuple) else default
+            subparser.add_argument(
+                f"--{name}",
+                nargs="+" if isinstance(default, tuple) else None,
+                type=str if example is None else type(example),
+                default=default,
+                help="default: %(default)s",
+            )
+    options = vars(parser.parse_args())
+    commands[options.pop("command")](**options)
 
 
 def run_parts(doc: str | None, parts: Mapping[str, Callable[..., None]], **settings: int) -> None:

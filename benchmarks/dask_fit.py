@@ -100,7 +100,7 @@ def report(what: str, ratio: float, limit: float, at_least: bool = False) -> Non
 
 
 def compare(options: Any) -> None:
-    """Compare fits on two workers with those in memory, and for the largest data with one."""
+    """Compare fits on two workers with fits in memory, and for the largest data with one worker."""
     X, y = make_in_memory(options)
     two = ClusterFit(options, 2)
     local = notsorandom.FourierClassifier(**two.settings)
@@ -149,7 +149,7 @@ def compare_busy(options: Any) -> None:
 
 
 def kill_workers(options: Any) -> None:
-    """Kill a worker at a random time of each fit; the models must be those of undisturbed fits."""
+    """Kill a worker at a random time of each fit; all models must equal an undisturbed one."""
     fits, rng = ClusterFit(options, 2), np.random.default_rng(0)
     seconds, expected = seconds_of(fits.fit)
     fits.close()
@@ -229,7 +229,7 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("case", choices=SIZES, nargs="?", default="million")
     for name in ("rows", "columns", "chunk"):
-        parser.add_argument(f"--{name}", type=int, help="other than those of the case")
+        parser.add_argument(f"--{name}", type=int, help="by default as in the case")
     parser.add_argument("--features", type=int, default=100)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--fits", type=int, default=10, help="number of fits with a killed worker")

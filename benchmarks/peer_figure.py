@@ -65,7 +65,7 @@ def draw_points(axis: Any, points: Points) -> None:
 
 
 def place_labels(axis: Any, points: Points) -> None:
-    """Write each label at the side of its point where it covers the least of what is drawn."""
+    """Write each label at the side of its point where it covers the least of the other marks."""
     axis.figure.draw_without_rendering()
     taken = [  # boxes as left, bottom, right, top, in pixels
         (x - 3, y - 3, x + 3, y + 3) for x, y in axis.transData.transform(list(points.values()))

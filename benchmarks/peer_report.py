@@ -68,7 +68,7 @@ class Comparison:
         return float(outcome.get(name, np.nan))
 
     def values(self, data: Sequence[str], method: str, name: str) -> Array:
-        """Return a measurement on several data sets, without those that have none."""
+        """Return a measurement on all of the data sets that have it."""
         values = np.array([self.value(each, method, name) for each in data])
         return values[~np.isnan(values)]
 
@@ -139,7 +139,7 @@ def number(value: float, form: str) -> str:
 
 
 def highlight(cells: Sequence[str], values: Sequence[float], best: Callable[..., Any]) -> list[str]:
-    """Return the cells with the best value, and those that look equal to it, in bold."""
+    """Return the cells; the best value is in bold, and so are values that print the same."""
     if np.isnan(values).all():
         return list(cells)
     chosen = cells[int(best(values))]

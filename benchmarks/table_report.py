@@ -130,7 +130,7 @@ def show_probabilities(results: Results, methods: Sequence[str]) -> None:
 
 
 def show_calibration(results: Results, ours: Sequence[str]) -> None:
-    """Print how often the probabilities of ours are as good as those of a calibrated SVC."""
+    """Print how often our probabilities are as good as the probabilities of a calibrated SVC."""
     for method in ours:
         pairs = np.array(
             [
@@ -148,7 +148,7 @@ def show_calibration(results: Results, ours: Sequence[str]) -> None:
         if len(pairs):
             n_better = (pairs[:, 0] <= pairs[:, 1]).sum()
             gain = (pairs[:, 0] - pairs[:, 1]).mean()
-            print(f"\n{method}: log loss at most that of calibrated on {n_better} of {len(pairs)}")
+            print(f"\n{method}: log loss not above calibrated on {n_better} of {len(pairs)}")
             print(f"tables, mean difference {gain:+.3f}")
         if errors:
             worst = max(errors, key=errors.__getitem__)

@@ -48,7 +48,7 @@ numpydoc_show_class_members = False  # the template of a class lists them
 # Every parameter is documented, in the order of the signature, with a description...
 numpydoc_validation_checks = {"PR01", "PR02", "PR03", "PR07"}
 # ... except in what is for research. The estimators of notsorandom.dask have the parameters of
-# those in memory.
+# the estimators in memory.
 numpydoc_validation_exclude = {r"notsorandom\.(dask|data|game|search|spaces)\."}
 
 # The order of the gallery; others follow.

@@ -55,8 +55,8 @@ pyplot.show()
 # Why this prediction
 # -------------------
 #
-# Contributions add up: their sum is the decision value of the sample less that of the mean of the
-# training samples. Here is the test sample that the model is least sure of.
+# Contributions add up: their sum is the decision value of the sample minus the decision value of
+# the mean of the training samples. Here is the test sample that the model is least sure of.
 
 probability = model.predict_proba(X_test)[:, 1]
 doubtful = np.abs(probability - 0.5).argmin()

@@ -3,8 +3,8 @@ Choosing the size: how many features
 ====================================
 
 The number of features is the size of the model: of its file, of its time per prediction, and of
-what it can express. The first features of a fit are those of a smaller fit, so one long fit is
-enough to compare all sizes. Or the fit chooses the number.
+what it can express. The first features of a fit are the features of a smaller fit, so one
+long fit is enough to compare all sizes. Or the fit chooses the number.
 
 The data are handwritten digits of 8 x 8 pixels, from scikit-learn.
 """

@@ -4,8 +4,8 @@ A messy table, from a data frame to a model file
 
 A table as it comes: categories, dates as text, gaps, an identifier, a constant column.
 A shop wants to know which customers come back. `tabular_pipeline` finds out what each column is,
-leaves out those that say nothing, and encodes the others; the model on top is a `FourierClassifier`
-with all defaults. The whole pipeline is saved, loaded and tried again.
+leaves out columns without information, and encodes the others; the model on top is a
+`FourierClassifier` with all defaults. The whole pipeline is saved, loaded and tried again.
 """
 
 import tempfile
@@ -45,8 +45,8 @@ print(frame.head().to_string())
 X, X_test, y, y_test = train_test_split(frame, y, random_state=0)
 
 # %%
-# Fit: what each column is taken for, and the score beside that of guessing
-# -------------------------------------------------------------------------
+# Fit: what each column is taken for, and the score beside the score of guessing
+# ------------------------------------------------------------------------------
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", UserWarning)  # names the columns that are left out: see below

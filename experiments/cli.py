@@ -33,7 +33,7 @@ def main(
     Parameters
     ----------
     arguments : sequence of str, optional
-        By default those of the process.
+        By default the arguments of the process.
     experiments : dict of str to Experiment
     load : callable, optional
         Loads a task by its name, by default from the folder of the option ``--data``.

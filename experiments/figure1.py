@@ -17,7 +17,7 @@ from notsorandom import Ascent, Euclidean, FourierClassifier, LearnedKernel
 from notsorandom.data.rows import Array
 from notsorandom.datasets import make_checkerboard, make_windmill
 from notsorandom.display import GameDisplay, GlobeDisplay, import_pyplot
-from notsorandom.display.game import draw_potential, frequency_limit
+from notsorandom.display.images import draw_potential, frequency_limit
 from notsorandom.display.inspection import GameSnapshot, geometric_subset, take_snapshots
 from notsorandom.spaces.harmonics import harmonics
 

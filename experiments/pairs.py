@@ -17,9 +17,9 @@ from notsorandom import FourierClassifier, FourierFeatures, GradientSolver, Lang
 from notsorandom.baselines import LKRF, RandomFourierFeatures
 from notsorandom.estimators.base import FourierEstimator
 
-# Divergences of LKRF: with the first its test accuracies are close to the paper's, a little above
-# those of random features; with the second they are higher. Chosen with test accuracies in view
-# (docs/reproduction.md).
+# Divergences of LKRF: with the first its test accuracies are close to the paper's and a little
+# higher than with random features; with the second they are higher. Chosen with test accuracies in
+# view (docs/reproduction.md).
 PAPER_RHO, STRONG_RHO = 0.2, 1.0
 # The paper's 500 Langevin particles, or more features than this, would take hours.
 N_PARTICLES, MAX_FEATURES = 100, 500

@@ -28,7 +28,7 @@ WIDE_GRID, OUR_GRID, SPHERE_GRID = (
 
 
 def bandwidths(X: Any) -> dict[str, Any]:
-    """Return a grid of `gamma`, around that of the median bandwidth and far above it."""
+    """Return a grid of `gamma`, around the value of the median bandwidth and far above it."""
     return {"gamma": median_gamma(X) * 4.0 ** np.arange(-1, 5)}
 
 

@@ -21,11 +21,11 @@ from notsorandom.cli import main
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 DOCUMENTS = [README, *sorted((ROOT / "docs").glob("*.md"))]
-# Where one is missing, what needs it is not run, and the test counts as skipped.
+# Packages without which some statements are not run, and the test counts as skipped.
 OPTIONAL = ["distributed", "skimage", "skl2onnx", "skrub", "torch"]
-# What can't run here, and why.
+# Commands that can't run here, and why.
 NOT_RUN = {"notsorandom demo": "takes long: .ci/check_package.py runs it"}
-# What can't run here as it is: what stands for it, and why.
+# Code that can't run here as it is: its substitute, and why.
 SUBSTITUTES = {
     "shape=(10 ** 7, 50)": ("shape=(60, 3)", "has 2 GB"),
     "FourierClassifier(2000,": ("FourierClassifier(20,", "takes long"),
@@ -128,7 +128,7 @@ def make_data():
 
 
 def names_in(statement, context):
-    """Names that a statement loads or stores, or those that it imports as it stores them."""
+    """Names that a statement loads or stores; imported names are stored."""
     names = {
         node.id
         for node in ast.walk(statement)
@@ -140,7 +140,7 @@ def names_in(statement, context):
 
 
 def run_statement(statement, namespace, data, unavailable):
-    """Run a statement. Names that the document has not defined are those of the data.
+    """Run a statement. Names that the document has not defined come from the data.
 
     Raises ImportError if it needs a package that is missing, or a name that is then `unavailable`.
     """

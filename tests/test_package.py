@@ -61,7 +61,7 @@ def test_summary():
 
 
 def test_python_versions():
-    """Those of the classifiers are those that are tested."""
+    """The classifiers name the versions that are tested."""
     prefix = "Programming Language :: Python :: 3."
     named = [text.removeprefix(prefix) for text in PROJECT["classifiers"] if prefix in text]
     (tested,) = re.findall(r"python: \[(.*)\]", read(".github/workflows/tests.yml"))

@@ -6,14 +6,10 @@ from sklearn import metrics
 from sklearn.calibration import calibration_curve
 
 from notsorandom import FourierClassifier, FourierRegressor
-from notsorandom.datasets import make_windmill
 from notsorandom.display import CalibrationDisplay, TuningDisplay, import_pyplot
 from notsorandom.display.calibration import calibration_error, log_loss
-from notsorandom.display.tuning import lowest_rows
 
 SETTINGS = {"n_components": 10, "smoothing": 0.06, "random_state": 0}
-
-
 TABLE = {
     "spectrum": np.array(["gaussian"] * 4 + ["cauchy"] * 4),
     "smoothing": np.tile([0.1, 0.1, 0.3, 0.3], 2),
@@ -21,12 +17,6 @@ TABLE = {
     "loss": np.array([0.4, 0.3, 0.5, 0.6, 0.2, 0.7, 0.8, 0.1]),
     "standard_error": np.full(8, 0.05),
 }
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    import_pyplot().close("all")
 
 
 def sample_probabilities(rng, n_samples, n_classes):
@@ -58,18 +48,16 @@ class TestCalibrationError:
         assert calibration_error(truth, np.full(1000, 0.75, dtype=np.float32)) == 0.25
 
 
-class TestLogLoss:
-    @pytest.mark.parametrize("n_classes", [2, 4])
-    def test_it_equals_that_of_sklearn(self, rng, n_classes):
-        probabilities, codes = sample_probabilities(rng, 200, n_classes)
-        classes = np.array(["a", "b", "c", "d"])[:n_classes]
-        found = log_loss(np.log(probabilities), classes[codes].tolist(), classes)
-        assert found == pytest.approx(metrics.log_loss(classes[codes], probabilities))
-
-    def test_tiny_probabilities_and_unknown_classes(self):
-        logarithms, classes = np.array([[-2000.0, 0.0]]), np.array(["no", "yes"])
-        assert log_loss(logarithms, ["no"], classes) == 2000
-        assert log_loss(logarithms, ["maybe"], classes) == np.inf
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_log_loss_equals_the_one_of_sklearn(rng, n_classes):
+    probabilities, codes = sample_probabilities(rng, 200, n_classes)
+    classes = np.array(["a", "b", "c", "d"])[:n_classes]
+    found = log_loss(np.log(probabilities), classes[codes].tolist(), classes)
+    assert found == pytest.approx(metrics.log_loss(classes[codes], probabilities))
+    # Tiny probabilities are exact, and an unknown class has an infinite loss.
+    logarithms = np.array([[-2000.0, *np.zeros(n_classes - 1)]])
+    assert log_loss(logarithms, ["a"], classes) == 2000
+    assert log_loss(logarithms, ["z"], classes) == np.inf
 
 
 class TestCalibrationDisplay:
@@ -112,21 +100,16 @@ class TestCalibrationDisplay:
 
 
 class TestTuningDisplay:
-    def test_lowest_loss_of_each_value(self):
-        values, losses = TABLE["C"], TABLE["loss"]
-        assert lowest_rows(values, losses, np.arange(8) < 4).tolist() == [0, 1]
-        assert lowest_rows(values, losses, np.arange(8) >= 4).tolist() == [4, 7]
-        assert lowest_rows(values, losses, np.full(8, True)).tolist() == [4, 7]
-
     def test_a_line_for_each_spectrum(self):
+        """The lowest loss of each value."""
         display = TuningDisplay(TABLE).plot()
         assert display.parameters == ["C", "smoothing"]
-        assert len(display.axes_) == 2
-        drawn = [line.get_ydata().tolist() for line in display.axes_[0].lines]
-        assert [0.4, 0.3] in drawn
-        assert [0.2, 0.1] in drawn
-        assert [0.1] in drawn  # the ring
-        by_smoothing = [line.get_ydata().tolist() for line in display.axes_[1].lines]
+        by_C, by_smoothing = (
+            [line.get_ydata().tolist() for line in axis.lines] for axis in display.axes_
+        )
+        assert [0.4, 0.3] in by_C
+        assert [0.2, 0.1] in by_C
+        assert [0.1] in by_C  # the ring
         assert [0.3, 0.5] in by_smoothing
         legend = [text.get_text() for text in display.axes_[0].get_legend().get_texts()]
         assert sorted(legend) == ["cauchy spectrum", "gaussian spectrum", "lowest"]
@@ -138,13 +121,11 @@ class TestTuningDisplay:
         assert TuningDisplay(table).parameters == ["smoothing"]
         assert len(TuningDisplay(table).plot().axes_) == 1
 
-    def test_fitted_models(self):
-        X, y = make_windmill(200, random_state=0)
-        model = FourierClassifier(8, random_state=0).fit(X, y)
-        display = TuningDisplay.from_estimator(model)
-        assert display.table is model.tuning_
+    def test_fitted_models(self, planar):
+        model, X, _ = planar
+        assert TuningDisplay.from_estimator(model).table is model.tuning_
         with pytest.raises(ValueError, match="ax has 1 axes, but 2 are needed"):
-            TuningDisplay.from_estimator(model, ax=import_pyplot().subplots()[1])
+            TuningDisplay(TABLE).plot(import_pyplot().subplots()[1])
         regressor = FourierRegressor(8, C=1.0, smoothing=0.06, search="langevin", random_state=0)
         with pytest.raises(ValueError, match="fitted without trials"):
             TuningDisplay.from_estimator(regressor.fit(X, X[:, 0]))

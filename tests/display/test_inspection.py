@@ -58,11 +58,6 @@ class TestSnapshots:
         last = take_snapshots(model, X, y)[-1]
         assert len(last.kernel.frequencies) == 30 > len(model.frequencies_)
 
-    def test_multiclass(self, rng):
-        X, y = rng.standard_normal((90, 3)), np.array(list("abc"))[np.arange(90) % 3]
-        model = FourierFeatures(8, smoothing=0.06, random_state=0).fit(X, y)
-        assert take_snapshots(model, X, y)[-1].decision_function(X).shape == (90, 3)
-
     @pytest.mark.parametrize(
         "settings",
         [
@@ -77,9 +72,8 @@ class TestSnapshots:
         with pytest.raises(ValueError, match="can't be replayed"):
             take_snapshots(model, X, y)
 
-    def test_bad_arguments_are_refused(self):
-        X, y = make_windmill(80, random_state=0)
-        model = FourierFeatures(8, smoothing=0.06, random_state=0).fit(X, y)
+    def test_bad_arguments_are_refused(self, small):
+        model, X, y = small
         for rounds in ([0], [1, 99], []):
             with pytest.raises(ValueError, match=r"rounds=\[.*\] is not allowed: give numbers"):
                 take_snapshots(model, X, y, rounds)
@@ -138,7 +132,7 @@ class TestBoundsByRound:
 
 
 class TestScoresBySize:
-    def test_they_equal_those_of_shorter_fits(self):
+    def test_they_equal_the_scores_of_shorter_fits(self):
         X, y = make_windmill(300, random_state=0)
         X_test, y_test = make_windmill(1000, random_state=1)
         model = FourierClassifier(40, smoothing=0.05, random_state=0).fit(X, y)
@@ -159,6 +153,7 @@ class TestScoresBySize:
         assert sizes[-1] == 8
         assert list(scores) == ["learned", "pool"]
         assert scores["learned"][-1] > 0.5
+        assert take_snapshots(model, X, y)[-1].decision_function(X).shape == (90, 3)
         assert scores_by_size(model, X, y, X, ["z"] * 90, [8], {})[1]["learned"] == 0
 
     def test_regression(self, rng):
@@ -171,24 +166,16 @@ class TestScoresBySize:
         np.testing.assert_allclose(scores["learned"], expected)
         np.testing.assert_allclose(score_predictions(model, model.predict(X), y), expected)
 
-    def test_impossible_sizes_are_refused(self):
-        X, y = make_windmill(80, random_state=0)
+    def test_bad_arguments_are_refused(self, small):
+        model, X, y = small
+        columns = y[:, None] + [0, 1]
+        for data in ((X[:, :1], y), (X * np.nan, y), (X, y[:1]), (X, columns)):
+            with pytest.raises(ValueError, match=r".+"):
+                scores_by_size(model, X, y, *data)
         model = FourierFeatures(8, phase="paired", smoothing=0.06, random_state=0).fit(X, y)
         for sizes in ([3], [], [10]):
             with pytest.raises(ValueError, match=r"sizes=\[\d*\] is not allowed: .* 2, 4, 6, 8"):
                 scores_by_size(model, X, y, X, y, sizes)
-
-    def test_bad_test_data_are_refused(self):
-        X, y = make_windmill(80, random_state=0)
-        model = FourierFeatures(8, smoothing=0.06, random_state=0).fit(X, y)
-        for X_test, y_test in (
-            (X[:, :1], y),
-            (X * np.nan, y),
-            (X, y[:1]),
-            (X, y[:, None] + [0, 1]),
-        ):
-            with pytest.raises(ValueError, match=r".+"):
-                scores_by_size(model, X, y, X_test, y_test)
 
     def test_baselines_get_normalized_samples(self, rng):
         Z = rng.standard_normal((200, 5))
@@ -200,9 +187,8 @@ class TestScoresBySize:
             scores.append(scores_by_size(model, X, y, X, y, [30])[1]["random (RBF)"])
         np.testing.assert_allclose(*scores, atol=0.03)
 
-    def test_paired_baselines_have_even_sizes(self):
-        X, y = make_windmill(80, random_state=0)
-        model = FourierFeatures(8, smoothing=0.06, random_state=0).fit(X, y)
+    def test_paired_baselines_have_even_sizes(self, small):
+        model, X, y = small
         pairs = {"pairs": RandomFourierFeatures(phase="paired", random_state=0)}
         _, scores = scores_by_size(model, X, y, X, y, [3, 8], pairs)
         assert np.isnan(scores["pairs"]).tolist() == [True, False]
@@ -219,19 +205,16 @@ def test_potential_on_a_grid(rng, n_tasks):
             np.testing.assert_allclose(grid[i, j], expected)
 
 
-class TestSpectrumSummary:
-    def test_effective_number_of_equal_weights(self, rng):
-        X, y = rng.standard_normal((60, 2)), np.arange(60) % 2
-        solver = GradientSolver(weighting="uniform")
-        model = FourierFeatures(7, smoothing=0.06, solver=solver, random_state=0).fit(X, y)
-        assert describe_spectrum(model.kernel_) == "7 frequencies (effective number 7)."
-
-    def test_degrees_on_the_sphere(self):
-        X, y = make_checkerboard(100, random_state=0)
-        model = FourierFeatures(12, space="sphere", smoothing=0.06, random_state=0).fit(X, y)
-        text = describe_spectrum(model.kernel_)
-        counts = re.findall(r"\((\d+)\)", text[text.index("Degrees (number of frequencies): ") :])
-        assert sum(map(int, counts)) == len(model.frequencies_)
+def test_description_of_a_spectrum(small):
+    _, X, y = small
+    solver = GradientSolver(weighting="uniform")
+    model = FourierFeatures(7, smoothing=0.06, solver=solver, random_state=0).fit(X, y)
+    assert describe_spectrum(model.kernel_) == "7 frequencies (effective number 7)."
+    X, y = make_checkerboard(100, random_state=0)
+    model = FourierFeatures(12, space="sphere", smoothing=0.06, random_state=0).fit(X, y)
+    text = describe_spectrum(model.kernel_)
+    counts = re.findall(r"\((\d+)\)", text[text.index("Degrees (number of frequencies): ") :])
+    assert sum(map(int, counts)) == len(model.frequencies_)
 
 
 def test_geometric_subset():

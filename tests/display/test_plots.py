@@ -21,22 +21,11 @@ from notsorandom.display.inspection import bounds_by_round
 pytestmark = pytest.mark.usefixtures("quick_trials")
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    import_pyplot().close("all")
-
-
 @pytest.mark.parametrize(("longitude", "latitude"), [(0, 0), (30, 30), (-100, 80)])
 def test_globe_shows_the_visible_half(rng, longitude, latitude):
-    angles = np.radians([longitude, latitude])
-    middle = np.array(
-        [
-            np.cos(angles[1]) * np.cos(angles[0]),
-            np.cos(angles[1]) * np.sin(angles[0]),
-            np.sin(angles[1]),
-        ]
-    )
+    turn, tilt = np.radians([longitude, latitude])
+    ring = np.cos(tilt)
+    middle = np.array([ring * np.cos(turn), ring * np.sin(turn), np.sin(tilt)])
     north = np.array([0.0, 0.0, 1.0])
     X = reference.unit(np.concatenate([[middle, -middle], rng.standard_normal((50, 3))]))
     display = GlobeDisplay(
@@ -65,6 +54,9 @@ def model(request):
 
 
 def test_history_display(model):
+    for display in (HistoryDisplay, SpectrumDisplay):
+        with pytest.raises(NotFittedError):
+            display.from_estimator(FourierClassifier())
     axis = import_pyplot().subplots()[1]
     display = HistoryDisplay.from_estimator(model, ax=axis)
     assert display.ax_ is axis
@@ -97,12 +89,6 @@ def test_spectrum_display(model):
         np.testing.assert_array_equal(norms, frequencies[:, -1])
     name = "norm" if model.kernel_.space.is_vector_space else "degree"
     assert display.ax_.get_xlabel() == f"{name} of the frequency"
-
-
-@pytest.fixture(scope="module")
-def planar():
-    X, y = make_windmill(200, random_state=0)
-    return FourierClassifier(20, smoothing=0.06, random_state=0).fit(X, y), X, y
 
 
 class TestPlanarGames:
@@ -139,30 +125,25 @@ class TestPlanarGames:
         assert again.figure_ is display.figure_
         assert display.axes_[2, 1].images[-1].get_array().shape == (20, 20)
 
-    def test_more_than_two_columns_are_refused(self, model):
+    def test_other_spaces_and_targets_are_refused(self, rng, model):
         X, y = make_checkerboard(100, random_state=0)
+        circle = reference.sphere_points(rng, 80, 2)
+        side = circle[:, 0] > 0
+        space = Sphere("zonal", normalize=True)
+        on_circle = FourierClassifier(6, space=space, smoothing=0.06).fit(circle, side)
         for display in (GameDisplay, SpectrumDisplay):
             with pytest.raises(ValueError, match=r"X has 3 columns and the space is .*, but only"):
                 display.from_estimator(model, X, y)
-
-    @pytest.mark.parametrize("normalize", [False, True])
-    def test_circle_is_refused(self, normalize, rng):
-        X = reference.sphere_points(rng, 80, 2)
-        space = Sphere("zonal", normalize=normalize)
-        model = FourierClassifier(6, space=space, smoothing=0.06).fit(X, X[:, 0] > 0)
-        for display in (GameDisplay, SpectrumDisplay):
             with pytest.raises(ValueError, match="X has 2 columns and the space is ZonalSphere"):
-                display.from_estimator(model, X, X[:, 0] > 0)
-
-    def test_game_display_needs_two_classes(self, rng):
-        X, y = rng.standard_normal((60, 2)), np.arange(60) % 3
-        settings = {"n_components": 6, "smoothing": 0.06, "random_state": 0}
-        for model, kind in (
-            (FourierClassifier(**settings), "3 classes"),
-            (FourierRegressor(**settings), "real targets"),
+                display.from_estimator(on_circle, circle, side)
+        targets = np.arange(80) % 3
+        for estimator, kind in (
+            (FourierClassifier, "3 classes"),
+            (FourierRegressor, "real targets"),
         ):
+            other = estimator(6, smoothing=0.06, random_state=0).fit(circle, targets)
             with pytest.raises(ValueError, match=f"fitted to {kind}, but GameDisplay draws"):
-                GameDisplay.from_estimator(model.fit(X, y), X, y)
+                GameDisplay.from_estimator(other, circle, targets)
 
     def test_named_integer_columns_and_text_labels(self, rng):
         X = pd.DataFrame(rng.integers(0, 9, size=(60, 2)), columns=["a", "b"])
@@ -212,12 +193,6 @@ def test_score_curve_of_trials_with_missing_values():
     (segments,) = bars.lines[2]
     spread = 100 * np.std([0.8, 0.9], ddof=1)
     np.testing.assert_allclose(segments.get_segments()[0][:, 1], [85 - spread, 85 + spread])
-
-
-def test_unfitted_models_are_refused():
-    for display in (HistoryDisplay, SpectrumDisplay):
-        with pytest.raises(NotFittedError):
-            display.from_estimator(FourierClassifier())
 
 
 def test_spectrum_as_images(rng):

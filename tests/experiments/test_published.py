@@ -1,4 +1,4 @@
-"""The tables of the documentation are those of the published records, of one version."""
+"""The tables of the documentation show the published records, all of one version."""
 
 from pathlib import Path
 

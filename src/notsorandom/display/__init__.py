@@ -1,18 +1,15 @@
 """Plots of fitted models, in the style of scikit-learn's displays."""
 
 from notsorandom.display.calibration import CalibrationDisplay
+from notsorandom.display.curves import HistoryDisplay, ScoreCurveDisplay, TuningDisplay
 from notsorandom.display.figures import import_pyplot
-from notsorandom.display.game import GameDisplay
-from notsorandom.display.globe import GlobeDisplay
-from notsorandom.display.history import HistoryDisplay
+from notsorandom.display.images import GameDisplay, GlobeDisplay
 from notsorandom.display.importances import (
     ImportancesDisplay,
     column_contributions,
     column_importances,
 )
-from notsorandom.display.score_curve import ScoreCurveDisplay
 from notsorandom.display.spectrum import SpectrumDisplay
-from notsorandom.display.tuning import TuningDisplay
 
 __all__ = [
     "CalibrationDisplay",

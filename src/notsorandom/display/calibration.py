@@ -16,15 +16,15 @@ N_BINS = 10
 
 
 class CalibrationDisplay:
-    """Reliability diagram: how often what is predicted with some probability comes true.
+    """Reliability diagram: frequency of an event by its predicted probability.
 
-    For two classes, the probabilities are those of ``classes_[1]``; for more, those of the
-    predicted class. Bins have equal numbers of samples, except where probabilities are equal.
+    For two classes, the event is ``classes_[1]``; for more, it is that the predicted class is
+    right. Bins have equal numbers of samples, except where probabilities are equal.
 
     Parameters
     ----------
     truth : ndarray of shape (n_samples,)
-        Whether it came true, as bool.
+        Whether the event happened, as bool.
     probability : ndarray of shape (n_samples,)
         Its predicted probability.
     name : str, default="predicted probability"
@@ -35,9 +35,9 @@ class CalibrationDisplay:
     Attributes
     ----------
     axes_ : ndarray of matplotlib Axes, of shape (2,)
-        Those of the diagram and of the histogram of the probabilities.
+        The diagram, and the histogram of the probabilities.
     ax_ : matplotlib Axes
-        The first of them.
+        The diagram.
     figure_ : matplotlib Figure
 
     Examples
@@ -75,7 +75,7 @@ class CalibrationDisplay:
         estimator : FourierClassifier
             Fitted with ``loss="logistic"``.
         X, y : array-likes
-            Samples and their classes; not those of the fit, on which it is too confident.
+            Samples and their classes; not the training data, on which it is too confident.
         n_bins : int, default=10
             Number of bins of the diagram.
         ax : sequence of two matplotlib Axes, optional
@@ -144,7 +144,7 @@ class CalibrationDisplay:
         )
         # Dollar signs are escaped: matplotlib would read them as mathematics.
         label = self.name.replace("$", r"\$")
-        self.ax_.set(xlabel=label, ylabel="share that comes true")
+        self.ax_.set(xlabel=label, ylabel="observed share")
         histogram.hist(self.probability, np.linspace(0, 1, 2 * self.n_bins + 1), color=GREY)
         histogram.set(xlabel=label, ylabel="rows", xlim=self.ax_.get_xlim())
         for side in (self.ax_.xaxis, self.ax_.yaxis, histogram.xaxis):
@@ -166,8 +166,8 @@ def calibration_error(truth: Array, probability: Array, n_bins: int = N_BINS) ->
 def log_loss(logarithms: Array, y: Any, classes: Array) -> float:
     """Return the mean log loss, from logarithms of probabilities, of shape (n_samples, n_classes).
 
-    Of an unknown class it is infinite. Unlike that of scikit-learn, it is exact for probabilities
-    that are rounded to zero.
+    It is infinite for an unknown class. Unlike ``sklearn.metrics.log_loss``, it is exact for
+    probabilities that are rounded to zero.
     """
     hits = column_or_1d(to_host(y))[:, None] == classes  # (n_samples, n_classes)
     known = hits.any(axis=1)

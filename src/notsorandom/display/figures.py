@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 
 from notsorandom._utils.files import write_atomic
-from notsorandom.data.rows import Array
 
-# Points along each side of an image of a function.
-RESOLUTION = 160
 DPI = 110
 # RED and BLUE are also the colours of the two classes.
 RED, BLUE, GREY = "#c0392b", "#2c6fbb", "#7f8c8d"
@@ -54,19 +51,6 @@ def check_image_shape(image_shape: Any, n_pixels: int) -> None:
             f"image_shape={image_shape!r} is not allowed: it must be (height, width) or "
             f"(height, width, n_channels) with {n_pixels} as product, the number of columns."
         )
-
-
-def class_colors(y: Array) -> Array:
-    """Return the colour of each sample of two classes."""
-    return np.where(y == np.unique(y)[-1], RED, BLUE)
-
-
-def draw_function(axis: Any, values: Array, extent: Any, limit: float, levels: Any) -> None:
-    """Draw values on a grid: an image in red and blue up to a limit, and lines at some levels."""
-    style = {"cmap": "RdBu_r", "interpolation": "bilinear", "origin": "lower"}
-    axis.imshow(values, extent=extent, vmin=-limit, vmax=limit, **style)
-    widths = [1 if level == 0 else 0.4 for level in levels]
-    axis.contour(values, levels=levels, extent=extent, colors="k", linewidths=widths)
 
 
 def save_figure(figure: Any, path: Path) -> None:

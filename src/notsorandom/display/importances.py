@@ -28,10 +28,10 @@ def column_importances(model: Any, X: Any) -> dict[str, float]:
     ----------
     model : FourierClassifier, FourierRegressor, or a Pipeline that ends in one
         Fitted. The columns that :func:`notsorandom.tabular_pipeline` makes of one column, such as
-        the categories of a text, count as one; those of other pipelines count each, by the names
-        that its steps give them.
+        the categories of a text, count as one. The columns of other pipelines are counted one by
+        one, under the names that the steps give them.
     X : array-like or data frame
-        Samples like those of the fit.
+        Samples like the training samples.
 
     Returns
     -------
@@ -116,7 +116,7 @@ def sum_by_name(names: list[str], values: Any) -> dict[str, Any]:
 def source_columns(model: Any, names: list[str]) -> list[str]:
     """Return the names of the columns that the last step gets.
 
-    For a `tabular_pipeline`, those of the columns of the table that they are made of.
+    For a `tabular_pipeline`, each is replaced by the name of the table's column it is made of.
     """
     if not isinstance(model, Pipeline) or len(model) == 1:
         return names
@@ -151,7 +151,8 @@ class ImportancesDisplay:
     Parameters
     ----------
     shares : dict of str to float
-        By column, as of :func:`column_importances`; for an image, in the order of its pixels.
+        By column, as :func:`column_importances` returns them; for an image, in the order of its
+        pixels.
     n_columns : int, default=15
         Most bars; the largest are drawn.
     image_shape : (height, width) or (height, width, n_channels), optional
@@ -199,7 +200,7 @@ class ImportancesDisplay:
         estimator : FourierClassifier, FourierRegressor, or a Pipeline that ends in one
             Fitted.
         X : array-like or data frame
-            Samples like those of the fit.
+            Samples like the training samples.
         n_columns : int, default=15
             Most bars; the largest are drawn.
         image_shape : tuple of int, optional

@@ -28,7 +28,7 @@ from notsorandom.spaces import Euclidean
 # Sizes or rounds that are evaluated by default.
 N_POINTS = 8
 # Rounds whose bounds are computed, and evaluations of the potential for each lower bound.
-N_BOUNDS, MAX_EVALUATIONS = 6, 4000
+N_BOUNDS, BOUND_EVALUATIONS = 6, 4000
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,9 @@ def bounds_by_round(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, Array
     averages: Mapping[int, Array] = {}
     if is_replayable(estimator):
         averages = replay_averages(problem, kernel, history, rounds)
-    peaks = PeakBounds(kernel, problem, kernel.space.bandwidth(kernel.frequencies), MAX_EVALUATIONS)
+    peaks = PeakBounds(
+        kernel, problem, kernel.space.bandwidth(kernel.frequencies), BOUND_EVALUATIONS
+    )
     upper, lower, certified = [], [], True
     for number in rounds.tolist():
         models = solve_svms(kernel.head(int(sizes[number - 1])).features_of(problem.rows), problem)
@@ -180,7 +182,7 @@ def scores_by_size(
 
     All features get the same linear model, with the estimator's loss and `C`. Scores are
     accuracies, or R^2 for real targets; NaN where a baseline can't have the size. The estimator's
-    are named ``"learned"``. For the parameters see
+    scores are named ``"learned"``. For the parameters see
     :meth:`notsorandom.display.ScoreCurveDisplay.from_estimator`.
     """
     problem = estimator._training_problem(X, y)

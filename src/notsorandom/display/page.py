@@ -18,11 +18,11 @@ from notsorandom import __version__
 from notsorandom._utils.files import check_output_path, write_atomic
 from notsorandom.data.rows import Array
 from notsorandom.display.figures import BLUE, RED, import_pyplot
-from notsorandom.display.game import PANELS, GameDisplay
+from notsorandom.display.images import PANELS, GameDisplay
 from notsorandom.display.inspection import GameSnapshot
 from notsorandom.display.results import format_share
 
-SUFFIXES = (".html", ".htm")
+PAGE_SUFFIXES = (".html", ".htm")
 # Colours of matplotlib's output that follow the page's light or dark scheme.
 THEME = {
     "#000000": "currentColor",
@@ -30,9 +30,9 @@ THEME = {
     RED: "var(--red)",
     BLUE: "var(--blue)",
 }
-# Classes above which a confusion matrix takes the whole width, and letters of their names above
-# which these stand upright there.
-MANY_CLASSES, STEEP_LETTERS = 6, 3
+# A confusion matrix of more classes takes the whole width of the page, and longer names of classes
+# are written upright there.
+NARROW_CLASSES, NARROW_LETTERS = 6, 3
 # Pixels per inch of images within SVG figures.
 IMAGE_DPI = 144
 # Pixels along each side of a frame of the slider, and points where functions are evaluated.
@@ -48,7 +48,7 @@ def section(title: str, body: str, note: str = "") -> str:
 
 def write_page(path: str | Path, title: str, subtitle: str, sections: Sequence[str]) -> Path:
     """Write a page and return its path; a failure leaves an old file unchanged."""
-    path = check_output_path(path, *SUFFIXES)
+    path = check_output_path(path, *PAGE_SUFFIXES)
     template = resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
     text = string.Template(template).substitute(
         title=escape(title),
@@ -107,8 +107,8 @@ def matrix_section(title: str, names: Sequence[str], counts: Array, note: str = 
             cells.append(f"<td>{format_share(counts[k, k] / total) if total else '-'}</td>")
         lines.append(f"{header}{''.join(cells)}")
     rows = "".join(f"<tr>{line}</tr>" for line in lines)
-    kind = "wide" if len(names) > MANY_CLASSES else "scroll"
-    steep = " steep" if kind == "wide" and max(map(len, names)) > STEEP_LETTERS else ""
+    kind = "wide" if len(names) > NARROW_CLASSES else "scroll"
+    steep = " steep" if kind == "wide" and max(map(len, names)) > NARROW_LETTERS else ""
     body = f'<div class="{kind}"><table class="matrix{steep}">{rows}</table></div>'
     return section(title, body, note)
 
@@ -148,8 +148,8 @@ def game_section(X: Array, y: Array, snapshots: Sequence[GameSnapshot]) -> str:
         "Game, round by round",
         f'<div class="game" style="{style}">{slider}<div class="panels">{panels}</div></div>',
         "Samples are drawn by their dual weight. New frequencies are peaks of the potential; dots "
-        "are the frequencies found so far. The decision function is that of a linear model on "
-        "their features.",
+        "are the frequencies found so far. The decision function is computed by a "
+        "linear model on their features.",
     )
 
 

@@ -12,37 +12,49 @@ from sklearn.pipeline import Pipeline
 
 from notsorandom._utils.files import check_output_path
 from notsorandom.data.array_api import to_host
-from notsorandom.data.rows import Array, Rows
+from notsorandom.data.rows import Array, Rows, dense
 from notsorandom.display.calibration import N_BINS, CalibrationDisplay, log_loss
+from notsorandom.display.curves import HistoryDisplay, ScoreCurveDisplay, TuningDisplay
 from notsorandom.display.figures import BLUE, GREY, new_axis
 from notsorandom.display.importances import N_COLUMNS, ImportancesDisplay, column_importances
-from notsorandom.display.inspection import describe_waves
+from notsorandom.display.inspection import (
+    bounds_by_round,
+    describe_spectrum,
+    describe_waves,
+    geometric_subset,
+    is_replayable,
+    take_snapshots,
+)
 from notsorandom.display.page import (
-    SUFFIXES,
+    PAGE_SUFFIXES,
     bars_section,
     facts_section,
     figures_section,
     fold,
+    game_section,
     matrix_section,
     write_page,
 )
-from notsorandom.display.research import research_sections
-from notsorandom.display.results import Evaluation, format_number, format_share
-from notsorandom.display.score_curve import ScoreCurveDisplay
+from notsorandom.display.results import Predictions, format_number, format_share
+from notsorandom.display.spectrum import SpectrumDisplay
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.classifier import log_probabilities
 from notsorandom.estimators.steps import fit_linear_models
 from notsorandom.estimators.validation import read_samples
 from notsorandom.game.certificate import Certificate
+from notsorandom.game.problem import Problem, codes_from_scores
 
 # Larger confusion matrices can't be read: the most frequent mistakes are listed instead.
-MAX_CLASSES, N_MISTAKES = 20, 12
+MAX_MATRIX_CLASSES, N_MISTAKES = 20, 12
 # Outputs of a regression that are drawn, and points above which they are drawn as an image.
 MAX_OUTPUTS, MAX_POINTS = 4, 2000
 # Fewest rows for each point of a calibration curve.
 ROWS_PER_BIN = 10
-# Distance of the mean of X from that at fit, in units of the median distance between samples.
-MAX_DISTANCE = 0.1
+# Distance between the means of X and of the training samples, in units of the median distance
+# between samples.
+MAX_MEAN_DISTANCE = 0.1
+# Rounds of a game that its slider stops at, and frequencies that are drawn as images.
+N_FRAMES, N_IMAGES = 16, 24
 
 
 def report(
@@ -58,7 +70,7 @@ def report(
 ) -> Path:
     """Write an HTML page about a fitted model, in one file that needs no network.
 
-    The page shows the accuracy or R^2 beside that of guessing, the columns that matter, the
+    The page shows the accuracy or R^2 and the score of guessing, the columns that matter, the
     confusion matrix or predicted against actual values, a calibration curve if the model has
     probabilities, the score by number of features, and the certificate in one sentence. Behind a
     fold are the settings, the spectrum, the course of the game with bounds on its value, and what
@@ -70,7 +82,7 @@ def report(
     model : FourierFeatures, FourierClassifier, FourierRegressor, or a Pipeline that ends in one
         Fitted.
     X, y : array-likes
-        The training data, as the pipeline got it. The name of a pandas `y` is that of the target.
+        The training data, as the pipeline got it. The target is called by the name of a pandas `y`.
     path : str or Path
         The file to write; its name must end in ``.html``.
     X_test, y_test : array-likes, optional
@@ -85,7 +97,7 @@ def report(
     Path
         The path of the page.
     """
-    path = check_output_path(path, *SUFFIXES)
+    path = check_output_path(path, *PAGE_SUFFIXES)
     if title is not None and not isinstance(title, str):
         raise TypeError(f"title={title!r} is not allowed: it must be a str.")
     if (X_test is None) != (y_test is None):
@@ -103,35 +115,35 @@ def report(
     problem = model._game_problem(X, y)
     check_same_samples(model, problem.rows)
     X_scored, y_scored = (X, y) if X_test is None else (X_test, y_test)
-    evaluation = Evaluation(
+    predictions = Predictions(
         model,
         predict_scores(model, X, y, X_scored),
         to_host(y_scored),
         "training" if X_test is None else "test",
         name_target(y),
     )
-    sections = [facts_section("Result", evaluation.facts(), evaluation.describe())]
+    sections = [facts_section("Result", predictions.facts(), predictions.describe())]
     if hasattr(model, "coef_") and model.kernel_.space.is_vector_space:
         sections.append(importances_section(whole, X_given, image_shape))
     is_classifier = hasattr(model, "classes_")
-    sections.append((mistakes_section if is_classifier else predictions_section)(evaluation))
-    n_bins = min(N_BINS, len(evaluation.scores) // ROWS_PER_BIN)
+    sections.append((mistakes_section if is_classifier else predictions_section)(predictions))
+    n_bins = min(N_BINS, len(predictions.scores) // ROWS_PER_BIN)
     if hasattr(model, "predict_proba") and n_bins > 1:
-        sections.append(calibration_section(evaluation, n_bins))
-    curve = draw_score_curve(evaluation, X, y, X_scored)
+        sections.append(calibration_section(predictions, n_bins))
+    curve = draw_score_curve(predictions, X, y, X_scored)
     certificate = model.certificate(X, y)
     sections.append(kernel_section(model, problem.rows, curve, certificate))
     research = research_sections(model, problem, X, y, image_shape, certificate)
     sections.append(fold("For researchers: the game, its bounds and its settings", research))
-    return write_page(path, title or "Learned model", describe_data(whole, evaluation), sections)
+    return write_page(path, title or "Learned model", describe_data(whole, predictions), sections)
 
 
 def check_same_samples(model: Any, rows: Rows) -> None:
-    """Raise ValueError if the samples are clearly not those of the fit."""
+    """Raise ValueError if the samples are clearly not the training samples."""
     space = model.kernel_.space
     if space.is_vector_space and len(model.kernel_.frequencies):
         distance = np.linalg.norm(rows.mean() - space.center) / float(space.scale)
-        if distance > MAX_DISTANCE:
+        if distance > MAX_MEAN_DISTANCE:
             raise ValueError(
                 f"X is not what the model was fitted to: its mean is {distance:.2g} typical "
                 "distances away. If the model is the last step of a pipeline, give the whole "
@@ -149,7 +161,7 @@ def predict_scores(model: Any, X: Any, y: Any, X_scored: Any) -> Array:
 
 
 def name_target(y: Any) -> str:
-    """Return the name of the target, or those of several."""
+    """Return the name of the target, or the names of several targets."""
     names = getattr(y, "columns", [getattr(y, "name", None)])
     return ", ".join(str(name) for name in names if name is not None) or "the target"
 
@@ -159,15 +171,15 @@ def left_out(model: Any) -> dict[str, str]:
     return getattr(model[0], "left_out_", {}) if isinstance(model, Pipeline) else {}
 
 
-def describe_data(model: Any, evaluation: Evaluation) -> str:
+def describe_data(model: Any, predictions: Predictions) -> str:
     """Return a sentence about the target and the data."""
-    last, n_left_out = evaluation.model, len(left_out(model))
+    last, n_left_out = predictions.model, len(left_out(model))
     predicts = "Predicts" if hasattr(last, "coef_") else "A linear model on the features predicts"
     classes = f" ({len(last.classes_):,} classes)" if hasattr(last, "classes_") else ""
     omitted = f", {n_left_out:,} of which are left out" if n_left_out else ""
-    tested = f", tested on {len(evaluation.scores):,} others" * (evaluation.part == "test")
+    tested = f", tested on {len(predictions.scores):,} others" * (predictions.part == "test")
     return (
-        f"{predicts} {evaluation.target}{classes} from {model.n_features_in_:,} columns{omitted}. "
+        f"{predicts} {predictions.target}{classes} from {model.n_features_in_:,} columns{omitted}. "
         f"Learned from {last.n_samples_fit_:,} rows{tested}."
     )
 
@@ -190,14 +202,14 @@ def importances_section(model: Any, X: Any, image_shape: Sequence[int] | None) -
     return bars_section(title, shares[:N_COLUMNS], note.format("column"), caption)
 
 
-def mistakes_section(evaluation: Evaluation) -> str:
+def mistakes_section(predictions: Predictions) -> str:
     """Return the section with the confusion matrix, or with the most frequent mistakes."""
-    classes = evaluation.model.classes_
+    classes = predictions.model.classes_
     names = [str(name) for name in classes.tolist()]
-    counts = confusion_matrix(evaluation.targets, evaluation.predicted, labels=classes)
-    if len(classes) <= MAX_CLASSES:
+    counts = confusion_matrix(predictions.targets, predictions.predicted, labels=classes)
+    if len(classes) <= MAX_MATRIX_CLASSES:
         title, note = (
-            f"Confusion matrix of the {evaluation.part} rows",
+            f"Confusion matrix of the {predictions.part} rows",
             (
                 "Numbers of rows. Recall: share of a class that is found. Precision: share of the "
                 "predictions of a class that are right."
@@ -208,16 +220,16 @@ def mistakes_section(evaluation: Evaluation) -> str:
     np.fill_diagonal(shares, 0)
     order = np.argsort(-shares, axis=None, kind="stable")[:N_MISTAKES]
     pairs = zip(*np.unravel_index(order, shares.shape), strict=True)
-    title = f"Most frequent mistakes in the {evaluation.part} rows"
+    title = f"Most frequent mistakes in the {predictions.part} rows"
     bars = [(f"{names[k]} taken for {names[j]}", shares[k, j]) for k, j in pairs if shares[k, j]]
     note = "As shares of the rows of the actual class." if bars else "There are none."
     return bars_section(title, bars, note)
 
 
-def predictions_section(evaluation: Evaluation) -> str:
+def predictions_section(predictions: Predictions) -> str:
     """Return the section with predicted against actual values."""
-    predicted, actual = evaluation.scores, evaluation.targets
-    names = evaluation.target.split(", ")
+    predicted, actual = predictions.scores, predictions.targets
+    names = predictions.target.split(", ")
     figures = []
     for output in range(min(actual.shape[1], MAX_OUTPUTS)):
         x, y = predicted[:, output], actual[:, output]
@@ -234,35 +246,34 @@ def predictions_section(evaluation: Evaluation) -> str:
         name = names[output] if len(names) == actual.shape[1] else f"output {output}"
         caption = f"{name}: R^2 {score}, mean absolute error {error}."
         figures.append((caption if actual.shape[1] > 1 else "", axis.figure))
-    title = f"Predicted and actual values of the {evaluation.part} rows"
+    title = f"Predicted and actual values of the {predictions.part} rows"
     return figures_section(title, figures, "On the line, both are equal.")
 
 
-def calibration_section(evaluation: Evaluation, n_bins: int) -> str:
+def calibration_section(predictions: Predictions, n_bins: int) -> str:
     """Return the section about the probabilities."""
-    classes, y = evaluation.model.classes_, evaluation.targets
-    logarithms = log_probabilities(evaluation.scores, evaluation.model.temperature_)
+    classes, y = predictions.model.classes_, predictions.targets
+    logarithms = log_probabilities(predictions.scores, predictions.model.temperature_)
     axes = [new_axis(3.4), new_axis()]
     display = CalibrationDisplay.from_log_probabilities(logarithms, y, classes, n_bins).plot(axes)
     captions = (
-        "How often what is predicted with some probability comes true: on the diagonal, as often "
-        "as predicted.",
-        "How many rows have which probability.",
+        "Observed share by predicted probability. On the diagonal, both are equal.",
+        "Number of rows by probability.",
     )
     note = (
-        f"Probabilities differ from what comes true by {format_share(display.expected_error)} on "
-        f"the average (expected calibration error). Log loss: "
+        f"Probabilities differ from the observed shares by {format_share(display.expected_error)} "
+        f"on the average (expected calibration error). Log loss: "
         f"{format_number(log_loss(logarithms, y, classes))}."
     )
     figures = [(caption, axis.figure) for caption, axis in zip(captions, axes, strict=True)]
-    return figures_section(f"Probabilities of the {evaluation.part} rows", figures, note)
+    return figures_section(f"Probabilities of the {predictions.part} rows", figures, note)
 
 
-def draw_score_curve(evaluation: Evaluation, X: Any, y: Any, X_scored: Any) -> Any:
+def draw_score_curve(predictions: Predictions, X: Any, y: Any, X_scored: Any) -> Any:
     """Return a figure of the score by number of features."""
     axis = new_axis()
-    ScoreCurveDisplay.from_estimator(evaluation.model, X, y, X_scored, evaluation.y, ax=axis)
-    axis.set_ylabel(axis.get_ylabel().replace("test", evaluation.part))
+    ScoreCurveDisplay.from_estimator(predictions.model, X, y, X_scored, predictions.y, ax=axis)
+    axis.set_ylabel(axis.get_ylabel().replace("test", predictions.part))
     return axis.figure
 
 
@@ -272,3 +283,96 @@ def kernel_section(model: Any, rows: Rows, curve: Any, certificate: Certificate)
     text += f"{describe_waves(model.kernel_, rows)} {certificate.sentence}"
     caption = "The same linear model on the first learned features, and on random features."
     return figures_section("Learned features", [(caption, curve)], text)
+
+
+def research_sections(
+    model: Any,
+    problem: Problem,
+    X: Any,
+    y: Any,
+    image_shape: Sequence[int] | None,
+    certificate: Certificate,
+) -> list[str]:
+    """Return the sections about the learned kernel, the game and the choice of the settings."""
+    sections = [settings_section(model), spectrum_section(model, image_shape)]
+    if is_planar_game(model):
+        rounds = geometric_subset(np.arange(1, len(model.history_["plays"]) + 1), N_FRAMES)
+        snapshots = take_snapshots(model, X, y, rounds.tolist())
+        codes = codes_from_scores(problem.targets)
+        sections.append(game_section(dense(problem.rows.array), codes, snapshots))
+    sections.append(history_section(model, X, y, certificate))
+    if model.tuning_ is not None:
+        sections.append(tuning_section(model))
+    return sections
+
+
+def settings_section(model: Any) -> str:
+    """Return the section with the settings that were given or chosen."""
+    kernel = model.kernel_
+    facts = [
+        ("frequencies", f"{len(kernel.weights):,}"),
+        ("space", type(kernel.space).__name__),
+        ("loss", model.loss),
+        ("C", f"{model.C_:.4g}"),
+        ("smoothing", f"{model.smoothing_:g}"),
+        ("seconds of learning", f"{model.history_['seconds'][-1]:.2f}"),
+    ]
+    if model.spectrum_ is not None:
+        facts.insert(-1, ("search spectrum", model.spectrum_))
+    if hasattr(model, "temperature_"):
+        facts.insert(-1, ("temperature", f"{model.temperature_:.4g}"))
+    return facts_section("Settings", facts)
+
+
+def is_planar_game(model: Any) -> bool:
+    """Whether the game can be replayed and drawn as images."""
+    return (
+        model.n_features_in_ == 2
+        and len(getattr(model, "classes_", ())) == 2
+        and model.kernel_.space.is_vector_space
+        and is_replayable(model)
+    )
+
+
+def spectrum_section(model: Any, image_shape: Sequence[int] | None) -> str:
+    """Return the section with the weights of the frequencies."""
+    display = SpectrumDisplay.from_estimator(model, ax=new_axis())
+    figures = [("Weight of each frequency.", display.figure_)]
+    if image_shape is not None:
+        display = SpectrumDisplay.from_estimator(
+            model, image_shape=image_shape, n_images=N_IMAGES, ax=new_axis()
+        )
+        caption = (
+            "The frequencies with the largest weights as images, each with its own scale. Red and "
+            "blue pixels have opposite signs."
+        )
+        figures.append((caption, display.figure_))
+    return figures_section("Spectrum of the kernel", figures, describe_spectrum(model.kernel_))
+
+
+def history_section(model: Any, X: Any, y: Any, certificate: Certificate) -> str:
+    """Return the section about the course of the game."""
+    axes = [new_axis(), new_axis()]
+    HistoryDisplay(model.history_, bounds_by_round(model, X, y)).plot(axes)
+    captions = (
+        "Highest potential, and shares of the dual variables at their bounds, if the loss has any.",
+        f"Bounds on the value of the game. Relative gap of the certificate: "
+        f"{100 * certificate.relative_gap:.1f} %.",
+    )
+    figures = [(caption, axis.figure) for caption, axis in zip(captions, axes, strict=True)]
+    return figures_section("Course of the game", figures)
+
+
+def tuning_section(model: Any) -> str:
+    """Return the section about the trials that chose parameters."""
+    display = TuningDisplay(model.tuning_)
+    axes = [new_axis() for _ in display.parameters]
+    display.plot(axes)
+    captions = [f"Lowest held-out loss for each {name}." for name in display.parameters]
+    figures = [(caption, axis.figure) for caption, axis in zip(captions, axes, strict=True)]
+    note = (
+        f"Short games on a part of the training rows, {len(model.tuning_['loss'])} settings "
+        f"compared on the others. Chosen: C = {model.C_:.4g}, smoothing {model.smoothing_:.4g}"
+    )
+    note += "." if model.spectrum_ is None else f", {model.spectrum_} spectrum."
+    return figures_section("Choice of the parameters", figures, note)

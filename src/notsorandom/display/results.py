@@ -1,6 +1,6 @@
 """How good the predictions of a model are, in numbers and in words.
 
-The words are those of ``notsorandom evaluate``. Accuracies and other shares are in percent.
+``notsorandom evaluate`` uses the same words. Accuracies and other shares are in percent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FEW_ROWS = 100
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Predictions:
     """Predictions of some rows, and their targets."""
 
     model: Any
@@ -79,7 +79,7 @@ class Evaluation:
                 f"{error}. Always guessing the mean would be off by {guess}. "
             )
         else:
-            text = "R^2 is that of all outputs together, weighted by their variance. "
+            text = "R^2 is computed over all outputs together, weighted by their variance. "
         if not is_test:
             return f"{text}It learned from these rows: new ones are predicted less well."
         found = score_beside_guessing(self.model, self.scores, self.y)
@@ -104,8 +104,8 @@ def score_beside_guessing(estimator: Any, scores: Array, y: Any) -> tuple[float,
 def accuracy_error(accuracy: float, n_rows: int) -> float:
     """Return the standard error of an accuracy.
 
-    As of Agresti and Coull, two correct and two wrong rows are added: without mistakes in a few
-    rows, the error is not zero.
+    As Agresti and Coull propose, two correct and two wrong rows are added, so the error of few
+    rows without mistakes is not zero.
     """
     n_more = n_rows + 4
     share = (accuracy * n_rows + 2) / n_more

@@ -11,12 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 from notsorandom._utils.parameters import check_number
 from notsorandom.data.rows import Array, dense
 from notsorandom.display.figures import BLUE, axes_or_new, check_image_shape
-from notsorandom.display.game import draw_potential, frequency_limit
+from notsorandom.display.images import draw_potential, frequency_limit
 from notsorandom.display.inspection import GameSnapshot, planar_problem, take_snapshots
 from notsorandom.kernel import LearnedKernel
 
 # Gap between images, relative to their width.
-GAP = 0.08
+IMAGE_GAP = 0.08
 
 
 class SpectrumDisplay:
@@ -144,7 +144,7 @@ def mosaic(kernel: LearnedKernel, image_shape: Sequence[int], n_images: int) -> 
     images = kernel.frequencies[order].reshape(len(order), height, width, -1).mean(axis=-1)
     n_columns = int(np.ceil(np.sqrt(2 * len(images))))
     n_rows = -(-len(images) // n_columns)
-    gap = max(1, round(GAP * width))
+    gap = max(1, round(IMAGE_GAP * width))
     canvas = np.full((n_rows * (height + gap) - gap, n_columns * (width + gap) - gap), np.nan)
     for number, image in enumerate(images):
         top, left = np.array(divmod(number, n_columns)) * (height + gap, width + gap)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Most columns of a view. On held-out training images of 512 and 784 columns, 100 features found in
 # 128 principal directions are in the mean as good as those found in more, though not for every pair
-# of classes; in 64 they are worse (benchmarks/directions.py).
+# of classes; in 64 they are worse (benchmarks/search.py).
 MAX_DIRECTIONS = 128
 # Rows from which the directions are computed: 32 per direction; 16 lose 0.2 points of accuracy on
 # held-out training images, and all rows gain nothing. On the same number of other rows, the
