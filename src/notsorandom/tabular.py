@@ -111,7 +111,7 @@ def tabular_pipeline(estimator: Any = "classifier", **parameters: Any) -> Pipeli
             ("number", numbers, make_column_selector(dtype_include="number")),
             ("category", categories, make_column_selector(dtype_exclude="number")),
         ],
-        # Names differ from those of the table, so that the last step alone refuses the table.
+        # Names differ from the names in the table, so that the last step alone refuses the table.
         verbose_feature_names_out="{feature_name} ({transformer_name})",
     ).set_output(transform="pandas")
     return Pipeline([("clean", TableCleaner()), ("encode", encode), ("model", model)])
@@ -206,7 +206,7 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : data frame or array-like of shape (n_samples, n_features)
-            With the columns of that of the fit.
+            With the same columns as at fit.
         """
         check_is_fitted(self)
         frame = as_frame(X, self.feature_names_in_)

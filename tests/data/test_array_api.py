@@ -62,7 +62,7 @@ def to(request):
 def simulate_device(request, monkeypatch):
     """Fits compute there, even where NumPy could read the numbers as they are."""
     if "host_memory" not in request.keywords:
-        monkeypatch.setattr("notsorandom.estimators.validation.in_host_memory", lambda X: False)
+        monkeypatch.setattr("notsorandom.estimators.samples.in_host_memory", lambda X: False)
 
 
 @pytest.fixture(scope="module")

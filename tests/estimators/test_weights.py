@@ -6,7 +6,8 @@ from scipy import sparse
 
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
 from notsorandom.data.rows import Rows
-from notsorandom.estimators.validation import deduplicate, sort_and_deduplicate
+from notsorandom.estimators.samples import sort_and_deduplicate
+from notsorandom.estimators.validation import deduplicate
 from notsorandom.game import LOSSES, REGRESSION_LOSSES, Problem, play
 from notsorandom.linear.newton import solve_task
 from notsorandom.search import Ascent, Enumerate

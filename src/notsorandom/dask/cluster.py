@@ -84,7 +84,7 @@ class Cluster:
         finally:
             results.cancel()
         for failed in (one for one in futures if one.status != "finished"):
-            failed.result()  # raises: of several errors, that of the first chunk
+            failed.result()  # raises: of several errors, the error of the first chunk
         return list(results.result())
 
     def n_threads(self) -> int:

@@ -90,7 +90,7 @@ class DaskEstimator(FourierEstimator):
 
 
 def lazy(name: str) -> Callable[..., Any]:
-    """Return a method that applies that of the estimator in memory to each block, lazily."""
+    """Return a method that applies the method of the model in memory to each block, lazily."""
 
     def method(self: Any, X: Any) -> Any:
         if not is_dask_collection(X):

@@ -16,8 +16,8 @@ from sklearn.utils.validation import validate_data
 from notsorandom.dask.cluster import Cluster
 from notsorandom.dask.rows import DaskColumn, DaskRows
 from notsorandom.estimators import validation as local
-from notsorandom.estimators.device_validation import check_finite
-from notsorandom.estimators.targets import check_targets, real_targets
+from notsorandom.estimators.samples import check_finite
+from notsorandom.estimators.targets import check_sample_weight, check_targets, real_targets
 from notsorandom.game.problem import Problem
 from notsorandom.tuning.choice import FitConfig
 
@@ -66,7 +66,7 @@ def read_collections(
     if weights is not None:
         mask = rows.to_host(rows.columns_only.map(lambda _, w: w[:, 0] > 0, weights))
         if not mask.any():
-            local.check_sample_weight(np.zeros(1), 1, dtype)  # raises
+            check_sample_weight(np.zeros(1), 1, dtype)  # raises
     rows, targets = rows.select(mask, targets)
     rows = replace(rows, block_rows=None)
     problem, found = local.make_problem(estimator, loss, rows, targets, None, y.ndim == 1)
@@ -85,8 +85,8 @@ def read_block(settings: tuple[Any, ...], what: str, number: int, block: Any) ->
         if what == "y":
             y = check_targets(block, name, loss_name, loss.one_sided)
             return y if loss.one_sided else real_targets(y, dtype)
-        # One weight more: those of a block may all be zero.
-        weights = local.check_sample_weight(np.append(block, 1), len(block) + 1, dtype)
+        # One weight more: all weights of a block may be zero.
+        weights = check_sample_weight(np.append(block, 1), len(block) + 1, dtype)
         return np.asarray(weights)[:-1, None]
     except (TypeError, ValueError) as error:
         message = f"In block {number} (blocks, and rows in them, count from 0): {error}"

@@ -16,9 +16,9 @@ from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array, Rows, dense
 from notsorandom.estimators.certify import PeakBounds, solve_svms
 from notsorandom.estimators.config import configure
+from notsorandom.estimators.samples import read_samples
 from notsorandom.estimators.steps import fit_linear_models
 from notsorandom.estimators.targets import shortened
-from notsorandom.estimators.validation import read_samples
 from notsorandom.game.loop import replay
 from notsorandom.game.problem import Problem, codes_from_scores
 from notsorandom.game.solvers import GradientSolver

@@ -39,8 +39,8 @@ from notsorandom.display.results import Predictions, format_number, format_share
 from notsorandom.display.spectrum import SpectrumDisplay
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.classifier import log_probabilities
+from notsorandom.estimators.samples import read_samples
 from notsorandom.estimators.steps import fit_linear_models
-from notsorandom.estimators.validation import read_samples
 from notsorandom.game.certificate import Certificate
 from notsorandom.game.problem import Problem, codes_from_scores
 

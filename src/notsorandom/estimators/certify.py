@@ -79,7 +79,7 @@ def certify(
 class PeakBounds:
     """Bounds on the highest peaks of dual points, over all frequencies within a bandwidth.
 
-    Where peaks are only estimated, they are searched in nested balls: that of the kernel's own
+    Where peaks are only estimated, they are searched in nested balls: the ball of the kernel's own
     bandwidth, and doubled ones up to the first that contains the given bandwidth. A search depends
     on those in smaller balls alone, so a wider bandwidth never gives a higher lower bound.
 
@@ -101,7 +101,7 @@ class PeakBounds:
         self.max_evaluations = max_evaluations
         self._spaces = nested_spaces(self.kernel.space, own * unit, self.bandwidth, rows.n_features)
         self._rngs = [np.random.default_rng(number) for number in range(len(self._spaces))]
-        # Peaks of one dual point are starts for those of the next, in this ball and larger ones.
+        # Peaks of one dual point are starts for the next point, in this ball and larger ones.
         self._found = [np.empty((0, rows.n_features), rows.dtype) for _ in self._spaces]
         # Searches are in float32, whose cosines take a fraction of the time; bounds are not.
         self._float32_rows = CastView(self.kernel.space, "float32").apply(rows)
@@ -186,7 +186,7 @@ def check_bandwidth(kernel: LearnedKernel, bandwidth: float | None) -> float:
     check_number("bandwidth", bandwidth, above=0)
     if bandwidth < own_bandwidth:
         raise ValueError(
-            f"bandwidth={bandwidth!r} is less than that of the learned kernel, "
+            f"bandwidth={bandwidth!r} is less than the learned kernel's, "
             f"{own_bandwidth:.6g}, which must be among the kernels it is compared with: give at "
             "least that."
         )

@@ -67,7 +67,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
 
     A kernel is a measure over frequencies, which a game finds: one player searches for the wave
     that best separates the classes, the other puts weight on the samples that are still
-    misclassified. The features are those of :class:`notsorandom.FourierFeatures`.
+    misclassified. The features are the same as in :class:`notsorandom.FourierFeatures`.
 
     Columns should have comparable scales, as for ``SVC``: put a ``StandardScaler`` before it, or
     use :func:`notsorandom.tabular_pipeline`, which also encodes text, dates and gaps. Start with
@@ -95,10 +95,10 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
     phase : {"aligned", "paired"}, default="aligned"
         ``"aligned"`` gives one cosine per frequency, at the best phase for the labels. ``"paired"``
         gives cosine and sine, so that the kernel is translation-invariant; on the sphere's
-        harmonics, those of indices :math:`l_1` and :math:`-l_1` form one kernel.
+        harmonics, the indices :math:`l_1` and :math:`-l_1` form one kernel.
     loss : {"logistic", "hinge", "squared_hinge"}, default="logistic"
         Loss in the game and in the final model. ``"logistic"`` gives probabilities; the others are
-        those of SVMs.
+        the losses of SVMs.
     C : float, list of floats or "auto", default="auto"
         Inverse regularisation strength of the linear model, from 1e-30 to 1e30: higher fits the
         training data more closely. Trials choose from a list, or for ``"auto"`` from 0.03 to 3000.
@@ -266,7 +266,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples, with the columns of those of the fit.
+            Samples, with the same columns as at fit.
 
         Returns
         -------
@@ -283,7 +283,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples, with the columns of those of the fit.
+            Samples, with the same columns as at fit.
 
         Returns
         -------
@@ -303,7 +303,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples, with the columns of those of the fit.
+            Samples, with the same columns as at fit.
 
         Returns
         -------
@@ -323,7 +323,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples, with the columns of those of the fit.
+            Samples, with the same columns as at fit.
 
         Returns
         -------
@@ -340,7 +340,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples, with the columns of those of the fit.
+            Samples, with the same columns as at fit.
         y : array-like of shape (n_samples,)
             True classes.
         sample_weight : array-like of shape (n_samples,), optional

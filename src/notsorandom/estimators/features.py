@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from notsorandom._utils.threads import thread_pool
 from notsorandom.data.rows import Rows
 from notsorandom.estimators.base import FourierEstimator
-from notsorandom.estimators.validation import read_samples
+from notsorandom.estimators.samples import read_samples
 from notsorandom.kernel import LearnedKernel
 from notsorandom.search.base import Search
 from notsorandom.spaces.base import Space
@@ -82,7 +82,7 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
     phase : {"aligned", "paired"}, default="aligned"
         ``"aligned"`` gives one cosine per frequency, at the best phase for the labels. ``"paired"``
         gives cosine and sine, so that the kernel is translation-invariant; on the sphere's
-        harmonics, those of indices :math:`l_1` and :math:`-l_1` form one kernel.
+        harmonics, the indices :math:`l_1` and :math:`-l_1` form one kernel.
     loss : str, default="logistic"
         Loss of the model that the features are learned for. For classes ``"logistic"``, or
         ``"hinge"`` or ``"squared_hinge"`` of SVMs. For real targets ``"squared"``, ``C * residual
@@ -272,13 +272,13 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         A fit with that `n_components` and the same smoothing finds the same features, so one fit
         gives every smaller size. Exceptions: on the sphere's harmonics, a harmonic that was found
         again later has the weight of the longer game, and a shorter fit may end with other
-        harmonics; `dual_` is that of the longer game; after reweighting, the features are the
-        first of those that were kept.
+        harmonics; `dual_` is the dual point of the longer game; after reweighting, the features
+        are the first of the kept ones.
 
         Parameters
         ----------
         n_components : int
-            Number of features to keep, at most that of the fit.
+            Number of features to keep, at most as many as there are.
 
         Returns
         -------

@@ -15,8 +15,8 @@ from notsorandom._utils.threads import thread_pool
 from notsorandom.data.rows import Array, Rows
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.observers import CALLBACK_FRAMES
+from notsorandom.estimators.samples import read_samples
 from notsorandom.estimators.steps import DUALITY_GAP, Fit, fit_linear_models
-from notsorandom.estimators.validation import read_samples
 from notsorandom.kernel import LearnedKernel
 
 if TYPE_CHECKING:
@@ -69,13 +69,13 @@ class FourierPredictor(FourierEstimator):
     def importances(self, X: Any) -> Importances:
         """Return how much the predictions change with each column, on the average over samples.
 
-        For a pipeline, :func:`notsorandom.display.column_importances` gives those of the columns of
-        its own `X`.
+        For a pipeline, :func:`notsorandom.display.column_importances` gives the importances of the
+        columns of its own `X`.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples like those of the fit, on R^d.
+            Samples like the training samples, on R^d.
 
         Returns
         -------
@@ -105,8 +105,8 @@ class FourierPredictor(FourierEstimator):
 
         They are integrated gradients along the straight path from the mean of the training samples
         to the sample. Their sum over the columns is the value at the sample, less the value at the
-        mean. For a pipeline, :func:`notsorandom.display.column_contributions` gives those of the
-        columns of its own `X`.
+        mean. For a pipeline, :func:`notsorandom.display.column_contributions` gives the
+        contributions of the columns of its own `X`.
 
         Parameters
         ----------

@@ -48,7 +48,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
     phase : {"aligned", "paired"}, default="aligned"
         ``"aligned"`` gives one cosine per frequency, at the best phase for the targets.
         ``"paired"`` gives cosine and sine, so that the kernel is translation-invariant; on the
-        sphere's harmonics, those of indices :math:`l_1` and :math:`-l_1` form one kernel.
+        sphere's harmonics, the indices :math:`l_1` and :math:`-l_1` form one kernel.
     loss : {"squared", "epsilon_insensitive"}, default="squared"
         ``C * residual ** 2``, as in kernel ridge regression, or ``C * max(0, abs(residual) -
         epsilon)``, as in support vector regression.
@@ -214,7 +214,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples, with the columns of those of the fit.
+            Samples, with the same columns as at fit.
 
         Returns
         -------
@@ -230,7 +230,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples, with the columns of those of the fit.
+            Samples, with the same columns as at fit.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             True targets.
         sample_weight : array-like of shape (n_samples,), optional

@@ -27,7 +27,7 @@ DEFAULT_EPSILON = 0.1
 DUALITY_GAP = 1e-3
 # Features of more bytes than this are computed again in every pass.
 FEATURE_BYTES = 2**28
-# Numbers and sums between the inverse of this and it are safe in float32, and so are squares.
+# Numbers and sums up to this, and at least its inverse, have squares that float32 can hold.
 FLOAT32_LIMIT = 1e15
 
 

@@ -1,16 +1,22 @@
-"""Checks of targets: class labels and real numbers."""
+"""Checks of targets and weights: class labels, real numbers, sample and class weights."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from numbers import Number
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from notsorandom.data.rows import Array
+from notsorandom.data.rows import Array, Rows
 
-# Types of objects that stand for a missing value: None, and those of pandas.
+# Up to this many classes are usual, as for the command line. With more, numbers with fewer samples
+# each than FEW_SAMPLES are probably no classes; nor are texts that mostly occur once.
+MANY_CLASSES = 20
+FEW_SAMPLES, FEW_SAMPLES_OF_TEXT = 5, 2
+# Types of objects that stand for a missing value: None, and the types of pandas.
 MISSING_TYPES = ("NoneType", "NAType", "NaTType")
 
 
@@ -146,3 +152,106 @@ def shortened(labels: list[Any]) -> str:
     """Return the first few labels as text."""
     names = [repr(label) for label in labels]
     return ", ".join(names[:10]) + (f", ... ({len(names)} in all)" if len(names) > 10 else "")
+
+
+def warn_of_many_classes(name: str, classes: Array, n_samples: int) -> None:
+    """Warn if class labels look like a target of regression."""
+    n_classes, is_number = len(classes), classes.dtype.kind in "iuf"
+    few = n_classes * (FEW_SAMPLES if is_number else FEW_SAMPLES_OF_TEXT) > n_samples
+    # Codes of classes begin at 0 or 1, and numbers of a catalogue have gaps; ages and years don't.
+    first, last = classes[[0, -1]].tolist() if is_number else (0, 0)
+    is_range = is_number and first not in (0, 1) and last - first < 2 * n_classes
+    if n_classes > MANY_CLASSES and (few or is_range):
+        values = f"from {first} to {last} " if is_number else ""
+        warnings.warn(
+            f"y has {n_classes} different values {values}in {n_samples} samples, and {name} takes "
+            "each for a class: to predict a number use FourierRegressor (or FourierFeatures with "
+            "loss='squared'). If they are classes, y.astype(str) is not warned of.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+# Weights.
+
+
+def check_sample_weight(sample_weight: Any, n_samples: int, dtype: Any) -> Array | None:
+    """Return the sample weights as an array, or None; raise ValueError if they are invalid."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight)
+    if weights.dtype.kind == "O":
+        weights = np.array(weights.tolist())
+    if weights.dtype.kind not in "biuf":
+        raise ValueError(
+            f"sample_weight has values of type {weights.dtype}, such as "
+            f"{weights.ravel()[:1].tolist()}: it must be numbers, one per sample."
+        )
+    weights = weights.astype(np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n_samples, weights)
+    if weights.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}, but X has {n_samples} samples: it must have "
+            f"shape ({n_samples},), one weight per sample."
+        )
+    invalid = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(invalid):
+        raise ValueError(
+            f"sample_weight has {weights[invalid[0]]} at sample {invalid[0]}, but weights must be "
+            "finite and non-negative: weight 2 counts the sample twice, weight 0 leaves it out."
+        )
+    if not weights.any():
+        raise ValueError(
+            "sample_weight is zero for all samples: at least one must have a positive weight."
+        )
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = weights.astype(dtype)
+    if not np.isfinite(rounded).all() or ((weights > 0) & (rounded == 0)).any():
+        raise ValueError(
+            f"sample_weight ranges from {weights[weights > 0].min()} to {weights.max()}, which "
+            f"{np.dtype(dtype)} can't hold: scale the weights, or give X in float64."
+        )
+    return rounded
+
+
+def class_weights(class_weight: Any, classes: Array, rows: Rows, y: Any) -> Any:
+    """Return the weights of the rows times the weights of their classes, as a column."""
+
+    def totals(_: Any, y: Array, w: Array | None = None) -> tuple[Array]:
+        codes = np.searchsorted(classes, y)
+        return (np.bincount(codes, None if w is None else w[:, 0], len(classes)),)
+
+    (sums,) = rows.columns_only.sum_blocks(totals, y, *rows.weight_columns, dtype=np.float64)
+    factors = class_factors(class_weight, classes, sums, rows.dtype)
+
+    def weigh(_: Any, y: Array, w: Any = 1) -> Array:
+        with np.errstate(over="ignore"):  # see check_magnitudes
+            return np.asarray(w * factors[np.searchsorted(classes, y)][:, None])
+
+    return rows.columns_only.map(weigh, y, *rows.weight_columns)
+
+
+@np.errstate(over="ignore", under="ignore")
+def class_factors(class_weight: Any, classes: Array, totals: Array, dtype: Any) -> Array:
+    """Return the factor of the weights of each class, given the total weight of each.
+
+    `class_weight` is a dict of class to number, or ``"balanced"``, which gives all classes the same
+    total weight.
+    """
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return (totals.sum() / (len(classes) * totals)).astype(dtype)
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(
+            f"class_weight={class_weight!r} is not allowed: it must be None, 'balanced' or a dict "
+            "of class to weight."
+        )
+    known = classes.tolist()
+    for name, weight in class_weight.items():
+        is_number = isinstance(weight, (int, float, np.number)) and not isinstance(weight, bool)
+        if name not in known or not (is_number and 0 < np.dtype(dtype).type(weight) < np.inf):
+            raise ValueError(
+                f"class_weight has {name!r}: {weight!r}, but its keys must be classes of y, "
+                f"{known[:10]!r}, and its values positive {np.dtype(dtype)}; others have weight 1."
+            )
+    return np.array([class_weight.get(name, 1.0) for name in known], dtype=dtype)

@@ -22,7 +22,7 @@ class GapRecord:
     ----------
     n_steps : int
     upper, lower : float
-        Attained by the two points: the objective of the model, and that of the dual point.
+        Attained by the two points: the objectives of the model and of the dual point.
     theory : float
         The bound of the theorem on their difference.
     """
@@ -44,7 +44,7 @@ def excessive_gap(
 
     over :math:`\sum_g |w_g| \le \rho` and the feasible dual points. Both sides are smoothed by half
     the squared distance from a centre, with weights :math:`\mu_1` and :math:`\mu_2`, such that the
-    smoothed objective of the model is at most that of the dual point. A step keeps this "excessive
+    smoothed objective of the model is at most the dual point's. A step keeps this "excessive
     gap" while one of the weights shrinks by the factor :math:`1 - \tau_k`, :math:`\tau_k = 2 /
     (k + 3)`, both in turn. With :math:`D_1` and :math:`D_2` the largest values of the two smoothing
     terms, the gap is at most :math:`\mu_1 D_1 + \mu_2 D_2 = O(\|\Phi\| \sqrt{D_1 D_2} / k)`

@@ -77,9 +77,9 @@ def generate_columns(
 
     The game restricted to the frequencies found so far is solved by :func:`find_equilibrium`. The
     peaks of the potential of its dual point that are higher than at these frequencies are added,
-    until there are none, or until the bounds meet: the value of the restricted game is at least
-    that of the whole one, and the highest peak gives a lower bound. In up to three dimensions,
-    without smoothing, that peak is bounded by branch and bound.
+    until there are none, or until the bounds meet: the value of the restricted game is an upper
+    bound on the value of the whole one, and the highest peak gives a lower bound. In up to three
+    dimensions, without smoothing, that peak is bounded by branch and bound.
 
     Returns
     -------

@@ -89,7 +89,7 @@ class Loss(ABC):
     ) -> Array:
         """Return the dual variables that attain the maximum in the definition of the loss.
 
-        `curvature` must be positive and at least that of the loss, which it replaces.
+        `curvature` replaces the curvature of the loss; it must be positive and at least as large.
         """
 
     @abstractmethod
@@ -234,7 +234,7 @@ class QuadraticLoss(Loss):
         return self.upper / dual_size if dual_size > 0 else 0.0
 
     def largest_dual(self, target_size: float) -> float:
-        """Return the limit of the box, or that of the curvature."""
+        """Return the limit of the box, or the limit that the curvature sets."""
         return min(self.upper, target_size / self.curvature if self.curvature else math.inf)
 
     @property
@@ -296,7 +296,7 @@ class LogisticLoss(Loss):
         """Return the best dual variables: `C` times the sigmoid, if the curvature is the loss's."""
         signed = high + low
         logits = np.sign(signed) * residuals - 1
-        # The curvature that is added to that of the entropy, times C.
+        # The curvature that is added to the entropy's own, times C.
         added = curvature * (high - low) - 4
         if np.max(added, initial=0.0) > 4 * SAME_CURVATURE:
             logits = damped_logits(logits, np.maximum(added, 0))
@@ -352,7 +352,7 @@ class LogisticLoss(Loss):
 
 
 def at_least_tiny(size: Array) -> Array:
-    """Return sizes of boxes to divide by: those of empty boxes are not zero."""
+    """Return sizes of boxes to divide by: empty boxes have a tiny one."""
     return np.maximum(size, np.finfo(size.dtype).tiny)
 
 

@@ -13,7 +13,7 @@ from notsorandom.data.rows import Array, Rows
 # bracket, so 256 steps exceed the precision of float64 in any case.
 MULTIPLIER_STEPS = 256
 
-# Rounding errors that the sums of small problems may have: more than those of products.
+# Rounding errors that the sums of small problems may have: more than products have.
 N_ROUNDINGS = 256
 
 # Lower and upper limits of a block, from blocks of columns.
@@ -135,7 +135,7 @@ def alternating(
     """Algorithm 3 of the paper: project onto the box and onto the hyperplane in turn.
 
     The last projection is onto the box, so the result is always inside it. The remaining weighted
-    sum decreases geometrically with `n_iterations`. Other parameters are those of :func:`nearest`.
+    sum decreases geometrically with `n_iterations`. Other parameters as in :func:`nearest`.
     """
     rows = rows.columns_only
 

@@ -80,7 +80,7 @@ def solve_equilibrium(
 ) -> GameResult:
     """Compute the equilibrium of a space directly, without playing.
 
-    That of a finite space over all of its frequencies, that of a continuous one by
+    On a finite space over all of its frequencies, on a continuous one by
     :func:`generate_columns`. Smoothing shrinks the kernels of high frequencies. If more than
     `n_frequencies` have weight, the heaviest are kept and weighted again.
     """

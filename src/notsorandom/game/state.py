@@ -25,9 +25,9 @@ class Round:
     n_frequencies : int
         Number of frequencies found so far, including this round.
     potential : float
-        Potential of the first frequency found, divided by the largest value possible: on R^d, that
-        of samples at the crests and troughs of one wave; on the sphere, that of a feature of mean
-        square one that is proportional to the measure. Chance level is about ``1 / n_samples``.
+        Potential of the first frequency found, divided by the largest value possible: on R^d, of
+        samples at the crests and troughs of one wave; on the sphere, of a feature of mean square
+        one that is proportional to the measure. Chance level is about ``1 / n_samples``.
     objective : float
         Dual objective under this round's kernel, the mean over its frequencies.
     share_at_zero, share_at_upper : float

@@ -95,10 +95,10 @@ def fit_temperatures(scores: Array, codes: Array, counts: Array) -> Array:
     by_class -= by_class.max(axis=0)
     scale = -by_class.min(axis=(0, -1))
     scale = np.where(scale > 0, scale, 1)
-    by_class /= scale[..., None]  # nor do squares
+    by_class /= scale[..., None]  # so that no square overflows
     n_classes, squares, totals = len(by_class), np.square(by_class), by_class.sum(axis=0)
     truth = np.take_along_axis(by_class, np.moveaxis(codes_like(scores, codes), -1, 0), 0)[0]
-    share = 1 / (counts.sum() + n_classes)  # of the added samples
+    share = 1 / (counts.sum() + n_classes)  # the weight of the added samples
     weights = (counts / counts.sum()).astype(dtype)
     target = ((1 - share) * truth + (share / n_classes) * totals) @ weights
     # In units in which the scores have a standard deviation of one.

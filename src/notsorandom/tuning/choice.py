@@ -13,7 +13,7 @@ from notsorandom.search.base import Search
 from notsorandom.spaces.base import ResolvedSpace, Space
 from notsorandom.spaces.view import View
 
-# In the place of a `C` that is chosen, before it is; the game itself depends little on it.
+# The value of `C` in trial games, and where no trials are possible: a game depends little on it.
 AUTO_C = 1.0
 
 

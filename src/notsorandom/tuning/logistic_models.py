@@ -89,8 +89,8 @@ class LogisticBatch:
                 models[long] -= (1 - fractions)[:, None] * steps[long]
                 margins[long] -= (1 - fractions)[:, None] * changes[long]
                 probabilities, gradient = self.evaluate(models, margins)
-            # Less than half the gain of a full step was left before it. But with a large `C`, the
-            # scores converge later than the objective, and the last step costs little.
+            # Before a full step about half of `gain` was left to gain, and after it much less. But
+            # with a large `C` scores converge later than the objective, and a step costs little.
             allowed = tol * self.objectives(models, probabilities)
             unsolved = gain > np.where(long, 0.1, 0.2) * allowed
             games, tasks = (np.flatnonzero(unsolved.any(axis=axis)) for axis in (1, 0))

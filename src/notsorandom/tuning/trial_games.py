@@ -345,7 +345,7 @@ class DualPlayer:
         self.dual = self._project(dual + sizes[:, None, None].astype(dual.dtype) * slope)
 
     def _project(self, dual: Array) -> Array:
-        """Project dual variables; in memory, those of a task follow each other."""
+        """Project dual variables; the variables of a task are next to each other in memory."""
         by_task = np.swapaxes(dual, 1, 2)  # (n_games, n_tasks, n_rows)
         lines = np.ascontiguousarray(by_task.reshape(-1, by_task.shape[2]))
         projected = nearest_lines(lines, self._low, self._high, self._weights)

@@ -27,7 +27,7 @@ def ignore(_: Any) -> None:
 class TrialLandscape:
     """The log potentials of several games, each with a measure of its own.
 
-    Points are those of all games, game after game, with equally many of each.
+    Points are listed game after game, with the same number for each game.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class TrialLandscape:
         return Points(frequencies, height.ravel(), slope.reshape(frequencies.shape), amplitudes)
 
     def highest(self, draws: Array, n_points: int) -> Array:
-        """Return the highest of some frequencies in each game: those of all games in turn."""
+        """Return the highest of some frequencies in each game, listed game after game."""
         angles = self.X @ draws.T  # (n_samples, n_draws)
         n_games, n_samples, n_tasks = self.measure.shape
         by_task = np.moveaxis(self.measure, 1, 2).reshape(-1, n_samples)

@@ -127,9 +127,9 @@ class Trials:
 def compress(features: Array, masks: Array) -> Array:
     """Centre features and rotate them onto their principal directions, without the last ones.
 
-    Means and directions are those of the training rows. Learned features are often similar. The
-    models have intercepts, and a rotation changes no penalty, so they stay the same; directions of
-    a total square below `LEAST_SQUARE` change none that is penalised.
+    Means and directions are computed from the training rows. Learned features are often similar.
+    The models have intercepts, and a rotation changes no penalty, so they stay the same; directions
+    of a total square below `LEAST_SQUARE` change no penalised model.
     """
     inside = [part[:, mask] for part, mask in zip(features, masks, strict=True)]
     grams = np.stack([np.swapaxes(part, 1, 2) @ part for part in inside]).astype(np.float64)

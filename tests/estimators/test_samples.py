@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, loa
 from sklearn.preprocessing import StandardScaler
 
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
-from notsorandom.estimators.cautions import column_scales
+from notsorandom.estimators.samples import column_scales
 
 QUICK = {"smoothing": 0.1, "C": 1.0, "random_state": 0}
 
