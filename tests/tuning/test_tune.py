@@ -19,7 +19,7 @@ from notsorandom import (
 )
 from notsorandom.game import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from notsorandom.tuning import tune as tuning
-from notsorandom.tuning.splits import assign_folds, hold_out
+from notsorandom.tuning.held_out import assign_folds, hold_out
 from notsorandom.tuning.tune import TrialLosses, compress
 
 ESTIMATORS = [FourierFeatures, FourierClassifier, FourierRegressor]

@@ -185,7 +185,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         self._held_out_bits: Array | None = None
         if not config.chooses_size or can_choose_size(config, len(problem.rows)):
             return None
-        from notsorandom.tuning.splits import validation_mask
+        from notsorandom.tuning.held_out import validation_mask
 
         fraction = self.validation_fraction
         mask = validation_mask(problem, None if fraction == "auto" else float(fraction), rng)
@@ -234,9 +234,9 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         """Play the game, or continue it."""
         config = fit.config
         state = start.state(config, fit.view, fit.training)
-        n_bars = self.verbose if config.solver.has_rounds else 0
-        with progress_bar(config.n_components, "features", n_bars) as update:
-            observers = [ProgressObserver(update), *observers]
+        with progress_bar(config.n_components, "features", self.verbose) as update:
+            if self.verbose:
+                observers = [ProgressObserver(update), *observers]
             return config.solver.solve(
                 fit.training,
                 space=fit.view.space if state is None else state.space,

@@ -16,8 +16,8 @@ from notsorandom.game.state import GameResult
 from notsorandom.kernel import LearnedKernel, linear_scores
 from notsorandom.linear.newton import solve_tasks
 from notsorandom.spaces.base import ResolvedSpace
-from notsorandom.tuning.calibration import held_out_losses, mean_gain, row_counts
 from notsorandom.tuning.choice import Choice, FitConfig
+from notsorandom.tuning.held_out import held_out_losses, mean_gain, row_counts
 from notsorandom.tuning.tune import ALL_FREQUENCIES, TrialLosses, Trials, first_features
 
 # Trials: numbers of frequencies that are compared. The least is taken whose loss exceeds the

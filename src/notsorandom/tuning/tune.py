@@ -14,9 +14,14 @@ from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array
 from notsorandom.game.problem import Problem
 from notsorandom.spaces import Euclidean
-from notsorandom.tuning.calibration import held_out_losses, mean_gain, row_counts, weight_unit
 from notsorandom.tuning.choice import AUTO_C, Choice, FitConfig
-from notsorandom.tuning.splits import assign_folds
+from notsorandom.tuning.held_out import (
+    assign_folds,
+    held_out_losses,
+    mean_gain,
+    row_counts,
+    weight_unit,
+)
 from notsorandom.tuning.trial_games import Candidate, start_contest
 from notsorandom.tuning.trial_models import solve_batch
 
@@ -229,15 +234,15 @@ def tune(
     estimator's own: the choice depends on the data.
     """
     candidates = list(product(config.spectra, config.smoothing))
+    is_given = len(candidates) == 1 and config.C is not None and len(config.C) == 1
+    if is_given and not (config.calibrated or chooses_size):
+        return Choice(*candidates[0], config.C[0])
     first_C, last_C, usual_C = candidates_of_C(config, problem)
     default = Choice(
         *candidates[0],
         C=config.C[0] if config.C else usual_C,
         n_components=min(config.n_components, USUAL_SIZE) if chooses_size else None,
     )
-    is_given = len(candidates) * len(last_C) == 1
-    if is_given and not (config.calibrated or chooses_size):
-        return default
     # The games depend little on `C`, and not on the order of the candidates.
     game_C = min(max(usual_C, min(last_C)), max(last_C))
     trials = start_trials(problem, game_C, rng)

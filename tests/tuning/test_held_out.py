@@ -8,7 +8,7 @@ from sklearn.metrics import log_loss
 
 from notsorandom import FourierClassifier
 from notsorandom.estimators.classifier import log_probabilities
-from notsorandom.tuning.calibration import fit_temperatures, log_losses
+from notsorandom.tuning.held_out import fit_temperatures, log_losses
 
 
 def make_scores(rng, n_tasks, n_samples=200, temperature=3.0):
