@@ -1,8 +1,10 @@
 """Slow and obvious versions of everything, to test the fast ones against."""
 
+import itertools
+
 import clarabel
 import numpy as np
-from scipy import optimize, sparse, special
+from scipy import linalg, optimize, sparse, special
 
 from notsorandom.game import Observer
 
@@ -37,9 +39,18 @@ def translation_invariant_gram(X, Z, frequencies, weights):
     """The kernel that the weights' measure is the Fourier transform of."""
     gram = np.zeros((len(X), len(Z)))
     for frequency, weight in zip(frequencies, weights, strict=True):
-        for i, x in enumerate(X):
-            for j, z in enumerate(Z):
-                gram[i, j] += weight * np.cos(frequency @ (x - z))
+        for (i, x), (j, z) in itertools.product(enumerate(X), enumerate(Z)):
+            gram[i, j] += weight * np.cos(frequency @ (x - z))
+    return gram
+
+
+def aligned_gram(X, Z, frequencies, phases, weights):
+    """The kernel of one cosine per frequency, each at its own phase, entry by entry."""
+    gram = np.zeros((len(X), len(Z)))
+    for frequency, phase, weight in zip(frequencies, phases, weights, strict=True):
+        for (i, x), (j, z) in itertools.product(enumerate(X), enumerate(Z)):
+            waves = np.cos(frequency @ x - phase) * np.cos(frequency @ z - phase)
+            gram[i, j] += 2 * weight * waves
     return gram
 
 
@@ -60,8 +71,7 @@ def project(point, labels, upper):
 
 def sphere_points(rng, n_points, n_features):
     """Uniform points on the unit sphere."""
-    X = rng.standard_normal((n_points, n_features))
-    return X / np.linalg.norm(X, axis=1, keepdims=True)
+    return unit(rng.standard_normal((n_points, n_features)))
 
 
 def sphere_quadrature(n_features, degree):
@@ -120,53 +130,12 @@ def n_harmonic_polynomials(n_variables, degree):
 
 
 def game_value(potential_factors, labels, upper, curvature=0.0):
-    """Value of a game over few frequencies, and the dual point, by a general-purpose solver.
+    """Value of a game over few frequencies, and the dual point, by a second-order cone program.
 
+    Maximise sum(a) - s^2 / 2 - curvature / 2 |a|^2 with s at least the root of every potential.
     `potential_factors` has a matrix of features (n_samples, n_columns) for each frequency.
     """
     n = len(labels)
-    signed = [labels[:, None] * factor for factor in potential_factors]
-
-    def potentials(a):
-        return np.array([np.sum((factor.T @ a) ** 2) for factor in signed])
-
-    def slopes(a):
-        return np.array([2 * factor @ (factor.T @ a) for factor in signed])
-
-    # Maximise sum(a) - t / 2 - curvature / 2 |a|^2, with t at least every potential.
-    start = (
-        np.where(labels > 0, 1 / (labels > 0).sum(), 1 / (labels < 0).sum()) * 0.1 * min(upper, 1)
-    )
-    solution = optimize.minimize(
-        lambda z: 0.5 * z[-1] + 0.5 * curvature * z[:-1] @ z[:-1] - z[:-1].sum(),
-        np.append(start, potentials(start).max()),
-        jac=lambda z: np.append(curvature * z[:-1] - 1, 0.5),
-        bounds=[(0, upper if np.isfinite(upper) else None)] * n + [(0, None)],
-        constraints=[
-            {
-                "type": "ineq",
-                "fun": lambda z: z[-1] - potentials(z[:-1]),
-                "jac": lambda z: np.column_stack([-slopes(z[:-1]), np.ones(len(signed))]),
-            },
-            {
-                "type": "eq",
-                "fun": lambda z: labels @ z[:-1],
-                "jac": lambda z: np.append(labels, 0.0),
-            },
-        ],
-        method="SLSQP",
-        options={"ftol": 1e-10, "maxiter": 500},
-    )
-    return -solution.fun, solution.x[:-1]
-
-
-def conic_game_value(potential_factors, labels, upper, curvature=0.0):
-    """Value of a game over few frequencies as a second-order cone program.
-
-    Maximise sum(a) - s^2 / 2 - curvature / 2 |a|^2 with s at least the root of every potential.
-    """
-    n = len(labels)
-    signed = [labels[:, None] * factor for factor in potential_factors]
     quadratic = sparse.diags(np.append(np.full(n, curvature), 1.0), format="csc")
     linear = np.append(-np.ones(n), 0.0)
     box = [-np.eye(n)] + ([np.eye(n)] if np.isfinite(upper) else [])
@@ -174,38 +143,29 @@ def conic_game_value(potential_factors, labels, upper, curvature=0.0):
     rows += [np.column_stack([side, np.zeros(n)]) for side in box]
     right = [np.zeros(1), np.zeros(n)] + ([np.full(n, upper)] if len(box) == 2 else [])
     cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(n * len(box))]
-    for factor in signed:  # (s, factor' a) in the cone
-        rows.append(
-            np.vstack(
-                [np.append(np.zeros(n), -1.0), np.column_stack([-factor.T, 0 * factor.T[:, 0]])]
-            )
-        )
+    for factor in potential_factors:  # (s, factor' (labels a)) in the cone
+        signed = labels[:, None] * factor
+        rows.append(linalg.block_diag(-signed.T, -1.0)[[-1, *range(factor.shape[1])]])
         right.append(np.zeros(1 + factor.shape[1]))
         cones.append(clarabel.SecondOrderConeT(1 + factor.shape[1]))
+    solution = solve_cone_program(quadratic, linear, np.vstack(rows), np.concatenate(right), cones)
+    return -solution.obj_val, np.array(solution.x[:-1])
+
+
+def conic_game_value(*game):
+    """Value of a game, without the dual point."""
+    return game_value(*game)[0]
+
+
+def solve_cone_program(quadratic, linear, matrix, right, cones, tol=1e-8):
+    """Minimise x' Q x / 2 + c' x with b - A x in the cones."""
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    solution = clarabel.DefaultSolver(
-        quadratic,
-        linear,
-        sparse.csc_matrix(np.vstack(rows)),
-        np.concatenate(right),
-        cones,
-        settings,
-    ).solve()
+    settings.tol_gap_rel = settings.tol_gap_abs = settings.tol_feas = tol
+    matrix = sparse.csc_matrix(matrix)
+    solution = clarabel.DefaultSolver(quadratic, linear, matrix, right, cones, settings).solve()
     assert str(solution.status) == "Solved"
-    return -solution.obj_val
-
-
-def aligned_gram(X, Z, frequencies, phases, weights):
-    """The kernel of one cosine per frequency, each at its own phase, entry by entry."""
-    gram = np.zeros((len(X), len(Z)))
-    for frequency, phase, weight in zip(frequencies, phases, weights, strict=True):
-        for i, x in enumerate(X):
-            for j, z in enumerate(Z):
-                gram[i, j] += (
-                    2 * weight * np.cos(frequency @ x - phase) * np.cos(frequency @ z - phase)
-                )
-    return gram
+    return solution
 
 
 def svm_dual_objective(gram, labels, alpha, curvature=0.0):
@@ -259,19 +219,14 @@ def linear_model_value(features, targets, loss, C, weights=None, epsilon=0.1):
     rows = [sparse.hstack([side, -identity]) for side, _ in sides]
     rows.append(sparse.hstack([sparse.csc_matrix((n, m + 1)), -identity]))
     quadratic_slack = loss == "squared_hinge"
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_rel = settings.tol_gap_abs = settings.tol_feas = 1e-10
-    solution = clarabel.DefaultSolver(
+    return solve_cone_program(
         sparse.diags(np.append(ridge, 2 * weights * quadratic_slack), format="csc"),
         np.append(np.zeros(m + 1), weights * (not quadratic_slack)),
-        sparse.csc_matrix(sparse.vstack(rows)),
+        sparse.vstack(rows),
         np.concatenate([right for _, right in sides] + [np.zeros(n)]),
         [clarabel.NonnegativeConeT(n * (len(sides) + 1))],
-        settings,
-    ).solve()
-    assert "Solved" in str(solution.status)
-    return solution.obj_val
+        tol=1e-10,
+    ).obj_val
 
 
 def logistic_value(design, labels, weights, ridge):

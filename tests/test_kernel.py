@@ -93,7 +93,7 @@ def test_integers_and_no_rows(features):
 
 
 def test_features_have_the_type_of_the_samples(windmill):
-    """Also those of a model that was fitted to samples of the other type."""
+    """Also if the model was fitted to samples of the other type."""
     X, y = windmill[:2]
     for dtype, other in ((np.float32, np.float64), (np.float64, np.float32)):
         model = FourierFeatures(8, smoothing=0.06, random_state=0).fit(X.astype(dtype) + 3, y)

@@ -140,6 +140,7 @@ class LearnedKernel:
     def width(self) -> int:
         """Numbers held per row while its features are computed."""
         degree = 0 if self.space.is_vector_space else int(self.space.norms(self.frequencies).max())
+        # Recurrences of harmonics hold up to about four numbers per degree.
         return max(self.n_components, 4 * degree)
 
     def feature_map(self, dtype: Any) -> Callable[[Any], Any]:
@@ -262,6 +263,7 @@ class GaussianProcessKernel(Kernel):
         Parameters
         ----------
         X : array-like of shape (n_samples_X, n_features)
+            The samples.
         Y : array-like of shape (n_samples_Y, n_features), optional
             `X` if not given.
         eval_gradient : bool, default=False
@@ -280,7 +282,17 @@ class GaussianProcessKernel(Kernel):
         return (gram, np.empty((*gram.shape, 0))) if eval_gradient else gram
 
     def diag(self, X: Any) -> Array:
-        """Return the diagonal of the Gram matrix, of shape (n_samples,)."""
+        """Return the diagonal of the Gram matrix.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
         return np.square(self._features(X)).sum(axis=1)
 
     def is_stationary(self) -> bool:

@@ -66,31 +66,23 @@ def test_logistic_agrees_with_scikit_learn(rng, C, share, weighted):
     np.testing.assert_allclose(model.intercept, theirs.intercept_[0], rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("loss", "tol"), [("hinge", 1e-2), ("squared_hinge", 1e-2), ("logistic", 1e-6)]
+)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e5])
 @pytest.mark.parametrize("shape", [(300, 12), (60, 200), (3000, 8)])
 @pytest.mark.parametrize("separable", [False, True])
-def test_logistic_reaches_small_gaps(rng, dtype, C, shape, separable):
+def test_primal_and_dual_values_bracket_the_optimum(rng, loss, tol, dtype, C, shape, separable):
     X = rng.standard_normal(shape).astype(dtype)
     noise = 0 if separable else rng.standard_normal(shape[0])
     labels = np.where(X[:, 0] + noise > 0.3, 1.0, -1.0).astype(dtype)
-    model = solve(X, labels, LOSSES["logistic"].times(C), 1e-6)
-    assert model.gap <= 1e-6
-    optimum = reference.linear_model_value(X, labels, "logistic", C)
-    assert model.dual_value <= optimum * (1 + 1e-8)
-    assert optimum <= model.primal_value * (1 + 1e-8)
-
-
-@pytest.mark.parametrize("loss", CLASSIFICATION_LOSSES)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
-def test_primal_and_dual_values_bracket_the_optimum(rng, loss, dtype, C):
-    X, labels = make_problem(rng, dtype=dtype)
-    model = solve(X, labels, LOSSES[loss].times(C), tol=1e-2)
+    model = solve(X, labels, LOSSES[loss].times(C), tol)
+    assert model.gap <= tol
     optimum = reference.linear_model_value(X, labels, loss, C)
-    assert model.gap <= 1e-2
-    slack = (1e-6 if dtype is np.float64 else 1e-4) * optimum
-    assert model.dual_value - slack <= optimum <= model.primal_value + slack
+    slack = 1e-8 if loss == "logistic" else 1e-6 if dtype is np.float64 else 1e-4
+    assert model.dual_value <= optimum * (1 + slack)
+    assert optimum <= model.primal_value * (1 + slack)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
@@ -127,9 +119,7 @@ def test_constant_features_predict_the_majority(rng):
 @pytest.mark.parametrize("loss", CLASSIFICATION_LOSSES)
 @pytest.mark.parametrize("C", [1.0, 100.0, 1e4])
 @pytest.mark.parametrize("shape", [(300, 150), (60, 200), (200, 60)])
-@pytest.mark.parametrize(
-    ("noise", "dtype"), [(0.0, np.float64), (0.1, np.float64), (0.1, np.float32)]
-)
+@pytest.mark.parametrize(("noise", "dtype"), [(0.0, np.float64), (0.1, np.float32)])
 def test_few_positives_and_large_c(rng, loss, C, shape, noise, dtype):
     X, labels = rng.standard_normal(shape), -np.ones(shape[0])
     labels[: max(2, shape[0] // 33)] = 1

@@ -209,7 +209,7 @@ def test_peaks_are_at_least_as_high_as_the_highest_start(rng, spectrum, smoothin
 
 
 def test_particles_start_at_the_highest_distinct_draws(rng):
-    """Without steps the peaks are those draws; a comparison with all of them."""
+    """Without steps, the peaks are these draws."""
     land = landscape(rng, n_samples=500, noise=3.0)
     search = Ascent("cauchy", n_draws=60, n_particles=5, n_steps=0, n_peaks=60)
     peaks = search.find(land, 60, np.random.default_rng(3))

@@ -27,8 +27,8 @@ from notsorandom.linear.newton_step import (
 LEAST_REDUCTION, MOST_REDUCTION = 2.0, 4.0
 # The smoothing may cost this share of the duality gap allowed.
 SMOOTHING_SHARE = 0.7
-# About twenty steps are usual, and the gap may not decrease for a few of them. The steps end after
-# this many without a decrease.
+# Largest number of steps, and of steps in a row without improvement. About twenty steps are usual,
+# and a few of them may not decrease the gap.
 MAX_NEWTON_STEPS, MAX_STALLED_STEPS = 200, 30
 # A step that gains less than this share of the duality gap allowed gains nothing: the smoothing is
 # reduced.
@@ -37,15 +37,16 @@ MIN_GAIN = 1e-4
 MAX_SLOPES = 40
 # Up to this many numbers, features are converted to float64: that costs less than it saves.
 FLOAT64_SIZE = 2**17
-# The sample that a solution starts from has the rows divided by the first number, if these are at
-# least the second number per feature.
+# A solution starts from the solution of a sample, of one in this many rows, if the sample has at
+# least this many rows per feature.
 SAMPLE_RATIO, MIN_SAMPLE_ROWS = 8, 8
 # Relative duality gap of the sample's solution: the solution of all rows differs by more.
 SAMPLE_GAP = 1e-2
 # Rows whose margin exceeds 1 by less than this are solved first, to this share of the duality gap
 # allowed, if they are at most half of the rows. Rows that come close join in the next rounds.
 NEAR_MARGIN, NEAR_SHARE, NEAR_ROUNDS = 0.5, 0.9, 4
-# Features of at least this many numbers: threads share the tasks, each of which takes milliseconds.
+# Threads share the tasks if the features have at least this many numbers: a task then takes
+# milliseconds.
 SHARED_SIZE = 2**16
 
 
@@ -79,7 +80,7 @@ def solve_task(features: Array, problem: Problem, tol: float) -> LinearModel:
     The loss is replaced by a smoothed one, whose dual variables are feasible for the loss itself.
     Newton's method minimises it in a few steps. The smoothing is reduced until the duality gap of
     the original problem is at most `tol`. A step costs two products with the features, and a Gram
-    matrix of the active rows: those whose dual variable is strictly inside its box. With many rows,
+    matrix of the active rows, whose dual variables are strictly inside their box. With many rows,
     the steps start from the solution of a sample, where little smoothing and few active rows are
     left. Rows of a class that are then far from the margin are left out, and checked at the end.
 

@@ -196,7 +196,7 @@ class Euclidean(ContinuousSpace):
         n_rows, n_frequencies = len(X), len(frequencies)
         waves = scratch((2 * n_frequencies, n_rows), X.dtype)
         cosine, sine = waves[:n_frequencies], waves[n_frequencies:]
-        # BLAS is faster if the angles of a row are contiguous, all else if those of a wave are.
+        # BLAS is faster with contiguous rows of angles, everything else with contiguous waves.
         sine[:] = np.matmul(X, frequencies.T, out=cosine.reshape(n_rows, n_frequencies)).T
         np.cos(sine, out=cosine)
         np.sin(sine, out=sine)

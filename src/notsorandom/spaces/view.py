@@ -16,9 +16,9 @@ from notsorandom.data.rows import Array, Rows
 if TYPE_CHECKING:
     from notsorandom.spaces.base import ResolvedSpace
 
-# Most columns of a view. On held-out training images of 512 and 784 columns, 100 features found in
-# 128 principal directions are in the mean as good as those found in more, though not for every pair
-# of classes; in 64 they are worse (benchmarks/search.py).
+# Largest number of columns of a view. On held-out training images of 512 and 784 columns, 100
+# features found in 128 principal directions are in the mean as good as features found in more,
+# though not for every pair of classes; in 64 they are worse (benchmarks/search.py).
 MAX_DIRECTIONS = 128
 # Rows from which the directions are computed: 32 per direction; 16 lose 0.2 points of accuracy on
 # held-out training images, and all rows gain nothing. On the same number of other rows, the

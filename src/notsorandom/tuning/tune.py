@@ -234,9 +234,9 @@ def tune(
     estimator's own: the choice depends on the data.
     """
     candidates = list(product(config.spectra, config.smoothing))
-    is_given = len(candidates) == 1 and config.C is not None and len(config.C) == 1
-    if is_given and not (config.calibrated or chooses_size):
-        return Choice(*candidates[0], config.C[0])
+    given_C = config.C or ()
+    if len(candidates) == len(given_C) == 1 and not (config.calibrated or chooses_size):
+        return Choice(*candidates[0], given_C[0])
     first_C, last_C, usual_C = candidates_of_C(config, problem)
     default = Choice(
         *candidates[0],
