@@ -2,7 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import suppress
 from types import SimpleNamespace
 
 import numpy as np
@@ -60,9 +60,10 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("name", MODELS)
-def test_number_of_jobs_does_not_change_the_model(name, dtype, data, shares_all):
+@pytest.mark.parametrize(
+    ("name", "dtype"), [*((name, np.float64) for name in MODELS), ("classifier", np.float32)]
+)
+def test_number_of_jobs_does_not_change_the_model(name, dtype, data, shares_all, two_blas_threads):
     X, y = data[0].astype(dtype), data[1]
     if name == "three classes":
         y = np.arange(len(y)) % 3
@@ -70,25 +71,15 @@ def test_number_of_jobs_does_not_change_the_model(name, dtype, data, shares_all)
         y = X[:, 0]
     elif name == "sparse":
         X = sparse.csr_array(np.maximum(X, 0))
-    fitted = {}
-    for n_jobs in (1, 3):
-        smoothing = "auto" if name == "chosen smoothing" else 0.06
-        model = clone(MODELS[name]).set_params(n_jobs=n_jobs, random_state=0, smoothing=smoothing)
-        fitted[n_jobs] = dict(vars(model.fit(X, y)))
-        predict = model.transform if hasattr(model, "transform") else model.predict
-        fitted[n_jobs]["predictions"] = predict(X)
-    for n_jobs in (3,):
-        for part in ("frequencies_", "phases_", "dual_", "coef_", "intercept_", "predictions"):
-            if part in fitted[1]:
-                np.testing.assert_array_equal(fitted[n_jobs][part], fitted[1][part], err_msg=part)
-
-
-def test_n_jobs_none_gives_the_same_model(data, shares_all, two_blas_threads):
-    X, y = data
-    given = FourierClassifier(12, smoothing=0.06, random_state=0, n_jobs=1).fit(X, y)
-    default = FourierClassifier(12, smoothing=0.06, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(default.frequencies_, given.frequencies_)
-    np.testing.assert_array_equal(default.coef_, given.coef_)
+    smoothing = "auto" if name == "chosen smoothing" else 0.06
+    models = [
+        clone(MODELS[name]).set_params(n_jobs=n_jobs, random_state=0, smoothing=smoothing).fit(X, y)
+        for n_jobs in (1, 3, *([None] if name == "classifier" else []))
+    ]
+    for part in ("frequencies_", "phases_", "dual_", "coef_", "intercept_"):
+        first, *others = (getattr(model, part, None) for model in models)
+        for other in others:
+            np.testing.assert_array_equal(other, first, err_msg=part)
 
 
 @pytest.fixture(scope="module")
@@ -145,14 +136,6 @@ def test_blocks_are_processed_at_the_same_time(shares_all):
     np.testing.assert_array_equal(total, [64, 64])
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2, 3])
-def test_results_are_collected_in_order(n_jobs):
-    collected = []
-    with thread_pool(n_jobs) as pool:
-        pool.map_ordered(lambda number: number**2, range(100), collected.append)
-    assert collected == [number**2 for number in range(100)]
-
-
 def test_threads_use_the_error_settings_of_the_caller():
     settings = []
     with thread_pool(2) as pool, np.errstate(divide="raise", over="ignore"):
@@ -162,7 +145,12 @@ def test_threads_use_the_error_settings_of_the_caller():
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 3])
-def test_errors_are_raised_in_the_calling_thread(n_jobs):
+def test_results_are_in_order_and_errors_in_the_calling_thread(n_jobs):
+    collected = []
+    with thread_pool(n_jobs) as pool:
+        pool.map_ordered(lambda number: number**2, range(100), collected.append)
+    assert collected == [number**2 for number in range(100)]
+
     def fail(number):
         if number == 5:
             raise ValueError("the fifth")
@@ -228,22 +216,14 @@ def test_sharing_stops_while_it_is_slow(monkeypatch):
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2])
 def test_blas_uses_one_thread_in_a_pool(n_jobs, two_blas_threads):
-    with thread_pool(n_jobs):
+    """It is restored after an error, too."""
+    with suppress(RuntimeError), thread_pool(n_jobs):
         assert blas_threads() == {1}
+        raise RuntimeError("inside")
     assert blas_threads() == {2}
 
 
 def test_the_last_of_overlapping_users_restores_blas(two_blas_threads):
-    with ExitStack() as first, ExitStack() as second:
-        first.enter_context(thread_pool(2))
-        second.enter_context(thread_pool(1))
-        first.close()
-        assert blas_threads() == {1}
-        second.close()
-        assert blas_threads() == {2}
-
-
-def test_a_user_in_another_thread_restores_blas_if_it_is_the_last(two_blas_threads):
     entered, leave = threading.Event(), threading.Event()
 
     def use():
@@ -253,6 +233,9 @@ def test_a_user_in_another_thread_restores_blas_if_it_is_the_last(two_blas_threa
 
     other = threading.Thread(target=use)
     with thread_pool(2):
+        with thread_pool(1):
+            assert blas_threads() == {1}
+        assert blas_threads() == {1}
         other.start()
         assert entered.wait(10)
     assert blas_threads() == {1}
@@ -273,12 +256,6 @@ def test_blas_is_limited_in_a_thread_after_the_first(two_blas_threads):
     other.start()
     other.join()
     assert found == [{1}, {1}]
-
-
-def test_blas_is_restored_after_an_error(two_blas_threads):
-    with pytest.raises(RuntimeError, match="inside"), thread_pool(2):
-        raise RuntimeError("inside")
-    assert blas_threads() == {2}
 
 
 def test_overlapping_fits_and_predictions_restore_blas(data, shares_all, two_blas_threads):

@@ -118,49 +118,32 @@ SPACES = {
 }
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("n_tasks", [1, 3])
+def sums(space, rows, measure, frequencies):
+    """Return all sums over rows that a space computes."""
+    found = [space.amplitudes(rows, measure, frequencies), space.scales(rows, frequencies)]
+    found += space.penalty(rows, frequencies, 0.1)
+    if space.kind == "continuous":
+        return [*found, *space.amplitudes_and_gradient(rows, measure, frequencies)]
+    return [*found, space.all_amplitudes(rows, measure)]
+
+
+@pytest.mark.parametrize(("n_tasks", "weighted"), [(1, False), (3, True)])
 @pytest.mark.parametrize("name", SPACES)
-def test_sums_are_those_of_numpy(name, n_tasks, weighted, to, rng):
+def test_sums_equal_those_of_numpy(name, n_tasks, weighted, to, rng):
     X = rng.standard_normal((30, 5)) + 1
     weights = rng.uniform(1, 2, size=(30, 1)) if weighted else None
     measure = rng.standard_normal((30, n_tasks))
-    here = Rows(SPACES[name].prepare(X), weights, block_rows=8)
-    there = Rows(SPACES[name].prepare(to(X)), weights, block_rows=8)
+    here, there = (Rows(SPACES[name].prepare(array), weights, block_rows=8) for array in (X, to(X)))
     assert same_place(there.array, to(X))
     assert len(there.blocks()) == 4
     space, other = (SPACES[name].resolve(rows, np.random.default_rng(0)) for rows in (here, there))
     assert space.scale == pytest.approx(other.scale)
     frequencies = space.draw(6, here, rng)
-    pairs = [
-        (
-            space.amplitudes(here, measure, frequencies),
-            other.amplitudes(there, measure, frequencies),
-        ),
-        (space.scales(here, frequencies), other.scales(there, frequencies)),
-        *zip(
-            space.penalty(here, frequencies, 0.1),
-            other.penalty(there, frequencies, 0.1),
-            strict=True,
-        ),
-    ]
-    if space.kind == "continuous":
-        pairs += zip(
-            space.amplitudes_and_gradient(here, measure, frequencies),
-            other.amplitudes_and_gradient(there, measure, frequencies),
-            strict=True,
-        )
-    else:
-        pairs.append(
-            (
-                space.all_amplitudes(here, measure),
-                other.all_amplitudes(there, measure),
-            )
-        )
-    for expected, found in pairs:
+    expected = sums(space, here, measure, frequencies)
+    for found, wanted in zip(sums(other, there, measure, frequencies), expected, strict=True):
         assert isinstance(found, np.ndarray)
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
-    phases = space.phases(pairs[0][0])
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+    phases = space.phases(expected[0])
     for phase in ("aligned",) if name == "zonal" else ("aligned", "paired"):
         made = other.features(there.array, frequencies, phases, phase)
         assert same_place(made, there.array)
@@ -214,22 +197,23 @@ MODELS = {
 }
 
 
+TARGETS = {
+    "three classes": lambda X: np.floor(2 * X[:, 0]).astype(int) % 3,
+    "words": lambda X: np.where(X[:, 0] > 0, "yes", "no"),
+    "regressor": lambda X: np.sin(X[:, 0]),
+    "two outputs": lambda X: np.sin(X[:, :2]),
+}
+
+
 @pytest.mark.parametrize("name", MODELS)
-def test_model_is_that_of_numpy(name, to, data):
-    X, y = data
+def test_model_equals_that_of_numpy(name, to, data):
+    X, y = data[0], TARGETS[name](data[0]) if name in TARGETS else data[1]
     weights = np.arange(len(y)) % 4.0 if name == "weights" else None
-    if name == "three classes":
-        y = np.floor(2 * X[:, 0]).astype(int) % 3
-    elif name == "words":
-        y = np.where(y > 0, "yes", "no")
-    elif name == "regressor":
-        y = np.sin(X[:, 0])
-    elif name == "two outputs":
-        y = np.sin(X[:, :2])
     model = MODELS[name].set_params(smoothing=0.06, random_state=0)
     expected = pickle.loads(pickle.dumps(model.fit(X, y, weights)))
-    given = y if name == "words" else to(y)
-    found = model.fit(to(X), given, None if weights is None else to(weights))
+    found = model.fit(
+        to(X), y if name == "words" else to(y), None if weights is None else to(weights)
+    )
     for part in ("frequencies_", "phases_", "dual_", "coef_", "intercept_"):
         assert isinstance(getattr(found, part), np.ndarray)
         np.testing.assert_allclose(
@@ -237,15 +221,10 @@ def test_model_is_that_of_numpy(name, to, data):
         )
     assert found.n_features_in_ == 3
     for fitted in (found, expected):  # each knows samples of the other's kind
-        labels = fitted.predict(to(X))
-        if name == "words":
-            assert isinstance(labels, np.ndarray)
-        else:
-            assert same_place(labels, to(X))
-        assert to_host(labels).dtype == expected.predict(X).dtype
-        np.testing.assert_allclose(
-            *map(as_numbers, (to_host(labels), expected.predict(X))), atol=1e-4
-        )
+        labels, own = fitted.predict(to(X)), expected.predict(X)
+        assert isinstance(labels, np.ndarray) if name == "words" else same_place(labels, to(X))
+        assert to_host(labels).dtype == own.dtype
+        np.testing.assert_allclose(*map(as_numbers, (to_host(labels), own)), atol=1e-4)
         assert isinstance(fitted.predict(X), np.ndarray)
         features = fitted.features_.transform(to(X))
         assert same_place(features, to(X))
@@ -303,16 +282,10 @@ def test_linear_model_in_passes(to, data):
     X, y = data
     targets, weights = np.where(y > 0, 1.0, -1.0)[:, None], 1.0 + np.arange(len(y))[:, None] % 2
     kernel = FourierFeatures(8, smoothing=0.06, random_state=0).fit(X, y).kernel_
-    coefs = [
-        solve_streaming(
-            Problem(LOSSES["hinge"], targets, Rows(array, weights)),
-            kernel.feature_map,
-            8,
-            1e-3,
-            sample_rows=200,
-        )[0]
-        for array in (X, to(X))
-    ]
+    coefs = []
+    for array in (X, to(X)):
+        problem = Problem(LOSSES["hinge"], targets, Rows(array, weights))
+        coefs += solve_streaming(problem, kernel.feature_map, 8, 1e-3, sample_rows=200)[:1]
     np.testing.assert_allclose(coefs[1], coefs[0], rtol=1e-4, atol=1e-6)
 
 
@@ -343,10 +316,7 @@ def test_saved_and_loaded(to, data, tmp_path):
     X, y = data
     model = FourierClassifier(6, smoothing=0.06, random_state=0).fit(to(X), to(y))
     notsorandom.save(model, tmp_path / "model.skops")
-    for other in (
-        notsorandom.load(tmp_path / "model.skops"),
-        pickle.loads(pickle.dumps(model)),
-    ):
+    for other in (notsorandom.load(tmp_path / "model.skops"), pickle.loads(pickle.dumps(model))):
         np.testing.assert_array_equal(other.predict(X), to_host(model.predict(to(X))))
         assert same_place(other.decision_function(to(X)), to(X))
 
@@ -371,14 +341,15 @@ def test_warm_start_on_another_device(to, data):
     np.testing.assert_allclose(longer.frequencies_, whole.frequencies_, atol=1e-4)
 
 
+def with_row(X, row, value):
+    return np.where(np.arange(len(X))[:, None] == row, value, X)
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (
-            lambda X: np.where(np.arange(len(X))[:, None] == 701, np.nan, X),
-            "NaN.* row 701, column 0",
-        ),
-        (lambda X: np.where(np.arange(len(X))[:, None] == 7, np.inf, X), "infinity.* row 7,"),
+        (lambda X: with_row(X, 701, np.nan), "NaN.* row 701, column 0"),
+        (lambda X: with_row(X, 7, np.inf), "infinity.* row 7,"),
         (lambda X: X[:, 0], r"Expected 2D array, got an array of shape \(1200,\)"),
         (lambda X: X[:1], r"1 sample\(s\) .*minimum of 2"),
         (lambda X: X[:, :0], r"0 feature\(s\)"),
@@ -396,9 +367,7 @@ def test_bad_samples_once_fitted(to, data):
     X, y = data
     model = FourierClassifier(4, smoothing=0.06, random_state=0).fit(X, y)
     for predict in (model.predict, model.decision_function, model.features_.transform):
-        with pytest.raises(
-            ValueError, match=r"X has 2 features, but Fourier\w+ is expecting 3 fea"
-        ):
+        with pytest.raises(ValueError, match=r"X has 2 features, but Fourier\w+ is expecting 3"):
             predict(to(X[:, :2]))
         with pytest.raises(ValueError, match="NaN"):
             predict(to(X * np.nan))
@@ -407,7 +376,7 @@ def test_bad_samples_once_fitted(to, data):
     with pytest.raises(ValueError, match="has norm"):
         FourierFeatures(4, space="sphere").fit(to(X), y)
     with pytest.raises(ValueError, match="Row 3 of X is zero"):
-        unit_rows(to(np.where(np.arange(1200)[:, None] == 3, 0, X)), True)
+        unit_rows(to(with_row(X, 3, 0)), True)
 
 
 def test_large_finite_numbers(to, data):
@@ -442,9 +411,8 @@ def test_samples_are_not_transferred(data, monkeypatch):
     search = Ascent(spectrum="gaussian")  # nothing to try out
     model = FourierFeatures(8, C=1.0, smoothing=0.06, search=search, random_state=0)
     monkeypatch.setattr(array_api_strict._array_object.Array, "to_device", watched)
-    made = model.fit(KINDS["strict, second device"](X), y).transform(
-        KINDS["strict, second device"](X)
-    )
+    far = KINDS["strict, second device"](X)
+    made = model.fit(far, y).transform(far)
     assert made.device == FAR
     assert brought
     # pairs for the median distance, and features of a probe

@@ -66,7 +66,7 @@ def to_texts(column):
 
 def assert_blocks_equal(data, frame):
     """Blocks of any size, of any part of the columns, in any order."""
-    for max_rows in (1, 2, 7, N_ROWS, 1000):
+    for max_rows in (1, 7, N_ROWS, 1000):
         blocks = list(data.blocks(list(frame), TEXTS, max_rows))
         assert all(0 < len(block) <= max_rows for block in blocks)
         assert all(block[name].dtype.kind in "if" for block in blocks for name in NUMBERS)
@@ -78,27 +78,29 @@ def assert_blocks_equal(data, frame):
 # Formats and dialects
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "cp1252"])
 @pytest.mark.parametrize(
-    ("delimiter", "decimal"), [(",", "."), (";", ","), ("\t", ","), ("|", ".")]
+    ("delimiter", "decimal", "encoding", "ending", "dialect"),
+    [
+        (",", ".", "utf-8", ".csv", ""),
+        (";", ",", "cp1252", ".csv", "semicolons, decimal commas, Windows-1252"),
+        ("\t", ",", "utf-16", ".tsv", "tabs, decimal commas, UTF-16"),
+        ("|", ".", "utf-8-sig", ".TXT", "vertical bars"),
+        (";", ",", "utf-16-be", ".csv.gz", "semicolons, decimal commas, UTF-16"),
+        (",", ".", "cp1252", ".csv.gz", "Windows-1252"),
+    ],
 )
-@pytest.mark.parametrize("ending", [".csv", ".tsv", ".TXT", ".csv.gz"])
-def test_every_dialect_has_the_same_table(frame, tmp_path, encoding, delimiter, decimal, ending):
+def test_every_dialect_has_the_same_table(
+    frame, write, delimiter, decimal, encoding, ending, dialect
+):
     if encoding == "cp1252":
-        frame["city"] = frame["city"].str.replace("Łódź", "Gdańsk".replace("ń", "€"))
-    text = frame.to_csv(sep=delimiter, decimal=decimal, index=False)
-    content = text.encode(encoding)
-    if encoding == "utf-16-be":
-        content = b"\xfe\xff" + content
-    path = tmp_path / f"table{ending}"
-    path.write_bytes(gzip.compress(content) if ending == ".csv.gz" else content)
-    data = open_data_file(path)
+        frame["city"] = frame["city"].str.replace("Łódź", "Gda€sk")
+    content = frame.to_csv(sep=delimiter, decimal=decimal, index=False).encode(encoding)
+    content = b"\xfe\xff" + content if encoding == "utf-16-be" else content
+    content = gzip.compress(content) if ending == ".csv.gz" else content
+    data = open_data_file(write(f"table{ending}", content))
     assert data.is_frame
     assert data.columns == list(frame.columns)
-    parts = [{",": "", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}[delimiter]]
-    parts += ["decimal commas"] * (decimal == ",")
-    parts += ["UTF-16"] * ("16" in encoding) + ["Windows-1252"] * (encoding == "cp1252")
-    assert data.dialect == ", ".join(filter(None, parts))
+    assert data.dialect == dialect
     whole = data.read()
     assert whole["flag"].dtype == bool
     assert_same(whole, frame)
@@ -257,17 +259,6 @@ def test_many_columns_are_quick(write):
     assert list(block) == names[5:9]
 
 
-@pytest.mark.slow
-def test_many_columns_are_read(write):
-    names = [f"column {number}" for number in range(40_000)]
-    row = ",".join(["1.5"] * len(names))
-    data = open_data_file(write("a.csv", f"{','.join(names)}\n{row}\n{row}\n"))
-    (block,) = data.blocks(names)
-    for frame in (block, data.read()):
-        assert frame.shape == (2, 40_000)
-        assert (frame == 1.5).all(axis=None)
-
-
 # Errors
 
 
@@ -291,7 +282,6 @@ CHECKS_ALL = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
 @pytest.mark.parametrize(
     ("n_rows", "line", "says"),
     [
@@ -301,11 +291,10 @@ CHECKS_ALL = pytest.mark.skipif(
         (10, "1,2,u,", "row 11 below the header has 4 cells, but the header has 3: put cells"),
     ],
 )
-def test_errors_of_text_have_lines(write, ending, n_rows, line, says):
+def test_errors_of_text_have_lines(write, n_rows, line, says):
     """The header is the second line; four empty lines come before the rows."""
-    content = f"\na,b,c\n\n\n\n\n{'1,2,u' + chr(10)}" + "1,2,u\n" * (n_rows - 1) + line
-    content = (content + "\n" + "3,4,v\n" * 20).encode()
-    path = write(f"a.{ending}", gzip.compress(content) if ending == "csv.gz" else content)
+    content = "\na,b,c\n\n\n\n\n" + "1,2,u\n" * n_rows + f"{line}\n" + "3,4,v\n" * 20
+    path = write("a.csv", content)
     for max_rows in (500, 100_000):
         assert says in error_of(path, max_rows)
     with pytest.raises(TableError, match=says):
@@ -532,9 +521,7 @@ def test_predictions_can_be_read_back(tmp_path, capsys):
         pd.DataFrame({"a, b": ["c"], "label": ["w"]}, index=[7]),
     ]
     for path in (tmp_path / "a.csv", tmp_path / "a.parquet", None):
-        with open_writer(path) as write:
-            for frame in frames:
-                write(frame)
+        write_frames(path, frames)
     text = '"a, b","label"\n"x","u"\n,"y,""z"\n"c","w"\n'
     assert (tmp_path / "a.csv").read_text() == text
     assert capsys.readouterr().out == text
@@ -542,45 +529,46 @@ def test_predictions_can_be_read_back(tmp_path, capsys):
         assert_same(open_data_file(tmp_path / name).read(), pd.concat(frames))
 
 
-@pytest.mark.parametrize("ending", [".csv", ".parquet"])
-def test_a_column_that_is_empty_at_first(tmp_path, ending):
-    path = tmp_path / f"a{ending}"
+@pytest.fixture(params=["a.csv", "a.parquet"])
+def output(request, tmp_path):
+    return tmp_path / request.param
+
+
+def write_frames(path, frames):
     with open_writer(path) as write:
-        for cell in (None, "x", None):
-            write(pd.DataFrame({"a": [cell], "n": [1]}, dtype=object).astype({"n": int}))
-    assert to_texts(open_data_file(path).read()["a"]) == [None, "x", None]
+        for frame in frames:
+            write(frame)
 
 
-@pytest.mark.parametrize("ending", [".csv", ".parquet"])
-def test_floats_are_written_with_all_their_digits(tmp_path, ending):
+def test_a_column_that_is_empty_at_first(output):
+    cells = [None, "x", None]
+    frames = (pd.DataFrame({"a": [cell], "n": [1]}).astype({"a": object}) for cell in cells)
+    write_frames(output, frames)
+    assert to_texts(open_data_file(output).read()["a"]) == cells
+
+
+def test_floats_are_written_with_all_their_digits(output):
     rng = np.random.default_rng(0)
     P = rng.standard_normal((1200, 2)) * 10.0 ** rng.integers(-300, 300, (1200, 2))
-    path = tmp_path / f"a{ending}"
-    with open_writer(path) as write:
-        for part in (P[:5], P[5:]):
-            write(pd.DataFrame(part, columns=["p", "q"]))
-    # pandas before 3.1 doesn't read all digits.
-    found = (
-        np.loadtxt(path, delimiter=",", skiprows=1) if ending == ".csv" else pd.read_parquet(path)
-    )
+    write_frames(output, (pd.DataFrame(part, columns=["p", "q"]) for part in (P[:5], P[5:])))
+    if output.suffix == ".csv":  # pandas before 3.1 doesn't read all digits
+        found = np.loadtxt(output, delimiter=",", skiprows=1)
+    else:
+        found = pd.read_parquet(output)
     np.testing.assert_array_equal(found, P)
 
 
-def write_and_stop(path):
-    with open_writer(path) as write:
-        write(pd.DataFrame({"a": np.ones(3)}))
-        assert path.read_text() == "old"
+def test_the_old_file_is_unchanged_until_all_is_written(output):
+    def frames():
+        yield pd.DataFrame({"a": np.ones(3)})
+        assert output.read_text() == "old"
         raise KeyboardInterrupt
 
-
-def test_the_old_file_is_unchanged_until_all_is_written(tmp_path):
-    for ending in (".csv", ".parquet"):
-        path = tmp_path / f"a{ending}"
-        path.write_text("old")
-        with pytest.raises(KeyboardInterrupt):
-            write_and_stop(path)
-        assert path.read_text() == "old"
-    assert sorted(os.listdir(tmp_path)) == ["a.csv", "a.parquet"]
+    output.write_text("old")
+    with pytest.raises(KeyboardInterrupt):
+        write_frames(output, frames())
+    assert output.read_text() == "old"
+    assert os.listdir(output.parent) == [output.name]
 
 
 def test_files_that_cannot_be_written(tmp_path):
@@ -592,20 +580,20 @@ def test_files_that_cannot_be_written(tmp_path):
             pass
 
 
-def test_blocks_have_fewer_rows_where_rows_are_longer(write):
-    data = open_data_file(write("a.csv", "a,b\n" + "1,u\n" * 10**5 + f"1,{'u' * 2000}\n" * 10**5))
-    frames = list(data.blocks(["a", "b"], ["b"]))
-    assert sum(map(len, frames)) == 2 * 10**5
-    assert max(frame["b"].str.len().sum() for frame in frames) < 2**28
+def test_blocks_have_fewer_rows_where_rows_are_longer(write, monkeypatch):
+    monkeypatch.setattr("notsorandom.data.text.HEAD_BYTES", 2**12)
+    data = open_data_file(write("a.csv", "a,b\n" + "1,u\n" * 10**4 + f"1,{'u' * 2000}\n" * 10**4))
+    frames = list(data.blocks(["a", "b"], ["b"], 5000))
+    assert sum(map(len, frames)) == 2 * 10**4
     assert len(frames[-2]) < len(frames[0]) / 100
 
 
 def test_a_block_of_rows_that_are_suddenly_long_is_refused(write, monkeypatch):
     monkeypatch.setattr("notsorandom.data.text.MAX_BLOCK_BYTES", 2**20)
-    data = open_data_file(write("a.csv", "a,b\n" + "1,u\n" * 10**5 + f"1,{'u' * 2000}\n" * 10**4))
+    data = open_data_file(write("a.csv", "a,b\n" + "1,u\n" * 10**5 + f"1,{'u' * 2000}\n" * 2000))
     with pytest.raises(TableError, match="many times longer than the first rows"):
         list(data.blocks(["a", "b"], ["b"]))
-    assert len(data.read()) == 11 * 10**4  # as a whole, the limit is that of the file
+    assert len(data.read()) == 102_000  # as a whole, the limit is that of the file
 
 
 def test_text_of_typed_columns_counts_in_the_limit(tmp_path):

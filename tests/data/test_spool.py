@@ -90,93 +90,48 @@ def test_targets_are_converted_to_the_wider_type_of_the_first_block():
     assert spool_blocks(blocks)[1].tolist() == [0.5, 1.5, 1, 2]
 
 
-def insert_block(number, X=None, y=None, w=None):
-    """Four valid blocks of three rows, and one more at a position."""
-    blocks = [(np.eye(3), np.arange(3)) for _ in range(4)]
-    blocks[number - 1 : number - 1] = [
-        (
-            np.eye(3) if X is None else X,
-            np.arange(3) if y is None else y,
-            *([] if w is None else [w]),
-        )
-    ]
-    return blocks
+def insert_block(number, **parts):
+    """Four valid blocks of three rows, and one with other parts at a position."""
+    blocks = [(np.eye(3), np.arange(3))] * 4
+    other = {"X": np.eye(3), "y": np.arange(3)} | parts
+    return [*blocks[: number - 1], tuple(other.values()), *blocks[number - 1 :]]
 
 
-NAN, INF = np.eye(3), np.eye(3)
+NAN, INF, SINGLE = np.eye(3), np.eye(3), np.eye(3, dtype=np.float32)
 NAN[2, 1], INF[0, 2] = np.nan, np.inf
-WRONG_BLOCKS = {
-    "width": (
-        insert_block(3, X=np.ones((3, 2))),
-        "Block 3: the number of columns of X is 2, but 3 in the first block",
-    ),
-    "single": (
-        insert_block(2, X=np.eye(3, dtype="f4")),
-        "Block 2: the type of X is 'float32', but 'float64' in",
-    ),
-    "double": (
-        insert_block(1, X=np.eye(3, dtype="f4")),
-        "Block 2: the type of X is 'float64', but 'float32' in",
-    ),
-    "nan": (
-        insert_block(3, X=NAN),
-        r"Block 3: X has nan in row 2, column 1, .* \(row 8 of all blocks\): replace",
-    ),
-    "infinite": (
-        insert_block(5, X=INF),
-        r"Block 5: X has inf in row 0, column 2, .*\(row 12 of all",
-    ),
-    "nan in y": (
-        insert_block(1, y=[0, 1, np.nan]),
-        r"Block 1: y has nan in row 2, counted .* \(row 2 of",
-    ),
-    "text": (insert_block(2, X=[["a"] * 3] * 3), "Block 2: X has values that are not numbers"),
-    "objects": (
-        insert_block(1, X=np.array([[1, "a"]], dtype=object)),
-        "Block 1: X has values that are not numbers",
-    ),
-    "sparse": (insert_block(1, X=sparse.eye_array(3)), "Block 1: X is sparse, .* give X.toarray"),
-    "y of floats": (
-        insert_block(2, y=[0.5] * 3),
-        "Block 2: y has type float64, but int64 in the first",
-    ),
-    "y of text": (insert_block(2, y=["a"] * 3), "Block 2: y has type <U1, but int64 in the first"),
-    "y of two": (
-        insert_block(2, y=np.eye(3)[:, :2]),
-        r"Block 2: the number of targets is \(2,\), but \(\)",
-    ),
-    "short y": (insert_block(2, y=[1]), "Block 2: X has 3 rows, but y has 1"),
-    "short w": (insert_block(1, w=[1]), "Block 1: X has 3 rows, but sample_weight has 1"),
-    "nan in w": (insert_block(1, w=[1, 1, np.nan]), "Block 1: sample_weight has nan in row 2"),
-    "some weights": (
-        insert_block(2, w=[1] * 3),
-        "Block 2: the presence of sample_weight is True, but",
-    ),
-    "few weights": (insert_block(1, w=[1] * 3), "Block 2: the presence of sample_weight is False"),
-    "flat": (insert_block(1, X=np.ones(3)), "Block 1: X has 1 dimensions, but must have 2"),
-    "deep y": (
-        insert_block(1, y=np.ones((3, 1, 1))),
-        "Block 1: y has 3 dimensions, but must have 1 or 2",
-    ),
-    "wide w": (
-        insert_block(1, w=np.ones((3, 1))),
-        "sample_weight has 2 dimensions, but must have 1",
-    ),
-    "no y": ([(np.eye(3), None)], f"Block 1 is a tuple of 2: {FORMS}, with targets"),
-    "no pair": ([np.eye(3)], f"Block 1 is a ndarray: {FORMS}"),
-    "four": ([(1, 2, 3, 4)], f"Block 1 is a tuple of 4: {FORMS}"),
-    "none": ([], "There are no blocks with rows"),
-    "no rows": ([(np.ones((0, 3)), []), ([], [])], "There are no blocks with rows"),
-    "frames": (
-        [(pd.DataFrame(np.eye(2), columns=names), [0, 1]) for names in (["a", "b"], ["b", "a"])],
-        r"Block 2: the list of column names is \['b', 'a'\], but \['a', 'b'\] in",
-    ),
-}
+FRAMES = [pd.DataFrame(np.eye(2), columns=list(names)) for names in ("ab", "ba")]
+WRONG_BLOCKS = [
+    (insert_block(3, X=np.ones((3, 2))), "Block 3: the number of columns of X is 2, but 3 in the"),
+    (insert_block(2, X=SINGLE), "Block 2: the type of X is 'float32', but 'float64' in"),
+    (insert_block(1, X=SINGLE), "Block 2: the type of X is 'float64', but 'float32' in"),
+    (insert_block(3, X=NAN), r"Block 3: X has nan in row 2, column 1, .* \(row 8 of all blocks\)"),
+    (insert_block(5, X=INF), r"Block 5: X has inf in row 0, column 2, .*\(row 12 of all"),
+    (insert_block(1, y=[0, 1, np.nan]), r"Block 1: y has nan in row 2, counted .* \(row 2 of"),
+    (insert_block(2, X=[["a"] * 3] * 3), "Block 2: X has values that are not numbers"),
+    (insert_block(1, X=np.array([[1, "a"]], dtype=object)), "Block 1: X has values that are not"),
+    (insert_block(1, X=sparse.eye_array(3)), "Block 1: X is sparse, .* give X.toarray"),
+    (insert_block(2, y=[0.5] * 3), "Block 2: y has type float64, but int64 in the first"),
+    (insert_block(2, y=["a"] * 3), "Block 2: y has type <U1, but int64 in the first"),
+    (insert_block(2, y=np.eye(3)[:, :2]), r"Block 2: the number of targets is \(2,\), but \(\)"),
+    (insert_block(2, y=[1]), "Block 2: X has 3 rows, but y has 1"),
+    (insert_block(1, w=[1]), "Block 1: X has 3 rows, but sample_weight has 1"),
+    (insert_block(1, w=[1, 1, np.nan]), "Block 1: sample_weight has nan in row 2"),
+    (insert_block(2, w=[1] * 3), "Block 2: the presence of sample_weight is True, but"),
+    (insert_block(1, w=[1] * 3), "Block 2: the presence of sample_weight is False"),
+    (insert_block(1, X=np.ones(3)), "Block 1: X has 1 dimensions, but must have 2"),
+    (insert_block(1, y=np.ones((3, 1, 1))), "Block 1: y has 3 dimensions, but must have 1 or 2"),
+    (insert_block(1, w=np.ones((3, 1))), "sample_weight has 2 dimensions, but must have 1"),
+    ([(np.eye(3), None)], f"Block 1 is a tuple of 2: {FORMS}, with targets"),
+    ([np.eye(3)], f"Block 1 is a ndarray: {FORMS}"),
+    ([(1, 2, 3, 4)], f"Block 1 is a tuple of 4: {FORMS}"),
+    ([], "There are no blocks with rows"),
+    ([(np.ones((0, 3)), []), ([], [])], "There are no blocks with rows"),
+    ([(frame, [0, 1]) for frame in FRAMES], r"Block 2: the list of column names is \['b', 'a'\], "),
+]
 
 
-@pytest.mark.parametrize("name", WRONG_BLOCKS)
-def test_errors_have_the_number_of_the_block(name, temporary_folder):
-    blocks, says = WRONG_BLOCKS[name]
+@pytest.mark.parametrize(("blocks", "says"), WRONG_BLOCKS)
+def test_errors_have_the_number_of_the_block(blocks, says, temporary_folder):
     with pytest.raises(ValueError, match=says):
         spool_blocks(iter(blocks))
     assert not os.listdir(temporary_folder)
@@ -265,37 +220,39 @@ def count_unnamed_files():
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
-@linux
-def test_files_vanish_with_the_arrays(values, temporary_folder):
-    gc.collect()
-    before = count_unnamed_files(), len(os.listdir("/proc/self/fd"))
-    X, y, w, _ = spool_blocks(split([50], values, np.arange(N_ROWS), np.ones(N_ROWS)))
-    assert count_unnamed_files() == before[0] + 3
+@pytest.fixture
+def leaves_nothing(temporary_folder):
+    """The test leaves no open files, and none in the folder for temporary files."""
+
+    def count():
+        gc.collect()
+        return count_unnamed_files(), len(os.listdir("/proc/self/fd"))
+
+    before = count()
+    yield before[0]
+    assert count() == before
     assert not os.listdir(temporary_folder)
+
+
+@linux
+def test_files_vanish_with_the_arrays(values, leaves_nothing):
+    X, y, w, _ = spool_blocks(split([50], values, np.arange(N_ROWS), np.ones(N_ROWS)))
+    assert count_unnamed_files() == leaves_nothing + 3
     part = X[5:10]
     del X, y, w
     gc.collect()
     np.testing.assert_array_equal(part, values[5:10])
-    assert count_unnamed_files() == before[0] + 1
-    del part
-    gc.collect()
-    assert (count_unnamed_files(), len(os.listdir("/proc/self/fd"))) == before
+    assert count_unnamed_files() == leaves_nothing + 1
 
 
 @linux
-def test_files_vanish_after_an_error(values, temporary_folder):
-    gc.collect()
-    before = count_unnamed_files(), len(os.listdir("/proc/self/fd"))
-
+def test_files_vanish_after_an_error(values, leaves_nothing):
     def broken():
         yield values, np.arange(N_ROWS)
         raise RuntimeError("the network is down")
 
     with pytest.raises(RuntimeError, match="the network is down"):
         spool_blocks(broken())
-    gc.collect()
-    assert (count_unnamed_files(), len(os.listdir("/proc/self/fd"))) == before
-    assert not os.listdir(temporary_folder)
 
 
 @pytest.mark.slow
