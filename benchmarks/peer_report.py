@@ -226,7 +226,7 @@ def cost_table(results: Comparison) -> Table:
 
 
 def typical(values: Array) -> float:
-    """Return the geometric mean, NaN of nothing."""
+    """Return the geometric mean, NaN if there are no values."""
     return float(gmean(values)) if len(values) else np.nan
 
 

@@ -217,7 +217,7 @@ def load_groups(name: str) -> Any:
 
 
 def encode(frame: Any) -> Any:
-    """Return an array: text of two levels is one column of it, more levels are a column each."""
+    """Return an array; text becomes one column if it has two levels, else one per level."""
     text = frame.columns[[not pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes]]
     levels = frame[text].nunique()
     if (levels > MOST_LEVELS).any():

@@ -164,7 +164,7 @@ class Cache:
 
 
 def make_key(table: str, split: int, method: str, model: Any, parts: Iterable[Any]) -> Record:
-    """Return what a cached record depends on; without a model, what a labelled one does."""
+    """Return the key of a record: table, split, method, data and, unless labelled, the model."""
     checksum = 0
     for part in parts:
         checksum = zlib.crc32(np.ascontiguousarray(part).tobytes(), checksum)

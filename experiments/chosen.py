@@ -7,7 +7,7 @@ from typing import Any
 
 
 def chosen_settings(model: Any) -> dict[str, Any]:
-    """Return the part of an outcome that says what a fitted model of ours chose or was given."""
+    """Return the settings that our fitted model chose or was given."""
     return {
         "spectrum": model.spectrum_,
         "smoothing": float(model.smoothing_),
@@ -16,7 +16,7 @@ def chosen_settings(model: Any) -> dict[str, Any]:
 
 
 def describe_choices(outcomes: Sequence[dict[str, Any]]) -> str:
-    """Return what several runs chose, in few words; empty if none of them is of ours."""
+    """Describe the settings of several runs; empty if none of them is a run of our models."""
     settings = [outcome["chosen"] for outcome in outcomes if "chosen" in outcome]
     if not settings:
         return ""

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from worker_functions import double, exit_at_once
 
 from experiments.records import RecordError, Records, latest, matching
 from experiments.runner import limited_threads, run_missing
@@ -84,16 +85,6 @@ def test_the_last_record_of_a_configuration_counts(tmp_path):
     assert [record["outcome"]["x"] for record in latest(records.read())] == [3, 2]
     found = matching(records.read(), [CONFIGS[1], CONFIGS[4], CONFIGS[0]])
     assert [record["outcome"]["x"] for record in found] == [2, 3]
-
-
-def double(config):
-    if config["number"] < 0:
-        raise RuntimeError("negative")
-    return {"double": 2 * config["number"], "threads": os.environ.get("OMP_NUM_THREADS")}
-
-
-def exit_at_once(config):
-    os._exit(9)
 
 
 @pytest.mark.parametrize("n_jobs", JOBS)

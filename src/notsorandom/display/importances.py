@@ -124,7 +124,7 @@ def source_columns(model: Any, names: list[str]) -> list[str]:
     if not isinstance(cleaner, TableCleaner) or not isinstance(encoder, ColumnTransformer):
         try:  # arrays between the steps have no names
             return model[:-1].get_feature_names_out().tolist()
-        except AttributeError:  # of a step that can't tell
+        except AttributeError:  # a step without names
             return names
     dates = {
         f"{name}_{part}": name for name, parts in cleaner.date_parts_.items() for part in parts
