@@ -87,7 +87,6 @@ def start_process(folder, *arguments):
     try:
         wait_for(find_url)
         with httpx.Client(base_url=find_url()[1], timeout=SECONDS, trust_env=False) as client:
-            client.process = process.pid
             yield client
     finally:
         process.terminate()
@@ -187,30 +186,22 @@ def body(*rows):
 
 INVALID = {
     "too few columns": (body([1, 2, 3], [1, 2]), "Row 1 is a list of 2, but", "3 numbers"),
-    "too many columns": (body([1, 2, 3, 4]), "Row 0 is a list of 4, but"),
-    "no columns": (body([]), "Row 0 is a list of 0, but"),
     "missing name": (body({"width": 1, "depth": 2}), "Row 0 lacks columns: ['height']."),
     "unknown name": (body(dict.fromkeys([*COLUMNS, "w"], 1)), "has unknown columns: ['w']."),
     "surrogate name": (b'{"rows": [{"\\ud800": 1}]}', r"unknown columns: ['\ud800']."),
     "long name": (body({"x" * 10**6: 1}), "unknown columns", "xxx...xxx"),
     "nan": (body([1, 2, float("nan")]), "Row 0 has nan, not a finite number."),
-    "infinity": (body([1, 2, -float("inf")]), "Row 0 has -inf, not"),
     "beyond float": (b'{"rows": [[1, 2, 1e999]]}', "Row 0 has inf, not"),
     "beyond integers": (b'{"rows": [[1, 2, ' + b"9" * 5000 + b"]]}", "Row 0 has inf, not"),
     "digits as text": (body([1, "2", 3]), "Row 0 has '2', not"),
-    "null": (body([1, None, 3]), "Row 0 has None, not"),
     "truth": (body([1, True, 3]), "Row 0 has True, not"),
-    "by name, text": (body({"width": 1, "height": "2", "depth": 3}), "Row 0 has '2', not"),
     "nested": (body([[1], [2], [3]]), "Row 0 has [1.0], not"),
     "too large to compute with": (body([1e308, 1e308, 1e308]), "too far", "Check its units"),
     "row is a number": (body(1), "Row 0 is 1.0, but", "a list of 3 numbers or an object"),
     "no rows": (body(), "There are 0 rows, but 1 to 10,000 are allowed."),
     "too many rows": (body(*[[1, 2, 3]] * 10_001), "There are 10,001 rows, but 1 to 10,000"),
     "rows not a list": (b'{"rows": 3}', "no list of rows", '{"rows": [[...], ...]}'),
-    "other key": (b'{"row": [[1, 2, 3]]}', "no list of rows"),
-    "list": (b"[[1, 2, 3]]", "no list of rows"),
     "nothing": (b"", "The body is not JSON"),
-    "half": (b'{"rows": [[1,', "The body is not JSON"),
     "not text": (b"\xff\xfe\xff", "The body is not JSON"),
     "too deep": (b"[" * 10**6, "The body is not JSON"),
 }
@@ -264,42 +255,19 @@ def send_half(client, size):
     return connection
 
 
-def resident_bytes(process):
-    """Return the most memory that a process has had."""
-    status = Path(f"/proc/{process}/status").read_text()
-    return 1024 * int(re.search(r"VmHWM:\s+(\d+) kB", status)[1])
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads memory from /proc")
-def test_half_sent_bodies_take_limited_memory(serve, tmp_path):
-    """Of the server without a model file, which fits the windmill."""
-    X, y = make_windmill(1000, random_state=1)
-    with start_process(tmp_path) as client:
-        assert client.get("/model").json()["classes"] == [0, 1]
-        answer = request_predictions(client, X.tolist())
-        assert np.mean(answer["predictions"] == y) > 0.9
-        before = resident_bytes(client.process)
-        with ThreadPoolExecutor(8) as pool:
-            halves = list(pool.map(lambda _: send_half(client, serve.MAX_BYTES - 1), range(60)))
-        assert client.get("/health").json() == {"status": "ok"}
-        for connection in halves:
-            connection.close()
-        rows = {"rows": [[0.1, 0.2]]}
-        wait_for(lambda: client.post("/predict", json=rows).status_code == 200)
-        assert resident_bytes(client.process) - before < 2 * serve.MAX_BYTES_OF_ALL
-
-
 def test_busy_servers_and_slow_clients(serve, model, frame, monkeypatch):
+    """The bodies of all requests take limited memory, and limited time to be sent."""
     monkeypatch.setattr(serve, "MAX_SECONDS", 1)
+    monkeypatch.setattr(serve, "MAX_BYTES_OF_ALL", 2**20)
     app, X = serve.create_app(model), frame.to_numpy()[:5]
     with start_thread(app) as client:
-        app.state.n_bytes = serve.MAX_BYTES_OF_ALL
-        response = client.post("/predict", json={"rows": X.tolist()})
+        content = body(*X.tolist()).ljust(2**20 + 1)
+        response = client.post("/predict", content=content)
         assert response.status_code == 503
         assert response.json()["detail"] == "The server is busy: try again later."
-        assert client.get("/health").status_code == 200
-        app.state.n_bytes = 0
-        for connection in [send_half(client, 1000) for _ in range(40)]:
+        halves = [send_half(client, 1000) for _ in range(40)]
+        assert client.get("/health").json() == {"status": "ok"}
+        for connection in halves:
             answer = b""
             while part := connection.recv(4096):  # until the server closes the connection
                 answer += part
@@ -308,6 +276,13 @@ def test_busy_servers_and_slow_clients(serve, model, frame, monkeypatch):
             connection.close()
         assert request_predictions(client, X.tolist()) == expected(model, X)
     assert app.state.n_bytes == 0
+
+
+def test_without_a_model_file(tmp_path):
+    X, y = make_windmill(1000, random_state=1)
+    with start_process(tmp_path) as client:
+        assert client.get("/model").json()["classes"] == [0, 1]
+        assert np.mean(request_predictions(client, X.tolist())["predictions"] == y) > 0.9
 
 
 def test_pipelines_take_tables(tmp_path):
