@@ -1,12 +1,8 @@
 """Checkpoints: a fit that was killed continues and ends with the same model."""
 
 import errno
-import inspect
 import json
 import os
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +21,6 @@ from notsorandom import (
     Langevin,
     Sphere,
 )
-from notsorandom.datasets import make_windmill
 from notsorandom.estimators import resume
 from notsorandom.estimators.resume import CheckpointFile
 from notsorandom.tuning import size as sizes
@@ -372,29 +367,3 @@ def test_nothing_is_written_before_the_interval_has_passed(data, tmp_path, monke
 def test_invalid_checkpoints(parameters, message, data):
     with pytest.raises(ValueError, match=message):
         FourierFeatures(**parameters).fit(*data)
-
-
-def fit_with_checkpoints(path):
-    X, y = make_windmill(2000, random_state=0)
-    model = FourierClassifier(300, smoothing=0.06, random_state=0)
-    return model.set_params(checkpoint=Checkpoint(path, every=0)).fit(X, y)
-
-
-@pytest.mark.slow
-@pytest.mark.full_trials
-def test_a_killed_process_leaves_a_checkpoint_to_continue_from(tmp_path, assert_same_fit):
-    path = tmp_path / "game"
-    code = f"{inspect.getsource(fit_with_checkpoints)}\nfit_with_checkpoints({str(path)!r})"
-    imports = "from notsorandom import *\nfrom notsorandom.datasets import make_windmill\n"
-    process = subprocess.Popen([sys.executable, "-c", imports + code])
-    while process.poll() is None and not path.exists():
-        time.sleep(0.01)
-    process.kill()
-    process.wait()
-    assert path.exists()
-    n_found = len(read_checkpoint(path)["fit.state.active_set.frequencies"])
-    resumed = fit_with_checkpoints(path)
-    assert 0 < n_found < 300
-    # The kill may have come while a checkpoint was written.
-    assert [name for name in os.listdir(tmp_path) if not name.endswith(".part")] == []
-    assert_same_fit(resumed, fit_with_checkpoints(path))

@@ -149,60 +149,44 @@ def test_unit_and_origin_do_not_matter(windmill, factor, shift):
     assert np.mean(moved.predict(factor * X_test + shift) == expected) > 0.97
 
 
-class TestUnusualData:
-    def fit(self, X, y):
-        model = FourierClassifier(10, **QUICK).fit(X, y)
-        assert np.isfinite(model.decision_function(X)).all()
-        return model
+def rare_class(rng):
+    X, y = rng.standard_normal((2000, 2)), np.arange(2000) < 20
+    X[y] = 0.3 * X[y] + 4
+    return X, y
 
-    def test_constant_columns(self, windmill):
-        X, y = windmill[:2]
-        wide = np.hstack([X, np.full((len(X), 3), 7.0)])
-        assert self.fit(wide, y).score(wide, y) > 0.9
 
-    def test_duplicate_rows(self, windmill):
-        X, y = (np.repeat(array[:50], 10, axis=0) for array in windmill[:2])
-        self.fit(X, y)
+# Samples and labels, given the windmill's, and the least accuracy on them.
+UNUSUAL = {
+    "constant columns": (lambda X, y, _: (np.hstack([X, np.full((600, 3), 7.0)]), y), 0.9),
+    "duplicate rows": (lambda X, y, _: (np.repeat(X[:50], 10, axis=0), np.repeat(y[:50], 10)), 0.9),
+    "integers": (lambda X, y, _: ((100 * X).astype(int), y), 0.9),
+    "fewer samples than columns": (lambda X, y, rng: (rng.normal(size=(12, 40)), y[:12]), 1.0),
+    "all points equal": (lambda *_: (np.ones((6, 3)), [0, 1, 1, 0, 1, 1]), 4 / 6),
+    "one positive in a hundred": (lambda X, y, rng: rare_class(rng), 0.999),
+    "two samples": (lambda *_: ([[0.0], [1.0]], ["a", "b"]), 1.0),
+}
 
-    def test_fewer_samples_than_columns(self, rng):
-        X = rng.standard_normal((12, 40))
-        assert self.fit(X, X[:, 0] > 0).score(X, X[:, 0] > 0) == 1
 
-    def test_all_points_equal(self):
-        y = np.array([0, 1, 1, 0, 1, 1])
-        model = self.fit(np.ones((6, 3)), y)
-        assert model.status_ == "flat"
-        np.testing.assert_array_equal(model.predict(np.ones((2, 3))), 1)
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_unusual_data(name, rng, windmill):
+    make, least = UNUSUAL[name]
+    X, y = make(*windmill[:2], rng)
+    model = FourierClassifier(10, **QUICK).fit(X, y)
+    assert np.isfinite(model.decision_function(X)).all()
+    assert model.score(X, y) >= least
+    assert (model.status_ == "flat") == (name == "all points equal")
 
-    def test_one_positive_in_a_hundred(self, rng):
-        X = rng.standard_normal((2000, 2))
-        y = np.zeros(2000, dtype=int)
-        y[:20], X[:20] = 1, X[:20] * 0.3 + 4
-        assert self.fit(X, y).predict(X[:20]).mean() > 0.9
 
-    def test_two_samples(self):
-        np.testing.assert_array_equal(
-            self.fit([[0.0], [1.0]], ["a", "b"]).predict([[0.0], [1.0]]), ["a", "b"]
-        )
-
-    def test_containers_and_layouts(self, windmill):
-        X, y = windmill[:2]
-        model = self.fit(X, y)
-        for other in (
-            np.asfortranarray(X),
-            X.tolist(),
-            pd.DataFrame(X, columns=["a", "b"]),
-            np.repeat(X, 2, axis=0)[::2],
-        ):
-            again = FourierClassifier(10, **QUICK).fit(other, list(y))
-            np.testing.assert_allclose(again.frequencies_, model.frequencies_, rtol=1e-6)
-        self.fit((100 * X).astype(int), y)
-
-    def test_input_is_not_modified(self, windmill):
-        X, y = (array.copy() for array in windmill[:2])
-        self.fit(X, y).predict(X)
-        np.testing.assert_array_equal(X, windmill[0])
-        np.testing.assert_array_equal(y, windmill[1])
+def test_containers_and_layouts(windmill):
+    X, y = (array.copy() for array in windmill[:2])
+    model = FourierClassifier(10, **QUICK).fit(X, y)
+    model.predict(X)
+    for before, after in zip(windmill, (X, y), strict=False):  # the input is not modified
+        np.testing.assert_array_equal(before, after)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    for other in (np.asfortranarray(X), X.tolist(), frame, np.repeat(X, 2, axis=0)[::2]):
+        again = FourierClassifier(10, **QUICK).fit(other, list(y))
+        np.testing.assert_allclose(again.frequencies_, model.frequencies_, rtol=1e-6)
 
 
 @BOTH

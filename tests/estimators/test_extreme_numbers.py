@@ -15,7 +15,6 @@ from notsorandom import (
     GradientSolver,
     Sphere,
 )
-from notsorandom.data.rows import row_norms
 from notsorandom.game.losses import CLASSIFICATION_LOSSES, LOSSES, REGRESSION_LOSSES
 
 N = 80
@@ -162,15 +161,6 @@ def test_units_do_not_matter_to_wide_samples():
         np.testing.assert_allclose(scores, expected, atol=1e-4)
     with pytest.raises(ValueError, match=r"X has 1\.7e\+308 in column 1, where the mean is"):
         make_estimator("hinge").fit(one_row(X, 1.7e308), y)
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_norms_of_sparse_rows_of_mixed_scales(dtype):
-    X = np.random.default_rng(0).normal(size=(4, 3))
-    exponents = np.array([-300, 0, 10, 300] if dtype == "float64" else [-30, 0, 10, 30])
-    X = (X * 10.0 ** exponents[:, None]).astype(dtype)
-    np.testing.assert_allclose(row_norms(sparse.csr_array(X)), row_norms(X), rtol=1e-6)
-    assert (row_norms(X) > 0).all()
 
 
 # Parameters, targets and weights.

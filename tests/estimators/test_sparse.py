@@ -163,6 +163,10 @@ def test_nan_and_infinity_are_rejected(rng):
 
 def test_row_norms_and_scale(rng):
     X, _ = data(rng)
+    mixed = X * 10.0 ** np.linspace(-300, 300, len(X))[:, None]
+    for each in (mixed, (X * 10.0 ** np.linspace(-30, 30, len(X))[:, None]).astype(np.float32)):
+        np.testing.assert_allclose(row_norms(sparse.csr_array(each)), row_norms(each), rtol=1e-6)
+        assert (row_norms(each) > 0).all()
     for factor in (1e-200, 1.0, 1e200):
         rows = sparse.csr_array(X * factor)
         np.testing.assert_allclose(row_norms(rows), row_norms(X * factor))
