@@ -66,8 +66,9 @@ def test_all_data_types_on_the_sphere(rng, estimator, dtype, basis):
 
 
 @pytest.mark.parametrize("loss", CLASSIFICATION_LOSSES)
-@pytest.mark.parametrize("phase", ["aligned", "paired"])
-@pytest.mark.parametrize(("dtype", "smoothing"), [(np.float32, 0.06), (np.float64, 0.1)])
+@pytest.mark.parametrize(
+    ("phase", "dtype", "smoothing"), [("paired", np.float32, 0.06), ("aligned", np.float64, 0.1)]
+)
 def test_windmill_is_learned(windmill, loss, phase, dtype, smoothing):
     X, y, X_test, y_test = windmill
     settings = {"loss": loss, "C": 1.0, "phase": phase, "smoothing": smoothing}

@@ -85,8 +85,9 @@ def test_potential_is_linear_in_the_kernel(windmill):
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("rate", ["auto", "theory", 0.5])
-@pytest.mark.parametrize("projection", ["exact", "alternating"])
+@pytest.mark.parametrize(
+    ("rate", "projection"), [("auto", "exact"), ("theory", "alternating"), (0.5, "exact")]
+)
 def test_dual_stays_feasible(windmill, loss, rate, projection):
     problem = windmill_problem(windmill, loss=loss, C=2.0)
     result = play(problem, **game_settings(learning_rate=rate, projection=projection))

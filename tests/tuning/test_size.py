@@ -60,12 +60,6 @@ def test_features_of_the_last_improvement_are_kept(windmill, estimator):
     assert model.certificate(X, y, max_evaluations=500).upper > 0
 
 
-def test_max_components_is_a_limit(windmill):
-    model = FourierClassifier("auto", max_components=30, **SETTINGS).fit(*windmill[:2])
-    assert model.validation_sizes_[-1] <= 30
-    assert model.kernel_.n_components <= 30
-
-
 def evaluations(windmill, **options):
     """Play a game with early stopping, and return its evaluations and the best size."""
     X, y = windmill[:2]
@@ -104,6 +98,7 @@ def test_features_are_learned_without_the_held_out_samples(windmill, loss):
     settings = {"loss": loss, "random_state": 0}
     model = FourierClassifier("auto", max_components=20, **settings).fit(X, y)
     held_out, size = model._held_out, model.kernel_.n_components
+    assert size <= model.validation_sizes_[-1] <= 20
     assert 0.23 < held_out.mean() <= 0.25
     assert not model.dual_[held_out].any()
     others = FourierClassifier(size, **settings).fit(X[~held_out], y[~held_out])
@@ -194,20 +189,17 @@ def test_invalid_parameters(windmill, estimator, parameters, message):
         estimator(**parameters).fit(*windmill[:2])
 
 
-@HELD_OUT
-def test_too_few_samples_to_hold_out(rng):
-    X, y = rng.standard_normal((8, 2)), np.arange(8) % 2
-    with pytest.raises(ValueError, match="leaves none to validate on"):
-        FourierClassifier("auto", validation_fraction=0.1).fit(X, y)
-    model = FourierClassifier("auto", max_components=10, validation_fraction=0.5, smoothing=0.06)
-    assert len(model.fit(X, y).validation_sizes_)
-
-
-def test_too_few_samples_for_trials_get_the_usual_size(rng):
+def test_too_few_samples(rng, monkeypatch):
+    """For trials: they get the usual size. To hold some out: that is an error."""
     X, y = rng.standard_normal((8, 2)), np.arange(8) % 2
     for most, expected in ((10, 10), (2000, tuning.USUAL_SIZE)):
         model = FourierFeatures("auto", max_components=most).fit(X, y)
         assert model.kernel_.n_components == expected
+    monkeypatch.setattr(tuning, "CROSS_VALIDATED_ROWS", 0)
+    with pytest.raises(ValueError, match="leaves none to validate on"):
+        FourierClassifier("auto", validation_fraction=0.1).fit(X, y)
+    model = FourierClassifier("auto", max_components=10, validation_fraction=0.5, smoothing=0.06)
+    assert len(model.fit(X, y).validation_sizes_)
 
 
 def noisy_line(rng, n_samples):
