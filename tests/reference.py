@@ -7,6 +7,7 @@ import numpy as np
 from scipy import linalg, optimize, sparse, special
 
 from notsorandom.game import Observer
+from notsorandom.spaces.harmonics import harmonic_indices, harmonics
 
 
 def unit(X):
@@ -127,6 +128,23 @@ def n_harmonic_polynomials(n_variables, degree):
                 image[variable] -= 2
                 laplacian[place[tuple(image)], column] += power * (power - 1)
     return len(monomials) - np.linalg.matrix_rank(laplacian)
+
+
+def grid_in_ball(n_features, radius, n_side):
+    """The points of a regular grid that lie in a ball."""
+    axes = np.meshgrid(*[np.linspace(-radius, radius, n_side)] * n_features)
+    grid = np.stack([axis.ravel() for axis in axes], axis=1)
+    return grid[np.linalg.norm(grid, axis=1) <= radius]
+
+
+def harmonic_factors(X, degree, basis="harmonic"):
+    """Features of each kernel of the sphere of R^3: one harmonic, or all of a degree."""
+    indices = harmonic_indices(3, degree)
+    values = harmonics(X, indices)
+    groups = indices[:, -1] if basis == "degree" else np.arange(len(indices))
+    return [
+        values[:, groups == group] / np.sqrt((groups == group).sum()) for group in np.unique(groups)
+    ]
 
 
 def game_value(potential_factors, labels, upper, curvature=0.0):

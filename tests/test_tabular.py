@@ -18,6 +18,9 @@ from notsorandom.tabular import SmoothScaler, TableCleaner
 pytestmark = pytest.mark.usefixtures("quick_trials")
 
 
+DAYS = pd.date_range("2020-02-01", periods=30).strftime("%Y-%m-%d").tolist()
+
+
 @pytest.fixture(scope="module")
 def table():
     """A table with every kind of column, and a target that needs several of them."""
@@ -40,6 +43,13 @@ def table():
     frame.loc[::17, "age"] = np.nan
     y = np.where((frame["age"].fillna(0) > 40) ^ (frame["city"] == "Rome"), "buys", "leaves")
     return frame, y
+
+
+@pytest.fixture
+def cleaner(table):
+    """A cleaner that was fitted to the table."""
+    with pytest.warns(UserWarning, match="left out"):
+        return TableCleaner().fit(table[0])
 
 
 def clean(**columns):
@@ -129,16 +139,8 @@ def test_columns_that_say_nothing_in_many_rows():
     assert cleaner.left_out_ == {"number": "row numbers", "name": "no value is frequent"}
 
 
-def test_numbers_with_a_few_words_are_warned_of():
-    values = [*map(str, range(30)), "unknown", "unknown"]
-    with pytest.warns(UserWarning, match="30 of 32 values are numbers, but not 'unknown'"):
-        TableCleaner().fit(pd.DataFrame({"x": values, "y": np.linspace(0, 1, 32)}))
-
-
-def test_empty_columns_at_predict(table):
+def test_empty_columns_at_predict(table, cleaner):
     """A single row has columns of any type where values are missing."""
-    with pytest.warns(UserWarning, match="left out"):
-        cleaner = TableCleaner().fit(table[0])
     for missing in (None, np.nan, pd.NaT, pd.NA):
         row = cleaner.transform(pd.DataFrame([dict.fromkeys(table[0], missing)]))
         assert row.drop(columns="city").isna().all(axis=None)
@@ -200,11 +202,8 @@ def test_dates_are_the_same_as_text_and_as_dates():
         ("since", 3.5, "'since' had dates at fit, but row 3 has 3.5"),
     ],
 )
-def test_values_of_another_kind_at_predict(table, column, value, message):
-    frame, _ = table
-    with pytest.warns(UserWarning, match="left out"):
-        cleaner = TableCleaner().fit(frame)
-    other = frame.astype({column: object})
+def test_values_of_another_kind_at_predict(table, cleaner, column, value, message):
+    other = table[0].astype({column: object})
     other.loc[3, column] = value
     with pytest.raises(ValueError, match=message):
         cleaner.transform(other)
@@ -212,10 +211,8 @@ def test_values_of_another_kind_at_predict(table, column, value, message):
     cleaner.transform(other)
 
 
-def test_columns_are_found_by_name(table):
+def test_columns_are_found_by_name(table, cleaner):
     frame, _ = table
-    with pytest.warns(UserWarning, match="left out"):
-        cleaner = TableCleaner().fit(frame)
     expected = cleaner.transform(frame)
     shuffled = frame[frame.columns[::-1]].assign(other=1)
     pd.testing.assert_frame_equal(cleaner.transform(shuffled), expected)
@@ -224,21 +221,19 @@ def test_columns_are_found_by_name(table):
     assert expected.columns.tolist() == cleaner.get_feature_names_out().tolist()
 
 
-def test_a_failed_fit_changes_nothing(table):
-    cleaner = TableCleaner()
-    with pytest.raises(ValueError, match="were left out"):
-        cleaner.fit(pd.DataFrame({"x": [1, 1]}))
-    assert not vars(cleaner)
-
-
 def test_wrong_tables():
-    with pytest.raises(ValueError, match="same name, 'x': rename"):
-        TableCleaner().fit(pd.DataFrame([[1, 2]], columns=["x", "x"]))
-    with pytest.raises(ValueError, match=r"All columns of 2 .* were left out: 'x' \(constant\)"):
-        TableCleaner().fit(pd.DataFrame({"x": [1, 1]}))
+    """A failed fit changes nothing."""
     dates = pd.to_datetime(["2020-01-01", "2020-02-01"])
-    with pytest.raises(ValueError, match="'x_month' would be made of dates, but exist already"):
-        TableCleaner().fit(pd.DataFrame({"x": dates, "x_month": [1.5, 2]}))
+    for columns, message in (
+        ([("x", [1, 2]), ("x", [3, 4])], "same name, 'x': rename"),
+        ([("x", [1, 1])], r"All columns of 2 .* were left out: 'x' \(constant\)"),
+        ([("x", dates), ("x_month", [1.5, 2])], "'x_month' would be made of dates, but exist"),
+    ):
+        names, values = zip(*columns, strict=True)
+        cleaner, table = TableCleaner(), pd.concat([pd.Series(each) for each in values], axis=1)
+        with pytest.raises(ValueError, match=message):
+            cleaner.fit(table.set_axis(names, axis=1))
+        assert not vars(cleaner)
     with pytest.raises(ValueError, match="'regressor' or an estimator"):
         tabular_pipeline("cluster")
     with pytest.raises(TypeError, match="such as FourierClassifier"):
@@ -293,12 +288,8 @@ class TestPipeline:
     def test_rare_categories_share_a_column(self):
         frame = pd.DataFrame({"x": [*"aaaaaabbbbbb", "c", "d", "d"], "z": np.arange(15) / 2})
         encoded = tabular_pipeline()[:-1].fit_transform(frame)
-        assert [name.split(" ")[0] for name in encoded] == [
-            "z",
-            "x_a",
-            "x_b",
-            "x_infrequent_sklearn",
-        ]
+        names = [name.split(" ")[0] for name in encoded]
+        assert names == ["z", "x_a", "x_b", "x_infrequent_sklearn"]
         assert encoded["x_infrequent_sklearn (category)"].sum() == 3
 
     def test_regression_and_other_estimators(self, table):
@@ -330,9 +321,8 @@ class TestPipeline:
         frame, y = table
         model = tabular_pipeline(n_components=5, random_state=0)
         expected = model.fit(frame, y).predict(frame)
-        polars = pytest.importorskip(
-            "polars", reason="needs polars: pip install 'notsorandom[all]'"
-        )
+        needed = "needs polars: pip install 'notsorandom[all]'"
+        polars = pytest.importorskip("polars", reason=needed)
         np.testing.assert_array_equal(model.predict(polars.from_pandas(frame)), expected)
         values = frame[["age", "income"]].to_numpy()
         assert tabular_pipeline(n_components=5).fit(values, y).predict(values).shape == y.shape
@@ -369,10 +359,16 @@ def test_numbers_of_two_formats_are_categories(cells):
     assert infer_kind(pd.Series(cells * 10)) == ("category", "")
 
 
-def test_dates_but_for_a_few_are_warned_of():
-    dates = pd.date_range("2020-02-01", periods=30).strftime("%Y-%m-%d").tolist() * 2
-    frame = pd.DataFrame({"when": [*dates, "2020-02-30"], "x": np.arange(61) % 7})
-    with pytest.warns(UserWarning, match=r"60 of 61 values are dates, but not '2020-02-30'"):
+@pytest.mark.parametrize(
+    ("values", "other", "message"),
+    [
+        ([*map(str, range(30))], "unknown", "30 of 31 values are numbers, but not 'unknown'"),
+        (DAYS * 2, "2020-02-30", "60 of 61 values are dates, but not '2020-02-30'"),
+    ],
+)
+def test_a_few_values_of_another_kind_are_warned_of(values, other, message):
+    frame = pd.DataFrame({"x": [*values, other], "y": np.arange(len(values) + 1) % 7})
+    with pytest.warns(UserWarning, match=message):
         TableCleaner().fit(frame)
 
 

@@ -42,6 +42,7 @@ from notsorandom.linear import streaming
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_trials")]
 
 N, CHUNK = 20_000, 8192
+QUICK = {"smoothing": 0.06, "random_state": 0}
 
 
 def local_cluster(n_workers=2):
@@ -85,6 +86,15 @@ def to_dask(X, chunks=CHUNK):
     return da.from_array(X, chunks=(chunks, *X.shape[1:]))
 
 
+def two_classes(n=N):
+    X, angle = make_waves(n)
+    return X, np.cos(angle) > 0
+
+
+def two_classes_in_chunks(n=N, chunk=CHUNK):
+    return [to_dask(part, chunk) for part in two_classes(n)]
+
+
 def assert_same_model(one, other, tolerance=0):
     np.testing.assert_allclose(one.frequencies_, other.frequencies_, atol=tolerance)
     np.testing.assert_allclose(one.phases_, other.phases_, atol=tolerance)
@@ -110,61 +120,66 @@ def test_no_client_is_an_error():  # first in the file: no client exists yet
         fit_features(da.ones((9, 2)), da.ones(9), client="here")
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_classifier_equals_the_one_in_memory(client, dtype):
-    X, angle = make_waves(dtype=dtype)
-    smoothing = 0.06 if dtype == np.float64 else "auto"
-    local, model = fit_both("FourierClassifier", X, np.cos(angle) > 0, smoothing=smoothing)
+SPHERE = {"space": notsorandom.Sphere(normalize=True)}
+AUTO = {"n_components": "auto", "max_components": 60}
+
+
+# Settings beside the quick ones, for each kind of targets.
+@pytest.mark.parametrize(
+    ("targets", "settings"),
+    [
+        ("two", {}),
+        ("two in float32", {"smoothing": "auto"}),
+        ("two weighted", {"class_weight": {False: 2.0}}),
+        ("two", AUTO),
+        ("three", {"class_weight": "balanced"}),
+        ("two", SPHERE),
+        ("two of six columns", SPHERE),
+        ("numbers", AUTO),
+        ("outputs", {}),
+    ],
+    ids=str,
+)
+def test_model_equals_the_one_in_memory(client, targets, settings):
+    kind, *other = targets.split()
+    X, angle = make_waves(
+        n_columns=6 if "six" in other else 3 if settings is SPHERE else 4,
+        dtype=np.float32 if "float32" in other else np.float64,
+    )
+    wave, weights = np.cos(angle), None
+    y = {
+        "two": wave > 0,
+        "three": np.array(["a", "b", "c"])[np.digitize(wave, [-0.5, 0.5])],
+        "numbers": wave,
+        # With noise, so that the fit is never exact.
+        "outputs": np.stack([wave, X[:, 2]], axis=1) + np.random.default_rng(1).normal(size=(N, 2)),
+    }[kind]
+    if "weighted" in other:
+        weights = np.random.default_rng(1).integers(0, 3, size=N).astype(float)
+        weights[CHUNK : 2 * CHUNK] = 0  # a whole block
+    estimator = "FourierClassifier" if kind in ("two", "three") else "FourierRegressor"
+    local, model = fit_both(estimator, X, y, weights, **({"smoothing": 0.06} | settings))
     assert_same_model(local, model)
-    assert model.classes_.tolist() == [False, True]
     assert model.n_samples_fit_ == N
     assert not hasattr(model, "dual_")
-
-
-def test_features_of_several_classes_equal_those_in_memory(client):
-    X, angle = make_waves()
-    labels = np.array(["a", "b", "c"])[np.digitize(np.cos(angle), [-0.5, 0.5])]
-    local, model = fit_both("FourierFeatures", X, labels, class_weight="balanced", smoothing=0.06)
-    assert_same_model(local, model)
-    assert model.classes_.tolist() == ["a", "b", "c"]
+    if estimator == "FourierClassifier":
+        assert model.classes_.tolist() == local.classes_.tolist()
+    if settings is AUTO:
+        np.testing.assert_array_equal(model.validation_sizes_, local.validation_sizes_)
+        np.testing.assert_array_equal(model._held_out, local._held_out)
+    if kind == "outputs":
+        assert model.predict(to_dask(X)).chunks == ((CHUNK, CHUNK, N - 2 * CHUNK), (2,))
+        assert model.score(to_dask(X), to_dask(y, 7000)) == pytest.approx(local.score(X, y))
 
 
 def test_small_chunks_of_several_classes_equal_data_in_memory(client):
     """A worker thread processes many of them, one after the other."""
     X, angle = make_waves(3000)
     labels = np.digitize(np.cos(angle), [-0.5, 0.5])
-    settings = {"n_components": 6, "smoothing": 0.06, "random_state": 0}
+    settings = {"n_components": 6, **QUICK}
     local = notsorandom.FourierFeatures(**settings).fit(X, labels)
     model = notsorandom.dask.FourierFeatures(**settings)
     assert_same_model(local, model.fit(to_dask(X, 100), to_dask(labels, 100)))
-
-
-def test_regressor_of_several_outputs_equals_the_one_in_memory(client):
-    X, angle = make_waves()
-    y = np.stack([np.cos(angle), X[:, 3]], axis=1)
-    y += np.random.default_rng(1).standard_normal(y.shape)  # so that the fit is never exact
-    local, model = fit_both("FourierRegressor", X, y, smoothing=0.06)
-    assert_same_model(local, model)
-    assert model.predict(to_dask(X)).chunks == ((CHUNK, CHUNK, N - 2 * CHUNK), (2,))
-    assert model.score(to_dask(X), to_dask(y, 7000)) == pytest.approx(local.score(X, y))
-
-
-@pytest.mark.parametrize("n_columns", [3, 6])
-def test_sphere_equals_the_one_in_memory(client, n_columns):
-    X, angle = make_waves(n_columns=n_columns)
-    y = np.cos(angle) > 0
-    space = notsorandom.Sphere(normalize=True)
-    assert_same_model(*fit_both("FourierFeatures", X, y, space=space, smoothing=0.06))
-
-
-def test_weights_equal_those_in_memory(client):
-    X, angle = make_waves()
-    weights = np.random.default_rng(1).integers(0, 3, size=N).astype(float)
-    weights[CHUNK : 2 * CHUNK] = 0  # a whole block
-    y = np.where(np.cos(angle) > 0, 3, 7)
-    assert_same_model(
-        *fit_both("FourierClassifier", X, y, weights, class_weight={3: 2.0}, smoothing=0.06)
-    )
 
 
 def test_predictions_are_lazy_and_equal_those_in_memory(client):
@@ -176,24 +191,23 @@ def test_predictions_are_lazy_and_equal_those_in_memory(client):
         raise AssertionError("computed")
 
     lazy = to_dask(X).map_blocks(fail, dtype=X.dtype, meta=np.empty((0, 0)))
-    for method in ("predict", "decision_function"):
+    for method in ("predict", "decision_function", "predict_proba", "predict_log_proba"):
         answer = getattr(model, method)(lazy)
         assert isinstance(answer, da.Array)
-        assert answer.chunks == ((CHUNK, CHUNK, N - 2 * CHUNK),)
+        assert answer.chunks[0] == (CHUNK, CHUNK, N - 2 * CHUNK)
         expected = getattr(model.to_local(), method)(X)
         found = getattr(model, method)(to_dask(X))
+        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+        some, found = getattr(model, method)(X[:9]), found.compute()
         assert found.dtype == expected.dtype
-        got = found.compute()
-        assert got.dtype == expected.dtype
         if method == "predict":
-            assert (got == expected).all()
+            np.testing.assert_array_equal(found, expected)
+            np.testing.assert_array_equal(some, found[:9])
         else:
-            np.testing.assert_allclose(got, expected, atol=1e-6)
-        some = getattr(model, method)(X[:9])
-        if method == "predict":
-            assert (some == got[:9]).all()
-        else:
-            np.testing.assert_allclose(some, got[:9])
+            np.testing.assert_allclose(found, expected, atol=1e-6)
+            np.testing.assert_allclose(some, found[:9])
+    assert not hasattr(notsorandom.dask.FourierClassifier(loss="hinge"), "predict_proba")
+    np.testing.assert_allclose(model.to_local().predict_proba(X), local.predict_proba(X), atol=0.02)
     features = model.features_.transform(to_dask(X, 5000))
     assert features.chunks == ((5000,) * 4, (12,))
     np.testing.assert_allclose(features.compute(), local.features_.transform(X), atol=1e-8)
@@ -201,13 +215,11 @@ def test_predictions_are_lazy_and_equal_those_in_memory(client):
 
 
 def test_data_frames(client):
-    X, angle = make_waves()
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    y = pd.Series(np.cos(angle) > 0)
-    local = notsorandom.FourierClassifier(12, random_state=0, smoothing=0.06, n_jobs=1)
-    local.fit(frame, y)
+    X, y = two_classes()
+    frame, y = pd.DataFrame(X, columns=list("abcd")), pd.Series(y)
+    local = notsorandom.FourierClassifier(12, **QUICK, n_jobs=1).fit(frame, y)
     on_cluster = dd.from_pandas(frame, npartitions=3)
-    model = notsorandom.dask.FourierClassifier(12, random_state=0, smoothing=0.06, n_jobs=1)
+    model = notsorandom.dask.FourierClassifier(12, **QUICK, n_jobs=1)
     model.fit(on_cluster, dd.from_pandas(y, npartitions=3))
     assert_same_model(local, model)
     assert model.feature_names_in_.tolist() == list("abcd")
@@ -222,8 +234,8 @@ def test_data_frames(client):
 
 
 def test_local_copy_needs_no_cluster(client):
-    X, angle = make_waves()
-    _, model = fit_both("FourierClassifier", X, np.cos(angle) > 0, smoothing=0.06)
+    X, y = two_classes()
+    model = notsorandom.dask.FourierClassifier(12, **QUICK).fit(*two_classes_in_chunks())
     model.client = client
     local = pickle.loads(pickle.dumps(model.to_local()))
     assert type(local) is notsorandom.FourierClassifier
@@ -233,12 +245,12 @@ def test_local_copy_needs_no_cluster(client):
     np.testing.assert_array_equal(local.predict(X), model.predict(to_dask(X)).compute())
     assert clone(model).client is client
     assert pickle.loads(pickle.dumps(model)).client is None
-    certificate = model.certificate(X[:500], np.cos(angle[:500]) > 0, max_evaluations=1000)
+    certificate = model.certificate(X[:500], y[:500], max_evaluations=1000)
     assert certificate.lower <= certificate.upper
 
 
 def fit_features(X, y, weights=None, **settings):
-    settings = {"n_components": 4, "smoothing": 0.06, "random_state": 0} | settings
+    settings = {"n_components": 4, **QUICK} | settings
     return notsorandom.dask.FourierFeatures(**settings).fit(X, y, weights)
 
 
@@ -271,11 +283,9 @@ def invalid_cases():
 
 @pytest.mark.parametrize("method", ["predict", "decision_function"])
 def test_far_rows_are_refused_at_predict(client, method):
-    X, angle = make_waves(3000)
-    chunks = to_dask(X, 1000)
-    model = notsorandom.dask.FourierClassifier(4, smoothing=0.06, random_state=0)
-    model.fit(chunks, to_dask(np.cos(angle) > 0, 1000))
-    answers = getattr(model, method)(to_dask(with_far_row(X), 1000))
+    model = notsorandom.dask.FourierClassifier(4, **QUICK)
+    model.fit(*two_classes_in_chunks(3000, 1000))
+    answers = getattr(model, method)(to_dask(with_far_row(two_classes(3000)[0]), 1000))
     with pytest.raises(ValueError, match=r"Row 17 of X has 1e\+300 in column 2"):
         answers.compute()
 
@@ -294,7 +304,7 @@ def test_invalid_data_and_parameters_are_refused(client, case):
 def test_score_accepts_any_chunks_and_kind_of_collection(client):
     X, angle = make_waves(3000)
     for name, y in (("FourierClassifier", np.cos(angle) > 0), ("FourierRegressor", np.cos(angle))):
-        settings = {"n_components": 8, "random_state": 0, "smoothing": 0.06}
+        settings = {"n_components": 8, **QUICK}
         model = getattr(notsorandom.dask, name)(**settings)
         model.fit(to_dask(X, 1000), to_dask(y, 1000))
         frame = dd.from_pandas(pd.DataFrame(X), npartitions=3)
@@ -334,9 +344,7 @@ def test_fit_inside_a_task(client):
 
     def task():
         X = da.from_array(make_waves(3000)[0], chunks=(1000, 4))
-        return notsorandom.dask.FourierFeatures(4, smoothing=0.06, random_state=0).fit(
-            X, X[:, 0] > 0
-        )
+        return notsorandom.dask.FourierFeatures(4, **QUICK).fit(X, X[:, 0] > 0)
 
     def with_client():
         with distributed.worker_client():
@@ -364,9 +372,7 @@ def test_columns_stay_on_the_cluster(client, monkeypatch):
         return to_host(self, column, indices)
 
     monkeypatch.setattr(DaskRows, "to_host", recording)
-    X, angle = make_waves(70_000)
-    y = np.cos(angle) > 0
-    fit_features(to_dask(X, 16384), to_dask(y, 16384))
+    fit_features(*two_classes_in_chunks(70_000, 16384))
     assert max(fetched, default=0) <= 16384
 
 
@@ -382,43 +388,27 @@ def before_round(monkeypatch, round_, action):
     monkeypatch.setattr(GameLoop, "play_round", act_and_play)
 
 
-@pytest.mark.parametrize("chunk", [1000, 7777, 16_384, N])
-@pytest.mark.parametrize("n_jobs", [1, 2, None])
+@pytest.mark.parametrize(("chunk", "n_jobs"), [(1000, 1), (7777, 2), (16_384, None), (N, 1)])
 def test_frequencies_depend_neither_on_chunks_nor_on_threads(client, chunk, n_jobs):
     X, angle = make_waves(dtype=np.float32)
-    y, settings = np.cos(angle) > 0, {"smoothing": 0.06, "random_state": 0, "n_jobs": n_jobs}
+    y, settings = np.cos(angle) > 0, {**QUICK, "n_jobs": n_jobs}
     local = notsorandom.FourierFeatures(8, **settings).fit(X, y)
     model = notsorandom.dask.FourierFeatures(8, **settings).fit(to_dask(X, chunk), to_dask(y))
     np.testing.assert_array_equal(model.frequencies_, local.frequencies_)
 
 
-@pytest.mark.parametrize("is_regression", [False, True])
-def test_number_of_features_equals_that_in_memory(client, is_regression):
-    X, angle = make_waves()
-    y = np.cos(angle) if is_regression else np.cos(angle) > 0
-    name = "FourierRegressor" if is_regression else "FourierClassifier"
-    settings = {"n_components": "auto", "max_components": 60, "smoothing": 0.06}
-    local, model = fit_both(name, X, y, **settings)
-    assert_same_model(local, model)
-    np.testing.assert_array_equal(model.validation_sizes_, local.validation_sizes_)
-    np.testing.assert_array_equal(model._held_out, local._held_out)
-
-
 def test_few_rows_equal_those_in_memory(client):
-    X, angle = make_waves(600)
-    settings = {"n_components": "auto", "random_state": 0}
-    local = notsorandom.FourierClassifier(**settings).fit(X, np.cos(angle) > 0)
-    model = notsorandom.dask.FourierClassifier(**settings)
+    X, y = two_classes(600)
+    local = notsorandom.FourierClassifier("auto", random_state=0).fit(X, y)
+    model = notsorandom.dask.FourierClassifier("auto", random_state=0)
     frame = dd.from_pandas(pd.DataFrame(X, columns=list("abcd")), npartitions=3)
-    assert_same_model(local, model.fit(frame, to_dask(np.cos(angle) > 0, 100)))
+    assert_same_model(local, model.fit(frame, to_dask(y, 100)))
     assert model.feature_names_in_.tolist() == list("abcd")
-    assert model.score(frame, np.cos(angle) > 0) == local.score(X, np.cos(angle) > 0)
+    assert model.score(frame, y) == local.score(X, y)
 
 
 def test_warm_start_continues_and_holds_no_columns(client):
-    X, angle = make_waves()
-    arrays = to_dask(X), to_dask(np.cos(angle) > 0)
-    settings = {"smoothing": 0.06, "random_state": 0, "C": 1.0}
+    arrays, settings = two_classes_in_chunks(), {**QUICK, "C": 1.0}
     model = notsorandom.dask.FourierClassifier(8, warm_start=True, **settings).fit(*arrays)
     model = pickle.loads(pickle.dumps(model)).set_params(n_components=16)
     wait_until(lambda: not stored_columns(client))
@@ -432,10 +422,10 @@ def test_sparse_blocks_stay_sparse(client, monkeypatch):
     rng = np.random.default_rng(0)
     X = sparse.random_array((N, 300), density=0.02, rng=rng, format="csr")
     y = np.asarray(X[:, :9].sum(axis=1)) > 0.05
-    local = notsorandom.FourierClassifier(8, smoothing=0.06, random_state=0).fit(X, y)
+    local = notsorandom.FourierClassifier(8, **QUICK).fit(X, y)
     blocks = [da.from_delayed(dask.delayed(X[i : i + 4000]), (4000, 300), X.dtype, meta=X[:0])
               for i in range(0, N, 4000)]  # fmt: skip
-    model = notsorandom.dask.FourierClassifier(8, smoothing=0.06, random_state=0)
+    model = notsorandom.dask.FourierClassifier(8, **QUICK)
     model.fit(on_cluster := da.concatenate(blocks), to_dask(y))
     assert_same_model(local, model)
     assert (model.predict(on_cluster).compute() == model.to_local().predict(X)).all()
@@ -460,8 +450,7 @@ def wait_until(condition):
 
 
 def test_columns_are_released(client):
-    X, angle = make_waves()
-    given = client.persist([to_dask(X), to_dask(np.cos(angle) > 0)])
+    given = client.persist(two_classes_in_chunks())
     sizes, play_round = [], GameLoop.play_round
 
     def count(self):
@@ -480,10 +469,9 @@ def test_columns_are_released(client):
 def test_waiting_long_keeps_no_columns(client, monkeypatch):
     """Without the help of Python's garbage collector, which may run much later."""
     monkeypatch.setattr("notsorandom.dask.cluster.POLL_SECONDS", 0.001)
-    X, angle = make_waves()
     gc.disable()
     try:
-        fit_features(to_dask(X), to_dask(np.cos(angle) > 0))
+        fit_features(*two_classes_in_chunks())
         wait_until(lambda: not stored_columns(client))
     finally:
         gc.enable()
@@ -493,23 +481,22 @@ def test_errors_of_tasks_are_raised_as_they_are(client):
     def fail(block):
         raise error
 
-    X, angle = make_waves(3000)
-    labels = to_dask(np.cos(angle) > 0, 1000)
+    X, labels = two_classes_in_chunks(3000, 1000)
     for error in (FileNotFoundError("part.7.parquet"), TimeoutError("the store is slow")):
         with pytest.raises(type(error), match=str(error)):
-            fit_features(to_dask(X, 1000).map_blocks(fail, meta=np.empty((0, 4))), labels)
+            fit_features(X.map_blocks(fail, meta=np.empty((0, 4))), labels)
 
 
 @pytest.mark.parametrize("where", ["task", "driver"])
 def test_columns_of_a_failed_fit_are_released(client, monkeypatch, where):
     """Even while its exception is kept: the client keeps those of tasks, and IPython the last."""
-    X, angle = make_waves()
+    X, y = two_classes()
     if where == "driver":
         before_round(monkeypatch, 1, lambda: 1 / 0)
     else:
         X = with_far_row(X)
     with pytest.raises((ValueError, ZeroDivisionError)) as kept:
-        fit_features(to_dask(X), to_dask(np.cos(angle) > 0), n_components=20)
+        fit_features(to_dask(X), to_dask(y), n_components=20)
     wait_until(lambda: not stored_columns(client))
     assert kept.tb is not None
 
@@ -525,9 +512,8 @@ def test_two_fits_from_two_threads(client):
 
 
 def test_adaptive_cluster(monkeypatch):
-    X, angle = make_waves(40_000)
-    y = np.cos(angle) > 0
-    expected = notsorandom.FourierFeatures(20, smoothing=0.06, random_state=0).fit(X, y)
+    X, y = two_classes(40_000)
+    expected = notsorandom.FourierFeatures(20, **QUICK).fit(X, y)
     with local_cluster(1) as cluster, Client(cluster, set_as_default=False) as client:
         numbers = []
 
@@ -542,13 +528,12 @@ def test_adaptive_cluster(monkeypatch):
             numbers.append(len(client.nthreads()))
 
         before_round(monkeypatch, 2, grow)
-        model = notsorandom.dask.FourierFeatures(20, smoothing=0.06, random_state=0, client=client)
+        model = notsorandom.dask.FourierFeatures(20, **QUICK, client=client)
         assert_same_model(expected, model.fit(to_dask(X), to_dask(y)))
         assert numbers == [1, 2]  # the second worker joined during the game
 
 
 def test_closed_scheduler_is_an_error_within_seconds(monkeypatch):
-    X, angle = make_waves()
     cluster = local_cluster()
     with Client(cluster, set_as_default=False) as client:
         model = notsorandom.dask.FourierFeatures(20, smoothing=0.06, client=client)
@@ -560,7 +545,7 @@ def test_closed_scheduler_is_an_error_within_seconds(monkeypatch):
 
         before_round(monkeypatch, 2, close)
         with pytest.raises(ClusterError, match="connection to the Dask cluster is closed"):
-            model.fit(to_dask(X), to_dask(np.cos(angle) > 0))
+            model.fit(*two_classes_in_chunks())
         assert time.monotonic() - closed[0] < 10
     assert not hasattr(model, "kernel_")
 
@@ -589,9 +574,8 @@ def test_large_sums_are_added_by_a_tree(client, monkeypatch):
 
 
 def test_model_is_the_same_if_a_worker_is_killed(client, monkeypatch):
-    X, angle = make_waves(30_000)
-    on_cluster, labels = to_dask(X), to_dask(np.cos(angle) > 0)
-    settings = {"n_components": 20, "smoothing": 0.06, "random_state": 0, "n_jobs": 1}
+    on_cluster, labels = two_classes_in_chunks(30_000)
+    settings = {"n_components": 20, **QUICK, "n_jobs": 1}
     expected = notsorandom.dask.FourierClassifier(**settings).fit(on_cluster, labels)
     killed = []
 
@@ -626,9 +610,8 @@ def test_model_is_the_same_if_a_worker_is_killed(client, monkeypatch):
 
 
 def test_fit_continues_from_a_checkpoint_after_all_workers_are_lost(tmp_path, monkeypatch):
-    X, angle = make_waves(20_000)
-    y = np.cos(angle) > 0
-    settings = {"n_components": 30, "smoothing": 0.06, "random_state": 0, "n_jobs": 1}
+    X, y = two_classes()
+    settings = {"n_components": 30, **QUICK, "n_jobs": 1}
     settings |= {"checkpoint": notsorandom.Checkpoint(tmp_path / "game", every=0)}
     rounds = []
     with local_cluster() as cluster, Client(cluster, set_as_default=False) as client:
@@ -659,10 +642,9 @@ def interrupt(model, arrays, round_):
 
 
 def test_early_stopping_continues_from_a_checkpoint(client, tmp_path, monkeypatch):
-    X, angle = make_waves()
-    arrays, y = (to_dask(X), to_dask(np.cos(angle) > 0)), np.cos(angle) > 0
+    arrays = two_classes_in_chunks()
     settings = {"smoothing": 0.06, "C": 1.0, "random_state": 0, "n_jobs": 1, "max_components": 60}
-    local = notsorandom.FourierClassifier("auto", **settings).fit(X, y)
+    local = notsorandom.FourierClassifier("auto", **settings).fit(*two_classes())
     settings["checkpoint"] = notsorandom.Checkpoint(tmp_path / "game", every=0)
     model = notsorandom.dask.FourierClassifier("auto", **settings)
     interrupt(model, arrays, 3)
@@ -678,9 +660,8 @@ def test_early_stopping_continues_from_a_checkpoint(client, tmp_path, monkeypatc
 
 @pytest.mark.parametrize("name", ["sizes", "steps", "frequencies", "phases", "coefficients"])
 def test_damaged_moves_of_a_checkpoint_are_refused(client, tmp_path, name):
-    X, angle = make_waves(3000)
-    arrays, path = (to_dask(X, 1000), to_dask(np.cos(angle) > 0, 1000)), tmp_path / "game"
-    settings = {"smoothing": 0.06, "random_state": 0, "n_jobs": 1}
+    arrays, path = two_classes_in_chunks(3000, 1000), tmp_path / "game"
+    settings = {**QUICK, "n_jobs": 1}
     settings["checkpoint"] = notsorandom.Checkpoint(path, every=0)
     model = notsorandom.dask.FourierFeatures(20, **settings)
     interrupt(model, arrays, 3)

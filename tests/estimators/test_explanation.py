@@ -69,6 +69,7 @@ def test_contributions_are_integrals_along_the_path_from_the_mean(phase):
         np.testing.assert_allclose(found.reshape(expected.shape).sum(axis=2), change, atol=1e-8)
 
 
+@pytest.mark.full_trials
 def test_planted_columns_are_found_in_any_unit():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 10)) * 10.0 ** rng.integers(-1, 2, size=10)

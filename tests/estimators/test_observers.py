@@ -7,12 +7,11 @@ from sklearn.model_selection import GridSearchCV
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor
 from notsorandom.tuning import tune as tuning
 
-pytestmark = pytest.mark.usefixtures("quick_trials")
-
 pytest.importorskip(
     "sklearn.callback", reason="needs scikit-learn 1.9: pip install -U scikit-learn"
 )
 
+QUICK = {"smoothing": 0.06, "random_state": 0}
 ALL = pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier, FourierRegressor])
 
 
@@ -46,14 +45,14 @@ class Recorder:
 def test_every_feature_is_reported(windmill, estimator):
     X, y, X_test, _ = windmill
     recorder = Recorder()
-    model = estimator(10, smoothing=0.06, random_state=0).set_callbacks(recorder)
+    model = estimator(10, **QUICK).set_callbacks(recorder)
     model.fit(X, y)
     assert recorder.sizes == list(range(1, 11))
     assert recorder.calls[0] == "setup"
     assert recorder.calls[-1] == "teardown"
     # Each reported model is the one of a fit with that many features.
     seventh = recorder.calls[7]
-    expected = estimator(7, smoothing=0.06, random_state=0).fit(X, y)
+    expected = estimator(7, **QUICK).fit(X, y)
     name = "transform" if estimator is FourierFeatures else "predict"
     np.testing.assert_allclose(
         getattr(seventh, name)(X_test), getattr(expected, name)(X_test), rtol=1e-6
@@ -63,13 +62,13 @@ def test_every_feature_is_reported(windmill, estimator):
 
 def test_paired_features_are_reported_in_pairs(windmill):
     recorder = Recorder()
-    model = FourierClassifier(12, phase="paired", smoothing=0.06, random_state=0)
+    model = FourierClassifier(12, phase="paired", **QUICK)
     model.set_callbacks(recorder).fit(*windmill[:2])
     assert recorder.sizes == [2, 2, 4, 4, 6, 6, 8, 8, 10, 10, 12, 12]
 
 
 def test_callbacks_can_stop_the_game(windmill):
-    model = FourierClassifier(100, smoothing=0.06, random_state=0)
+    model = FourierClassifier(100, **QUICK)
     model.set_callbacks(Recorder(stop_at=10)).fit(*windmill[:2])
     assert model.status_ == "stopped"
     assert 10 <= model.kernel_.n_components < 14
@@ -81,7 +80,7 @@ def test_failing_callbacks_leave_the_estimator_unchanged(windmill):
             raise RuntimeError("stop")
 
     recorder = Failing()
-    model = FourierClassifier(10, smoothing=0.06, random_state=0).set_callbacks(recorder)
+    model = FourierClassifier(10, **QUICK).set_callbacks(recorder)
     with pytest.raises(RuntimeError, match="stop"):
         model.fit(*windmill[:2])
     assert not hasattr(model, "kernel_")
@@ -95,17 +94,16 @@ def test_callbacks_of_scikit_learn(windmill, capsys):
 
     X, y = windmill[:2]
     monitor = ScoringMonitor(scoring="accuracy")
-    settings = {"smoothing": 0.06, "random_state": 0}
-    model = FourierClassifier(12, **settings).set_callbacks(monitor, ProgressBar())
+    model = FourierClassifier(12, **QUICK).set_callbacks(monitor, ProgressBar())
     model.fit(X, y)
     assert "FourierClassifier - fit" in capsys.readouterr().out
-    grid = GridSearchCV(FourierClassifier(6, **settings), {"C": [1.0, 2.0]}, cv=2)
+    grid = GridSearchCV(FourierClassifier(6, **QUICK), {"C": [1.0, 2.0]}, cv=2)
     grid.set_callbacks(ProgressBar()).fit(X, y)
     assert grid.best_score_ > 0.5
 
 
 def test_early_stopping_evaluates_a_game_that_a_callback_stopped(monkeypatch, windmill):
     monkeypatch.setattr(tuning, "CROSS_VALIDATED_ROWS", 0)  # hold out samples
-    model = FourierClassifier("auto", max_components=20, smoothing=0.06, random_state=0)
+    model = FourierClassifier("auto", max_components=20, **QUICK)
     model.set_callbacks(Recorder(stop_at=1)).fit(*windmill[:2])
     assert model.kernel_.n_components in model.validation_sizes_

@@ -1,4 +1,4 @@
-"""Probabilities of classes: laws, scikit-learn's tools, other kinds of arrays, Dask."""
+"""Probabilities of classes: laws, scikit-learn's tools, other kinds of arrays."""
 
 import copy
 import warnings
@@ -6,7 +6,6 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import VotingClassifier
@@ -16,11 +15,11 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
 
 from notsorandom import FourierClassifier
-from notsorandom.estimators import steps
 from notsorandom.estimators.classifier import log_probabilities
 
 SETTINGS = {"n_components": 20, "loss": "logistic", "C": 10.0}
 SETTINGS |= {"smoothing": 0.06, "random_state": 0}
+METHOD = pytest.mark.parametrize("method", ["predict_proba", "predict_log_proba"])
 
 
 def labels_of(X, n_classes):
@@ -58,30 +57,13 @@ class TestLaws:
             scores = np.column_stack([np.zeros(len(X)), scores])
         odds = np.exp(scores / model.temperature_)
         expected = odds / odds.sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(model.predict_proba(X), expected, rtol=1e-12)
-
-    def test_the_most_probable_class_is_the_prediction(self, fitted):
-        model, X = fitted
         probabilities = model.predict_proba(X)
-        np.testing.assert_array_equal(
-            model.classes_[probabilities.argmax(axis=1)], model.predict(X)
-        )
-        if len(model.classes_) == 2:
-            np.testing.assert_array_equal(probabilities[:, 1] > 0.5, model.decision_function(X) > 0)
-
-    def test_the_order_is_that_of_the_decisions(self, fitted):
-        """Of the samples for two classes, of the classes of each sample for more."""
-        model, X = fitted
-        scores, probabilities = model.decision_function(X), model.predict_proba(X)
-        if scores.ndim == 1:
-            scores, probabilities = scores[None], probabilities[:, 1][None]
+        np.testing.assert_allclose(probabilities, expected, rtol=1e-12)
         np.testing.assert_array_equal(scores.argsort(axis=1), probabilities.argsort(axis=1))
-
-    def test_logarithms(self, fitted):
-        model, X = fitted
-        np.testing.assert_allclose(
-            np.log(model.predict_proba(X)), model.predict_log_proba(X), rtol=1e-12, atol=1e-15
-        )
+        best = model.classes_[probabilities.argmax(axis=1)]
+        np.testing.assert_array_equal(best, model.predict(X))
+        logarithms = model.predict_log_proba(X)
+        np.testing.assert_allclose(np.log(probabilities), logarithms, rtol=1e-12, atol=1e-15)
 
     def test_a_higher_temperature_is_less_confident(self, fitted):
         model, X = fitted
@@ -92,13 +74,6 @@ class TestLaws:
             confidences.append(other.predict_proba(X).max(axis=1))
         assert (np.diff(confidences, axis=0) < 0).all()
         np.testing.assert_allclose(confidences[-1], 1 / len(model.classes_), rtol=1e-4)
-
-    def test_sparse_samples(self, fitted):
-        model, X = fitted
-        dense = np.where(np.abs(X) > 1, X, 0)
-        np.testing.assert_allclose(
-            model.predict_proba(sparse.csr_array(dense)), model.predict_proba(dense), rtol=1e-9
-        )
 
 
 class TestLogarithms:
@@ -136,7 +111,7 @@ class TestLogarithms:
 
 
 class TestAvailability:
-    @pytest.mark.parametrize("method", ["predict_proba", "predict_log_proba"])
+    @METHOD
     @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
     def test_losses_of_the_svm_have_no_probabilities(self, method, loss):
         model = FourierClassifier(loss=loss)
@@ -145,12 +120,10 @@ class TestAvailability:
         with pytest.raises(AttributeError, match=parts):
             getattr(model, method)
 
-    @pytest.mark.parametrize("method", ["predict_proba", "predict_log_proba"])
+    @METHOD
     def test_logistic_loss(self, method):
-        model = FourierClassifier(loss="logistic")
-        assert hasattr(model, method)
         with pytest.raises(NotFittedError):
-            getattr(model, method)([[1.0]])
+            getattr(FourierClassifier(loss="logistic"), method)([[1.0]])
         assert "Returns\n" in getattr(FourierClassifier, method).__doc__
 
 
@@ -183,31 +156,3 @@ class TestEcosystem:
             found = getattr(model, method)(torch.asarray(X.copy()))
             assert isinstance(found, torch.Tensor)
             np.testing.assert_allclose(found.numpy(), getattr(model, method)(X), rtol=1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_dask_is_lazy_and_equals_the_model_in_memory(n_classes, monkeypatch):
-    # In float32 the games would go apart by the rounding of their sums.
-    monkeypatch.setattr(steps, "FLOAT32_LIMIT", 1.0)
-    distributed = pytest.importorskip(
-        "distributed", reason="needs dask: pip install 'notsorandom[all]'"
-    )
-    import dask.array as da
-
-    from notsorandom import dask as on_dask
-
-    X = np.random.default_rng(0).normal(size=(3000, 3))
-    y, parts = labels_of(X, n_classes), da.from_array(X, chunks=(1000, 3))
-    with distributed.Client(processes=False, dashboard_address=":0", n_workers=1):
-        model = on_dask.FourierClassifier(**SETTINGS).fit(parts, da.from_array(y, chunks=1000))
-        local = model.to_local()
-        for method in ("predict_proba", "predict_log_proba"):
-            lazy, expected = getattr(model, method)(parts), getattr(local, method)(X)
-            assert isinstance(lazy, da.Array)
-            assert (lazy.shape, lazy.dtype) == (expected.shape, expected.dtype)
-            np.testing.assert_allclose(lazy.compute(), expected, rtol=1e-9)
-            np.testing.assert_array_equal(getattr(model, method)(X), expected)
-        in_memory = FourierClassifier(**SETTINGS).fit(X, y)
-        np.testing.assert_allclose(local.predict_proba(X), in_memory.predict_proba(X), atol=0.02)
-    assert not hasattr(on_dask.FourierClassifier(loss="hinge"), "predict_proba")

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
 from notsorandom.data.rows import Rows
@@ -10,8 +9,6 @@ from notsorandom.estimators.config import configure
 from notsorandom.estimators.steps import make_view
 from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, Problem
 from notsorandom.linear.newton import solve_task
-
-pytestmark = pytest.mark.usefixtures("quick_trials")
 
 
 def waves(rng, n_samples=400, n_features=3):
@@ -41,14 +38,6 @@ def test_both_precisions_find_the_same_features(rng):
     assert models[0].score(X, y) == pytest.approx(models[1].score(X, y), abs=0.01)
 
 
-def test_float32_far_from_the_origin_predicts_as_float64_does(rng):
-    X, y = waves(rng)
-    X = (X + 1e5).astype(np.float32)
-    model = FourierClassifier(20, smoothing=0.1, C=100.0, random_state=0).fit(X, y)
-    exact = model.decision_function(X.astype(np.float64))
-    np.testing.assert_allclose(model.decision_function(X), exact, atol=1e-3 * np.abs(exact).max())
-
-
 @pytest.mark.parametrize("loss", CLASSIFICATION_LOSSES)
 def test_features_are_those_that_the_linear_model_was_fitted_to(rng, loss):
     """It is solved in the view, but predicts from the samples."""
@@ -57,6 +46,7 @@ def test_features_are_those_that_the_linear_model_was_fitted_to(rng, loss):
     features = model.features_.transform(X + 7)
     scores = features @ model.coef_[0] + model.intercept_[0]
     np.testing.assert_allclose(model.decision_function(X + 7), scores, atol=1e-9)
+    np.testing.assert_array_equal(model.predict(X + 7), scores > 0)
     signs = np.where(y, 1.0, -1.0)
     problem = Problem.from_arrays(LOSSES[loss].times(10.0), signs[:, None])
     primal = 0.5 * model.coef_[0] @ model.coef_[0] + problem.total_loss(scores[:, None])
@@ -73,15 +63,6 @@ def test_an_offset_of_the_targets_only_shifts_the_predictions(rng, loss):
     # The sums of y and 1e9 are rounded to 1e-7, which later rounds amplify.
     np.testing.assert_allclose(near, far, atol=0.2)
     assert min(np.corrcoef(each, y)[0, 1] for each in (near, far)) > 0.95
-
-
-@pytest.mark.parametrize("factor", [1e-160, 1e-20, 1e20, 1e150])
-def test_units_of_the_samples_do_not_matter(rng, factor):
-    X, y = waves(rng)
-    model = FourierClassifier(8, smoothing=0.1, random_state=0)
-    expected = model.fit(X, y).decision_function(X)
-    found = model.fit(factor * X, y).decision_function(factor * X)
-    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
 
 
 def dtype_of_view(X, y, C=1.0, weights=None, loss="hinge"):
@@ -119,11 +100,3 @@ def test_a_signal_in_few_of_many_equal_columns_is_found(rng):
     y = X[:, 0] + X[:, 1] > 0
     model = FourierClassifier(50, smoothing=0.3, random_state=0).fit(X[:2000], y[:2000])
     assert model.score(X[2000:], y[2000:]) > 0.85
-
-
-def test_wide_sparse_samples_give_the_model_of_dense_ones(rng):
-    X = sparse.random(400, 300, 0.1, random_state=0, format="csr")
-    y = np.ravel(X[:, :20].sum(axis=1)) > 1
-    model = FourierClassifier(6, smoothing=0.3, random_state=0)
-    expected = model.fit(X.toarray(), y).decision_function(X)
-    np.testing.assert_allclose(model.fit(X, y).decision_function(X), expected, rtol=0.02, atol=0.02)

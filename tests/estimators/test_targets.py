@@ -21,7 +21,8 @@ def with_value(values, value, position=7):
 @pytest.mark.parametrize("y", [X[:, 0], np.arange(N) % 3 / 2, X[:, 0].astype(object)])
 @pytest.mark.parametrize("estimator", [FourierClassifier, FourierFeatures])
 def test_continuous_targets_of_a_classifier(estimator, y):
-    message = rf"y has -?0\.\d+ at sample [01], but {estimator.__name__} needs .*FourierRegressor"
+    message = rf"y has -?0\.\d+ at sample [01], but {estimator.__name__} needs .*"
+    message += "to predict numbers use FourierRegressor"
     with pytest.raises(ValueError, match=message):
         estimator(5, **QUICK).fit(X, y)
 
@@ -71,6 +72,29 @@ def test_missing_numbers_are_named_with_their_position(value):
 def test_other_targets_of_a_classifier(y, message):
     with pytest.raises(ValueError, match=message):
         FourierClassifier(5, **QUICK).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (LABELS, r"y has text, such as '[ab]'.* use FourierClassifier"),
+        (LABELS.astype(object), "y has text, such as .* use FourierClassifier"),
+        (LABELS.tolist(), "y has text, such as .* use FourierClassifier"),
+        (with_value(X[:, 0], "seven"), "text, such as 'seven'"),
+        (np.arange(N).astype("datetime64[s]"), "dates"),
+    ],
+)
+def test_other_targets_of_a_regressor(y, message):
+    with pytest.raises(ValueError, match=message):
+        FourierRegressor(5, **QUICK).fit(X, y)
+    with pytest.raises(ValueError, match="inf at sample"):
+        FourierRegressor(5, **QUICK).fit(X.astype(np.float32), 1e300 * X[:, 0])
+
+
+def test_another_number_of_outputs():
+    model = FourierRegressor(4, **QUICK).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="y has 2 columns, but had 1 at fit"):
+        model.certificate(X, X[:, :2])
 
 
 @pytest.mark.parametrize("dtype", [int, bool, float])

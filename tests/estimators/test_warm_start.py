@@ -18,22 +18,8 @@ from notsorandom.datasets import make_checkerboard
 from notsorandom.estimators import resume
 from notsorandom.spaces import Euclidean
 
-pytestmark = pytest.mark.usefixtures("quick_trials")
-
+QUICK = {"smoothing": 0.06, "random_state": 0}
 ALL = pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier, FourierRegressor])
-
-
-def assert_same_fit(one, other):
-    """All learned attributes are equal, except for times."""
-    names = {name for name in vars(one) if name.endswith("_")}
-    assert names == {name for name in vars(other) if name.endswith("_")}
-    np.testing.assert_equal(one.tuning_, other.tuning_)
-    for name in names - {"history_", "features_", "kernel_", "average_kernel_", "tuning_"}:
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
-    for name in ("kernel_", "average_kernel_"):
-        np.testing.assert_array_equal(getattr(one, name).weights, getattr(other, name).weights)
-    for name in set(one.history_) - {"seconds"}:
-        np.testing.assert_array_equal(one.history_[name], other.history_[name], err_msg=name)
 
 
 VARIANTS = {
@@ -51,7 +37,7 @@ VARIANTS = {
 
 
 @pytest.mark.parametrize("setting", VARIANTS)
-def test_two_fits_equal_one_longer_fit(windmill, rng, setting):
+def test_two_fits_equal_one_longer_fit(windmill, rng, setting, assert_same_fit):
     X, y = windmill[0][:200], windmill[1][:200]
     options = dict(VARIANTS[setting])
     weights = rng.integers(0, 3, size=200) if options.pop("sample_weight", False) else None
@@ -64,10 +50,10 @@ def test_two_fits_equal_one_longer_fit(windmill, rng, setting):
 
 @ALL
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_every_estimator_continues(windmill, estimator, dtype):
+def test_every_estimator_continues(windmill, estimator, dtype, assert_same_fit):
     X, y = windmill[0].astype(dtype), windmill[1]
-    at_once = estimator(100, smoothing=0.06, random_state=0).fit(X, y)
-    model = estimator(50, warm_start=True, smoothing=0.06, random_state=0).fit(X, y)
+    at_once = estimator(100, **QUICK).fit(X, y)
+    model = estimator(50, warm_start=True, **QUICK).fit(X, y)
     found = model.frequencies_.copy()
     seconds = model.history_["seconds"][-1]
     model = pickle.loads(pickle.dumps(model))
@@ -77,7 +63,7 @@ def test_every_estimator_continues(windmill, estimator, dtype):
     assert model.history_["seconds"][-1] > seconds
 
 
-def test_a_truncated_round_is_played_again(rng):
+def test_a_truncated_round_is_played_again(rng, assert_same_fit):
     """With pairs of harmonics, the last round may have room for only some of its peaks."""
     X = rng.standard_normal((200, 3))
     y = X[:, 0] * X[:, 1] + 0.3 * X[:, 2] ** 3 > 0
@@ -91,7 +77,7 @@ def test_a_truncated_round_is_played_again(rng):
 
 def test_features_dropped_by_reweighting_count(windmill):
     X, y = windmill[:2]
-    model = FourierFeatures(30, solver="reweight", warm_start=True, smoothing=0.06, random_state=0)
+    model = FourierFeatures(30, solver="reweight", warm_start=True, **QUICK)
     with pytest.raises(ValueError, match="less than the 30 of the last fit"):
         model.fit(X, y).set_params(n_components=8).fit(X, y)
 
@@ -104,18 +90,19 @@ def test_warm_start_without_a_seed(windmill):
     np.testing.assert_array_equal(model.frequencies_[:10], found)
 
 
-def test_more_rounds_continue(rng):
+@pytest.mark.parametrize("solver", [GradientSolver(n_rounds=7), "gradient"])
+def test_more_rounds_continue(solver, assert_same_fit):
     X, y = make_checkerboard(300, random_state=0)
     settings = {"space": "sphere", "smoothing": 0.05, "random_state": 0}
-    at_once = FourierFeatures(50, solver=GradientSolver(n_rounds=40), **settings).fit(X, y)
-    solver = GradientSolver(n_rounds=7)
+    longer = GradientSolver(n_rounds=60)
+    at_once = FourierFeatures(50, solver=longer, **settings).fit(X, y)
     model = FourierFeatures(50, solver=solver, warm_start=True, **settings).fit(X, y)
-    assert_same_fit(model.set_params(solver__n_rounds=40).fit(X, y), at_once)
+    assert_same_fit(model.set_params(solver=longer).fit(X, y), at_once)
 
 
 def test_another_game_is_rejected(windmill):
     X, y = windmill[:2]
-    model = FourierClassifier(10, warm_start=True, smoothing=0.06, random_state=0).fit(X, y)
+    model = FourierClassifier(10, warm_start=True, **QUICK).fit(X, y)
     before = model.decision_function(X)
     for change, data in [
         ({"C": 2.0}, (X, y)),
@@ -140,7 +127,7 @@ def test_another_game_is_rejected(windmill):
 
 
 def test_state_is_kept_only_for_warm_starts(windmill):
-    model = FourierFeatures(10, smoothing=0.06, random_state=0).fit(*windmill[:2])
+    model = FourierFeatures(10, **QUICK).fit(*windmill[:2])
     assert not hasattr(model, "_warm_start")
     size = len(pickle.dumps(model))
     model.set_params(warm_start=True).fit(*windmill[:2])
@@ -157,13 +144,3 @@ def test_data_are_hashed_only_where_a_later_fit_can_use_it(windmill, monkeypatch
     for parameters in ({"warm_start": True}, {"checkpoint": tmp_path / "game"}):
         with pytest.raises(AssertionError, match="hashed"):
             FourierClassifier(4, smoothing=0.06, **parameters).fit(X, y)
-
-
-def test_rounds_may_grow_from_the_named_solver():
-    X, y = make_checkerboard(120, random_state=0)
-    space = Sphere(basis="harmonic", max_degree=3)
-    settings = {"space": space, "smoothing": 0.06, "random_state": 0, "warm_start": True}
-    model = FourierFeatures(8, **settings).fit(X, y)
-    model.set_params(solver=GradientSolver(n_rounds=30)).fit(X, y)
-    at_once = FourierFeatures(8, solver=GradientSolver(n_rounds=30), **settings).fit(X, y)
-    assert_same_fit(model, at_once)

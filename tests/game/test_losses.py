@@ -169,6 +169,22 @@ class TestAllLosses:
         )
 
 
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("C", [0.25, 3.0])
+def test_a_multiple_of_a_loss(name, C):
+    """`C` times the values: the box is `C` times as large, the curvature `1 / C`."""
+    loss, many = LOSSES[name], LOSSES[name].times(C)
+    targets, residuals = np.resize([1.0, -1.0], 6), np.array([2.0, -2.0, 0.5, 0.5, 0.0, 0.05])
+    box, larger = loss.box(targets), many.box(targets)
+    np.testing.assert_allclose(larger, C * np.array(box))
+    values = loss.values(residuals, *box)
+    assert values.any()
+    np.testing.assert_allclose(many.values(residuals, *larger), C * values)
+    assert (many.upper, many.curvature) == (C * loss.upper, loss.curvature / C)
+    assert many.start == C * loss.start
+    assert many.times(1 / C) == loss
+
+
 def test_names_and_c_mean_the_same_as_in_scikit_learn():
     scores = np.array([[-1.0], [0.5], [2.0]])
     for labels, signed in ((np.ones((3, 1)), scores), (-np.ones((3, 1)), -scores)):

@@ -4,7 +4,9 @@ import reference
 from sklearn.metrics import accuracy_score, r2_score
 
 from notsorandom.data.rows import Rows
-from notsorandom.game import LOSSES, Problem, QuadraticLoss
+from notsorandom.estimators.validation import deduplicate
+from notsorandom.game import LOSSES, REGRESSION_LOSSES, Problem, QuadraticLoss
+from notsorandom.game.certificate import regret_bound
 from notsorandom.game.problem import codes_from_scores, signs_from_codes
 
 
@@ -63,8 +65,6 @@ def test_best_scaled_objective_is_the_maximum_over_multiples(rng, upper, curvatu
 
 def test_theory_step_sizes_minimise_the_regret_bound():
     """The hinge's step is D / (G sqrt t): other constants give a larger bound."""
-    from notsorandom.game.certificate import regret_bound
-
     problem = Problem.from_arrays(LOSSES["hinge"], np.ones((50, 1)))
     plays = np.ones(100)
     steps = np.array([problem.theory_rate(t, 1.0) / 50 for t in range(1, 101)])
@@ -75,9 +75,9 @@ def test_theory_step_sizes_minimise_the_regret_bound():
 @pytest.mark.parametrize("loss", LOSSES)
 def test_dual_and_gradient_stay_within_the_theory_constants(rng, loss):
     X = rng.standard_normal((30, 2))
-    targets = rng.standard_normal((30, 1)) if loss in ("squared", "epsilon_insensitive") else None
-    if targets is None:
-        targets = np.where(np.arange(30) % 2, 1.0, -1.0)[:, None]
+    targets = np.where(np.arange(30) % 2, 1.0, -1.0)[:, None]
+    if loss in REGRESSION_LOSSES:
+        targets = rng.standard_normal((30, 1))
     problem = Problem(LOSSES[loss].times(2.0), targets, Rows(X))
     diameter, gradient = problem.diameter_and_gradient(1.0)
     frequencies = rng.standard_normal((4, 2))
@@ -90,3 +90,39 @@ def test_dual_and_gradient_stay_within_the_theory_constants(rng, loss):
         duals.append(problem.step(duals[-1], response, size))
     for one in duals:
         assert all(np.linalg.norm(one - other) <= diameter for other in duals)
+
+
+def test_to_given_and_from_given_are_inverse(rng):
+    """After rows were left out, merged, and twice selected."""
+    X = rng.integers(0, 3, size=(30, 2)).astype(float)
+    targets = np.where(np.arange(30) % 2, 1.0, -1.0)[:, None]
+    positions = np.append(np.arange(30), -1)  # one more row was given, and left out
+    problem = deduplicate(Problem(LOSSES["hinge"], targets, Rows(X), positions))
+    values = rng.standard_normal((len(problem.rows), 1))
+    given = problem.to_given(values)
+    assert given.shape == (problem.n_given, 1) == (31, 1)
+    assert given[-1] == 0
+    np.testing.assert_array_equal(problem.from_given(given), values)
+    masks = np.arange(len(values)) % 3 > 0, rng.uniform(size=(len(values) * 2) // 3) < 0.5
+    part = problem.select(masks[0]).select(masks[1])
+    kept = np.flatnonzero(masks[0])[masks[1]]
+    assert part.n_given == 31
+    np.testing.assert_array_equal(part.targets, problem.targets[kept])
+    np.testing.assert_array_equal(part.rows.array, problem.rows.array[kept])
+    np.testing.assert_array_equal(part.from_given(given), values[kept])
+    again = part.to_given(values[kept])
+    np.testing.assert_array_equal(again, np.where(np.isin(given, values[kept]), given, 0))
+    assert again.any()
+
+
+def test_a_problem_with_c_has_a_multiple_of_its_loss(rng):
+    """The samples, targets and positions are the same."""
+    targets, scores = np.array([[1.0], [-1.0], [1.0]]), rng.standard_normal((3, 1))
+    rows, positions = Rows(rng.standard_normal((3, 2)), np.ones((3, 1))), np.array([2, -1, 0, 1])
+    problem = Problem(LOSSES["squared_hinge"], targets, rows, positions)
+    other = problem.with_C(2.5)
+    assert other.total_loss(scores) == pytest.approx(2.5 * problem.total_loss(scores))
+    assert other.loss == LOSSES["squared_hinge"].times(2.5)
+    assert problem.loss is LOSSES["squared_hinge"]  # as it was
+    for name in ("targets", "rows", "positions"):
+        assert getattr(other, name) is getattr(problem, name)

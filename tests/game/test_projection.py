@@ -70,12 +70,11 @@ def test_weights_equal_repeated_samples(upper, seed):
     for one_sided in (True, False):
         point, labels = random_point(rng)
         low, high = QuadraticLoss(upper, 0.1, 0.5, one_sided=one_sided).box(labels)
-        ours = project(point, low, high, counts[:, None].astype(float))
-        many = project(*(np.repeat(part, counts, axis=0) for part in (point, low, high)))
-        np.testing.assert_allclose(np.repeat(ours, counts, axis=0), many, atol=1e-12)
-        rough = project_alternating(point, low, high, counts[:, None].astype(float))
-        again = project_alternating(*(np.repeat(p, counts, axis=0) for p in (point, low, high)))
-        np.testing.assert_allclose(np.repeat(rough, counts, axis=0), again, atol=1e-9)
+        repeated = [np.repeat(part, counts, axis=0) for part in (point, low, high)]
+        for method, tolerance in ((project, 1e-12), (project_alternating, 1e-9)):
+            weighted = method(point, low, high, counts[:, None].astype(float))
+            expected = np.repeat(weighted, counts, axis=0)
+            np.testing.assert_allclose(method(*repeated), expected, atol=tolerance)
 
 
 def test_projection_of_a_point_outside_the_box_in_every_sample(rng):

@@ -13,8 +13,6 @@ from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, Problem, play
 from notsorandom.game.certificate import regret_bound
 from notsorandom.linear.newton import solve_task
 
-pytestmark = pytest.mark.usefixtures("quick_trials")
-
 
 class InvertedSteps(Problem):
     """Step sizes G / (D sqrt t), as the paper's lemma prints them."""
@@ -43,15 +41,8 @@ def play_two_clusters(loss, n_rounds, kind=Problem):
     rng = np.random.default_rng(0)
     y = np.where(np.arange(20) % 2, 1.0, -1.0)
     problem = kind(loss, y[:, None], Rows(y[:, None] + 0.01 * rng.standard_normal((20, 1))))
-    result = play(
-        problem,
-        space=Euclidean(),
-        search=Ascent(n_peaks=1),
-        n_frequencies=n_rounds,
-        rng=rng,
-        learning_rate="theory",
-        smoothing=0.05,
-    )
+    players = {"space": Euclidean(), "search": Ascent(n_peaks=1), "learning_rate": "theory"}
+    result = play(problem, n_frequencies=n_rounds, rng=rng, smoothing=0.05, **players)
     return average_regret(result.kernel(), result.history, problem)
 
 
@@ -108,9 +99,8 @@ def test_logistic_regret_is_within_its_bound_and_vanishes(C):
 def test_certificate_has_the_regret_of_the_game(loss, rate, space):
     X, y = (make_windmill if space == "euclidean" else make_checkerboard)(150, random_state=0)
     solver = GradientSolver(learning_rate=rate)
-    model = FourierFeatures(
-        12, space=space, loss=loss, C=1.0, solver=solver, smoothing=0.05, random_state=0
-    ).fit(X, y)
+    settings = {"space": space, "loss": loss, "C": 1.0, "smoothing": 0.05, "random_state": 0}
+    model = FourierFeatures(12, solver=solver, **settings).fit(X, y)
     certificate = model.certificate(X, y, max_evaluations=1000)
     history = model.history_
     labels = np.where(y == 1, 1.0, -1.0)[:, None]

@@ -10,6 +10,7 @@ from notsorandom.tuning import trial_models
 from notsorandom.tuning.trial_models import Batch, solve_batch
 
 N_GAMES, N_ROWS, N_FEATURES = 4, 160, 9
+EVERY_LOSS = pytest.mark.parametrize("loss", LOSSES)
 
 
 def make_games(rng, loss, n_tasks=3, noise=0.3):
@@ -38,7 +39,7 @@ def excesses(features, targets, masks, loss, weights, coef, intercept):
     return result
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@EVERY_LOSS
 @pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_models_agree_with_those_solved_alone(rng, loss, C, weighted):
@@ -65,7 +66,7 @@ def test_class_with_few_rows(rng, loss, n_positive):
     assert excesses(features, targets, masks, loss, None, coef, intercept).max() <= 0.01
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@EVERY_LOSS
 def test_smaller_tolerance_is_reached(rng, loss):
     features, targets, masks = make_games(rng, loss)
     loss = LOSSES[loss]
@@ -73,7 +74,7 @@ def test_smaller_tolerance_is_reached(rng, loss):
     assert excesses(features, targets, masks, loss, None, coef, intercept).max() <= 2e-4
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@EVERY_LOSS
 def test_rows_held_out_have_no_influence(rng, loss):
     features, targets, masks = make_games(rng, loss)
     masks[:, -20:] = False
@@ -83,11 +84,11 @@ def test_rows_held_out_have_no_influence(rng, loss):
     loss = LOSSES[loss]
     expected = solve_batch(features, targets, masks, loss)
     result = solve_batch(changed, others, masks, loss)
-    np.testing.assert_array_equal(result[0], expected[0])
-    np.testing.assert_array_equal(result[1], expected[1])
+    for part, other in zip(result, expected, strict=True):
+        np.testing.assert_array_equal(part, other)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@EVERY_LOSS
 def test_weight_two_counts_as_two_rows(rng, loss):
     features, targets, masks = make_games(rng, loss)
     weights = rng.integers(1, 3, size=N_ROWS)
@@ -99,7 +100,7 @@ def test_weight_two_counts_as_two_rows(rng, loss):
     np.testing.assert_allclose(intercept, repeated[1], atol=0.02)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@EVERY_LOSS
 def test_scale_of_the_loss_multiplies_c(rng, loss):
     features, targets, masks = make_games(rng, loss)
     scales = np.geomspace(0.1, 10, N_GAMES * 3).reshape(N_GAMES, 3)
