@@ -175,8 +175,8 @@ def candidates(name: str, value: Any, **limits: Any) -> tuple[float, ...] | None
 def configure_spectra(space: Space, search: Search | None) -> tuple[str | None, ...]:
     """Return the spectra to choose from; on R^d, the search may have one or leave it to trials."""
     search = Ascent() if search is None else search
-    if not isinstance(space, Euclidean) or not isinstance(search, Ascent):
-        return (None,)
+    if type(space) is not Euclidean or not isinstance(search, Ascent):
+        return (None,)  # trial games on other spaces, also on those that derive from R^d, have none
     spectrum = search.spectrum
     return SPECTRA if spectrum == "auto" else (spectrum,)
 
