@@ -312,7 +312,7 @@ def settings_section(model: Any) -> str:
     facts = [
         ("frequencies", f"{len(kernel.weights):,}"),
         ("space", type(kernel.space).__name__),
-        ("loss", model.loss),
+        ("loss", str(model.loss)),
         ("C", f"{model.C_:.4g}"),
         ("smoothing", f"{model.smoothing_:g}"),
         ("seconds of learning", f"{model.history_['seconds'][-1]:.2f}"),

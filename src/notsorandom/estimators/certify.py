@@ -171,9 +171,9 @@ def in_units_of_scale(kernel: LearnedKernel, rows: Rows) -> tuple[LearnedKernel,
     scale, center = float(space.scale), np.asarray(space.center)
     if sparse.issparse(rows.array):  # not centred, which would make it dense
         rows = replace(rows, array=rows.map(lambda X: X / scale))
-        space = Euclidean(1.0, center / scale)
+        space = space.with_parameters(scale=1.0, center=center / scale, max_norm=math.inf)
     else:
-        space = Euclidean(1.0, np.zeros_like(center))
+        space = space.with_parameters(scale=1.0, center=np.zeros_like(center), max_norm=math.inf)
         rows = ProjectedView(space, rows.dtype.name, center, scale, None).apply(rows)
     return replace(kernel, space=space, frequencies=kernel.frequencies * scale), rows, scale
 

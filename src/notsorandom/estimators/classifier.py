@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from notsorandom.data.array_api import asarray_like, to_host
 from notsorandom.data.rows import Array
 from notsorandom.estimators.predictor import FourierPredictor
-from notsorandom.game.losses import CLASSIFICATION_LOSSES, LOSSES
+from notsorandom.game.losses import CLASSIFICATION_LOSSES, LOSSES, Loss
 from notsorandom.game.problem import codes_from_scores
 from notsorandom.search.base import Search
 from notsorandom.spaces.base import Space
@@ -96,9 +96,9 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         ``"aligned"`` gives one cosine per frequency, at the best phase for the labels. ``"paired"``
         gives cosine and sine, so that the kernel is translation-invariant; on the sphere's
         harmonics, the indices :math:`l_1` and :math:`-l_1` form one kernel.
-    loss : {"logistic", "hinge", "squared_hinge"}, default="logistic"
+    loss : {"logistic", "hinge", "squared_hinge"} or Loss, default="logistic"
         Loss in the game and in the final model. ``"logistic"`` gives probabilities; the others are
-        the losses of SVMs.
+        losses of SVMs. A :class:`notsorandom.game.Loss` of class labels is multiplied by `C`.
     C : float, list of floats or "auto", default="auto"
         Inverse regularisation strength of the linear model, from 1e-30 to 1e30: higher fits the
         training data more closely. Trials choose from a list, or for ``"auto"`` from 0.03 to 3000.
@@ -106,7 +106,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         Higher is smoother. Noise standard deviation, in units of the median distance between
         samples, at most 1000. Trials choose from a list. ``"auto"`` is
         ``[0.07, 0.02, 0.2, 0.6, 1.0]``.
-    solver : {"gradient", "reweight", "equilibrium"} or object, default="gradient"
+    solver : {"gradient", "reweight", "equilibrium"} or Solver, default="gradient"
         How the game is solved. ``"gradient"`` is the paper's online gradient ascent.
         ``"reweight"`` then weights the frequencies found so that the margin is largest, and drops
         those without weight. ``"equilibrium"`` computes the equilibrium itself, to a stated
@@ -231,7 +231,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         space: str | Space = "euclidean",
         search: str | Search = "auto",
         phase: str = "aligned",
-        loss: str = "logistic",
+        loss: str | Loss = "logistic",
         C: Any = "auto",
         smoothing: Any = "auto",
         solver: Any = "gradient",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -98,14 +99,14 @@ def resolve_loss(estimator: Any) -> tuple[Loss, float | None]:
     loss, epsilon = estimator.loss, getattr(estimator, "epsilon", 0.0)
     check_number("epsilon", epsilon, least=0, most=MAX_NUMBER, or_else=["auto"])
     epsilon = None if isinstance(epsilon, str) else float(epsilon)
-    if isinstance(loss, Loss):
-        check_kind_of_loss(estimator, loss)
-        return loss, epsilon
-    check_choice("loss", loss, estimator._losses)
-    named: Loss = estimator._losses[loss]
+    factories = {name: partial(estimator._losses.get, name) for name in estimator._losses}
+    resolved: Loss = resolve_named("loss", loss, factories, Loss)
+    if not isinstance(loss, str):
+        check_kind_of_loss(estimator, resolved)
+        return resolved, getattr(resolved, "epsilon", 0.0)
     if loss == "epsilon_insensitive" and epsilon is not None:
-        named = replace(named, epsilon=epsilon)  # type: ignore[call-arg]
-    return named, epsilon
+        resolved = replace(resolved, epsilon=epsilon)  # type: ignore[call-arg]
+    return resolved, epsilon
 
 
 def check_kind_of_loss(estimator: Any, loss: Loss) -> None:
@@ -115,7 +116,8 @@ def check_kind_of_loss(estimator: Any, loss: Loss) -> None:
         kind = "class labels" if loss.one_sided else "real targets"
         raise ValueError(
             f"loss={loss!r} is not allowed: it is a loss of {kind}, which "
-            f"{type(estimator).__name__} doesn't take. Set its one_sided={not loss.one_sided}."
+            f"{type(estimator).__name__} doesn't take. Give a loss with "
+            f"one_sided={not loss.one_sided}."
         )
 
 
@@ -173,8 +175,8 @@ def candidates(name: str, value: Any, **limits: Any) -> tuple[float, ...] | None
 def configure_spectra(space: Space, search: Search | None) -> tuple[str | None, ...]:
     """Return the spectra to choose from; on R^d, the search may have one or leave it to trials."""
     search = Ascent() if search is None else search
-    if not isinstance(space, Euclidean) or not isinstance(search, Ascent):
-        return (None,)
+    if type(space) is not Euclidean or not isinstance(search, Ascent):
+        return (None,)  # trial games on other spaces, also on those that derive from R^d, have none
     spectrum = search.spectrum
     return SPECTRA if spectrum == "auto" else (spectrum,)
 

@@ -12,6 +12,7 @@ from notsorandom._utils.threads import thread_pool
 from notsorandom.data.rows import Rows
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.samples import read_samples
+from notsorandom.game.losses import Loss
 from notsorandom.kernel import LearnedKernel
 from notsorandom.search.base import Search
 from notsorandom.spaces.base import Space
@@ -83,10 +84,11 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         ``"aligned"`` gives one cosine per frequency, at the best phase for the labels. ``"paired"``
         gives cosine and sine, so that the kernel is translation-invariant; on the sphere's
         harmonics, the indices :math:`l_1` and :math:`-l_1` form one kernel.
-    loss : str, default="logistic"
+    loss : str or Loss, default="logistic"
         Loss of the model that the features are learned for. For classes ``"logistic"``, or
         ``"hinge"`` or ``"squared_hinge"`` of SVMs. For real targets ``"squared"``, ``C * residual
-        ** 2``, or ``"epsilon_insensitive"``, ``C * max(0, abs(residual) - epsilon)``.
+        ** 2``, or ``"epsilon_insensitive"``, ``C * max(0, abs(residual) - epsilon)``. A
+        :class:`notsorandom.game.Loss` is multiplied by `C`.
     C : float, list of floats or "auto", default="auto"
         Inverse regularisation strength of the linear model, from 1e-30 to 1e30: higher fits the
         training data more closely. Trials choose from a list, or for ``"auto"`` from 0.03 to 3000,
@@ -98,7 +100,7 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         Higher is smoother. Noise standard deviation, in units of the median distance between
         samples, at most 1000. Trials choose from a list. ``"auto"`` is
         ``[0.07, 0.02, 0.2, 0.6, 1.0]``.
-    solver : {"gradient", "reweight", "equilibrium"} or object, default="gradient"
+    solver : {"gradient", "reweight", "equilibrium"} or Solver, default="gradient"
         How the game is solved. ``"gradient"`` is the paper's online gradient ascent.
         ``"reweight"`` then weights the frequencies found so that the margin is largest, and drops
         those without weight. ``"equilibrium"`` computes the equilibrium itself, to a stated
@@ -235,7 +237,7 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         space: str | Space = "euclidean",
         search: str | Search = "auto",
         phase: str = "aligned",
-        loss: str = "logistic",
+        loss: str | Loss = "logistic",
         C: Any = "auto",
         epsilon: Any = "auto",
         smoothing: Any = "auto",

@@ -9,7 +9,7 @@ from sklearn.metrics import r2_score
 
 from notsorandom.data.array_api import asarray_like, to_host
 from notsorandom.estimators.predictor import FourierPredictor
-from notsorandom.game.losses import REGRESSION_LOSSES
+from notsorandom.game.losses import REGRESSION_LOSSES, Loss
 from notsorandom.search.base import Search
 from notsorandom.spaces.base import Space
 
@@ -49,9 +49,11 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         ``"aligned"`` gives one cosine per frequency, at the best phase for the targets.
         ``"paired"`` gives cosine and sine, so that the kernel is translation-invariant; on the
         sphere's harmonics, the indices :math:`l_1` and :math:`-l_1` form one kernel.
-    loss : {"squared", "epsilon_insensitive"}, default="squared"
+    loss : {"squared", "epsilon_insensitive"} or Loss, default="squared"
         ``C * residual ** 2``, as in kernel ridge regression, or ``C * max(0, abs(residual) -
-        epsilon)``, as in support vector regression.
+        epsilon)``, as in support vector regression. A :class:`notsorandom.game.Loss` of real
+        targets is multiplied by `C`, such as Huber's loss
+        ``QuadraticLoss(upper=1.0, curvature=1.0, start=0.5, one_sided=False)``.
     C : float, list of floats or "auto", default="auto"
         Inverse regularisation strength of the linear model, from 1e-30 to 1e30: higher fits the
         training data more closely. Trials choose from a list, or for ``"auto"`` from 0.03 to 3000,
@@ -63,7 +65,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         Higher is smoother. Noise standard deviation, in units of the median distance between
         samples, at most 1000. Trials choose from a list. ``"auto"`` is
         ``[0.07, 0.02, 0.2, 0.6, 1.0]``.
-    solver : {"gradient", "reweight", "equilibrium"} or object, default="gradient"
+    solver : {"gradient", "reweight", "equilibrium"} or Solver, default="gradient"
         How the game is solved. ``"gradient"`` is the paper's online gradient ascent.
         ``"reweight"`` then weights the frequencies found so that the objective of the final model
         is smallest, and drops those without weight. ``"equilibrium"`` computes the equilibrium
@@ -179,7 +181,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         space: str | Space = "euclidean",
         search: str | Search = "auto",
         phase: str = "aligned",
-        loss: str = "squared",
+        loss: str | Loss = "squared",
         C: Any = "auto",
         epsilon: Any = "auto",
         smoothing: Any = "auto",

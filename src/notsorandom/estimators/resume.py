@@ -184,12 +184,11 @@ class WarmStart:
                 f"warm_start=True continues the game of the last fit, but {differences}: use the "
                 "same data and parameters, or set warm_start=False to begin a new game."
             )
-        n_rounds: Any = getattr(estimator.solver, "n_rounds", "auto")
         for name, value, before in (
             ("n_components", estimator.n_components, self.n_components),
-            ("n_rounds", n_rounds, self.n_rounds),
+            ("n_rounds", getattr(estimator.solver, "n_rounds", "auto"), self.n_rounds),
         ):
-            if value != "auto" and value < before:
+            if isinstance(value, Integral) and value < before:
                 raise ValueError(
                     f"{name}={value} is less than the {before} of the last fit, which "
                     "warm_start=True continues: give at least as many, use features_.head(), or "
@@ -326,7 +325,7 @@ def largest_checkpoint(estimator: Any, problem: Problem) -> int:
     size: Any = estimator.n_components
     n_components = int(estimator.max_components if size == "auto" else size)
     n_rounds: Any = getattr(estimator.solver, "n_rounds", "auto")
-    n_rounds = n_components if n_rounds == "auto" else max(n_components, n_rounds)
+    n_rounds = max(n_components, n_rounds) if isinstance(n_rounds, Integral) else n_components
     numbers = 5 * math.prod(problem.targets.shape)  # two duals and their sums; validation losses
     numbers += 3 * n_components * (problem.rows.n_features + len(ACTIVE_SET_ARRAYS))
     numbers += n_components * (problem.n_tasks + 2)  # moves

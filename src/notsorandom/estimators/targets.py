@@ -20,7 +20,7 @@ FEW_SAMPLES, FEW_SAMPLES_OF_TEXT = 5, 2
 MISSING_TYPES = ("NoneType", "NAType", "NaTType")
 
 
-def check_targets(y: Any, name: str, loss: str, is_classification: bool) -> Any:
+def check_targets(y: Any, name: str, loss: Any, is_classification: bool) -> Any:
     """Return targets as an array; raise ValueError if they don't suit the loss."""
     if y is None or sparse.issparse(y):
         return y  # refused by scikit-learn, as complex numbers are
@@ -100,7 +100,7 @@ def check_labels(y: Array, name: str) -> Array:
     return y
 
 
-def check_is_numeric(y: Any, loss: str) -> None:
+def check_is_numeric(y: Any, loss: Any) -> None:
     """Raise ValueError if targets are text or dates."""
     values = np.asarray(y)
     kind = values.dtype.kind

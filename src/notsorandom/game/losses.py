@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import entr, expit
 
+from notsorandom._utils.parameters import MAX_NUMBER, check_flag, check_number
 from notsorandom.data.rows import Array
 
 # The entropy's slope, which is infinite at the limits of the box, is evaluated at probabilities
@@ -56,6 +57,23 @@ class Loss(ABC):
     curvature: float
     start: float
     one_sided: bool = True
+
+    def __sklearn_clone__(self) -> Loss:
+        return self  # frozen: estimators can share it
+
+    def check(self) -> None:
+        """Raise ValueError if a parameter is out of its range."""
+        if self.upper != math.inf:
+            hint = "It may be infinite if the curvature is positive."
+            check_number("upper", self.upper, above=0, most=MAX_NUMBER, hint=hint)
+        check_number("curvature", self.curvature, least=0, most=MAX_NUMBER)
+        check_number("start", self.start, above=0, most=MAX_NUMBER)
+        check_flag("one_sided", self.one_sided)
+        if math.isinf(self.upper) and not self.curvature:
+            raise ValueError(
+                f"curvature={self.curvature!r} is not allowed with upper=inf: the loss would be "
+                "infinite. Give a finite upper, or a positive curvature."
+            )
 
     def box(self, targets: Array) -> tuple[Array, Array]:
         """Return the limits of the dual variables, in the shape and type of the targets."""
@@ -173,7 +191,9 @@ class QuadraticLoss(Loss):
     r"""A loss whose dual is quadratic: :math:`h(a) = -\epsilon |a|`.
 
     For classification the loss is the hinge for ``curvature=0``, the squared hinge for
-    ``upper=inf``, and a smoothed hinge otherwise.
+    ``upper=inf``, and a smoothed hinge otherwise. For real targets it is the epsilon-insensitive
+    loss, the squared loss, or Huber's loss, which is quadratic for residuals up to
+    ``upper * curvature`` and linear with the slope `upper` beyond.
 
     Parameters
     ----------
@@ -184,6 +204,11 @@ class QuadraticLoss(Loss):
     """
 
     epsilon: float = 0.0
+
+    def check(self) -> None:
+        """Raise ValueError if a parameter is out of its range."""
+        super().check()
+        check_number("epsilon", self.epsilon, least=0, most=MAX_NUMBER)
 
     def slope(self, targets: Array, dual: Array, response: Array) -> Array:
         """Return the gradient of the dual objective."""
@@ -270,7 +295,25 @@ class LogisticLoss(Loss):
 
     Its least curvature, at :math:`p = \tfrac12`, is :math:`c = 4 / C`; what is left without it,
     :math:`h(a) = -|a| + C H(p) + \tfrac c2 a^2`, is concave.
+
+    Parameters
+    ----------
+    upper, curvature, start, one_sided
+        See :class:`Loss`. `upper` is `C`, the curvature ``4 / upper``, and the loss one-sided.
     """
+
+    upper: float = 1.0
+    curvature: float = 4.0
+    start: float = 0.5
+
+    def check(self) -> None:
+        """Raise ValueError if a parameter is out of its range."""
+        super().check()
+        if not math.isclose(self.curvature * self.upper, 4) or not self.one_sided:
+            raise ValueError(
+                f"{self!r} is not allowed: the curvature of the logistic loss is 4 / upper, and "
+                "one_sided is True. LogisticLoss() is the loss with C = 1."
+            )
 
     def slope(self, targets: Array, dual: Array, response: Array) -> Array:
         """Return the gradient of the dual objective, finite at the limits of the box."""
@@ -386,7 +429,7 @@ def damped_logits(logits: Array, added: Array) -> Array:
 CLASSIFICATION_LOSSES: dict[str, Loss] = {
     "hinge": QuadraticLoss(upper=1.0, curvature=0.0, start=0.5),
     "squared_hinge": QuadraticLoss(upper=math.inf, curvature=0.5, start=0.5),
-    "logistic": LogisticLoss(upper=1.0, curvature=4.0, start=0.5),
+    "logistic": LogisticLoss(),
 }
 REGRESSION_LOSSES: dict[str, Loss] = {
     "squared": QuadraticLoss(upper=math.inf, curvature=0.5, start=1.0, one_sided=False),

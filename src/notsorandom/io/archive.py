@@ -20,7 +20,8 @@ kernel.LearnedKernel estimators.regressor.FourierRegressor game.solvers.Gradient
 tabular.TableCleaner game.solvers.EquilibriumSolver tabular.SmoothScaler
 spaces.euclidean.Euclidean spaces.sphere.Sphere spaces.harmonic_sphere.HarmonicSphere
 spaces.zonal_sphere.ZonalSphere search.ascent.Ascent search.langevin.Langevin
-search.finite.Enumerate search.finite.Chain""".split()
+search.finite.Enumerate search.finite.Chain game.losses.QuadraticLoss
+game.losses.LogisticLoss""".split()
 OUR_NAMES = [f"notsorandom.{name}" for name in OUR_CLASSES]
 # Classes of scikit-learn that compute with NumPy alone: forged attributes give an error at worst.
 # The compiled code of trees, neighbours and kernel SVMs reads the memory that they point to.
@@ -138,7 +139,10 @@ def check_schema(text: bytes) -> None:
 
     protocol = json.loads(text, object_hook=check_node)  # the outermost node comes last
     if refused:
-        raise TypeError(f"model files can't have {', '.join(sorted(refused))}")
+        raise TypeError(
+            f"model files can't have {', '.join(sorted(refused))}, only known classes of "
+            "notsorandom, scikit-learn and NumPy"
+        )
     if protocol < 2:  # there, the same loaders do other things
         raise ValueError(f"its schema has protocol {protocol!r}")
 

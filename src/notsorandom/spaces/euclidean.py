@@ -85,7 +85,11 @@ class Euclidean(ContinuousSpace):
                 )
         scale = resolve_scale(self.scale, rows, rng)
         check_scale(scale, center)
-        return Euclidean(scale, center, self.max_norm)
+        return self.with_parameters(scale=scale, center=center)
+
+    def with_parameters(self, **parameters: Any) -> Euclidean:
+        """Return a space of the same class with other values of some parameters."""
+        return type(self)(**(self.get_params(deep=False) | parameters))
 
     def far_rows(self, X: Any, frequencies: Array) -> Any:
         """Return which rows of a block are too far from the centre to compute with, or None."""
@@ -100,7 +104,11 @@ class Euclidean(ContinuousSpace):
         """Return the samples centred, in units of the scale, in their principal directions."""
         basis = principal_directions(rows, self.center, rng)
         n_columns = rows.n_features if basis is None else basis.shape[1]
-        space = Euclidean(1.0, np.zeros(n_columns, dtype=dtype), self.max_norm * self.scale)
+        space = self.with_parameters(
+            scale=1.0,
+            center=np.zeros(n_columns, dtype=dtype),
+            max_norm=self.max_norm * self.scale,
+        )
         return ProjectedView(space, dtype, self.center, self.scale, basis)
 
     def draw(
@@ -315,7 +323,7 @@ class Euclidean(ContinuousSpace):
 
     def within(self, bandwidth: float, n_features: int) -> Euclidean:
         """Return the space with another largest length."""
-        return Euclidean(self.scale, self.center, bandwidth)
+        return self.with_parameters(max_norm=bandwidth)
 
     def norms(self, frequencies: Array) -> Array:
         """Return the lengths of the frequencies."""

@@ -74,8 +74,9 @@ def start_contest(
     rng: np.random.Generator,
 ) -> Contest:
     """Return the contest that suits the space."""
-    # Games that are played at once have no limit of the frequencies.
-    if isinstance(config.space, Euclidean) and math.isinf(config.space.max_norm):
+    # Games that are played at once have no limit of the frequencies. A space that derives from R^d
+    # may have other frequencies or features.
+    if type(config.space) is Euclidean and math.isinf(config.space.max_norm):
         return EuclideanContest(problem, masks, candidates, rng)
     return SequentialContest(problem, masks, candidates, config, rng)
 

@@ -82,7 +82,7 @@ def solve_batch(
     parts = []
     for start in range(0, n_tasks, chunk):
         part = slice(start, start + chunk)
-        if isinstance(loss, LogisticLoss):
+        if type(loss) is LogisticLoss:  # a subclass may have another dual
             C = dtype.type(loss.upper) * scales[:, part]
             parts.append(LogisticBatch(design, mass, labels[part], C).solve(tol))
         else:
@@ -95,8 +95,6 @@ def solve_batch(
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Linear models of several games and tasks, all on features with a last column of ones.
-
-    Their loss is one whose Hessian weights are 0 or 1.
 
     Arrays of models have the shape (n_games, n_tasks, ...).
     """
@@ -205,7 +203,7 @@ class Batch:
             grams = np.broadcast_to(grams[:, None], (*unsolved.shape, *grams.shape[1:]))[unsolved]
         else:
             active = self.loss.hessian_weights(dual, low, high, curvature[..., None])
-            grams = self.active_grams(active & (self.mass > 0), unsolved)
+            grams = self.active_grams(active * (self.mass > 0), unsolved)
         steps = np.zeros_like(models)
         ridge = INTERCEPT_RIDGE * self.mass.sum(axis=-1) / curvature
         if math.isfinite(self.loss.upper):
@@ -215,12 +213,16 @@ class Batch:
         return steps, -dots(gradient, steps), gradient[..., -1]
 
     def active_grams(self, active: Array, unsolved: Array) -> Array:
-        """Return the Gram matrices of the active rows of each unsolved model."""
+        """Return the Gram matrices of the active rows of each unsolved model.
+
+        `active` is boolean, or has weights in [0, 1] for a loss whose Hessian weights are such.
+        """
         games, tasks = np.nonzero(unsolved)
         n_columns = self.design.shape[2]
         grams = np.empty((len(games), n_columns, n_columns), dtype=self.design.dtype)
         for gram, game, task in zip(grams, games, tasks, strict=True):
-            rows = self.weighted[game][active[game, task]]
+            rows, weights = self.weighted[game], active[game, task]
+            rows = rows[weights] if weights.dtype == bool else rows * np.sqrt(weights)[:, None]
             np.matmul(rows.T, rows, out=gram)
         return grams
 
