@@ -341,9 +341,9 @@ def test_missing_rows_and_labels_are_refused(client):
 
 def test_fit_inside_a_task(client):
     """Its thread is given back, so one worker with one thread suffices."""
+    X = to_dask(make_waves(3000)[0], 1000)  # workers can't import this module
 
     def task():
-        X = da.from_array(make_waves(3000)[0], chunks=(1000, 4))
         return notsorandom.dask.FourierFeatures(4, **QUICK).fit(X, X[:, 0] > 0)
 
     def with_client():

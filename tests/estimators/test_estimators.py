@@ -369,6 +369,7 @@ def test_paper_setting(windmill):
     assert model.frequencies_.shape == (20, 2)
     # Rounds have equal weights, and so have the peaks of a round.
     rounds = np.split(model.kernel_.weights, model.history_["n_frequencies"][:-1])
+    assert 1 < len(rounds) < len(model.frequencies_)
     np.testing.assert_allclose([weights.sum() for weights in rounds], 1 / len(rounds))
     assert all(np.ptp(weights) < 1e-12 for weights in rounds)
     gram = model.kernel_(X[:5] + 3.0, X[:5] + 3.0)  # translation-invariant

@@ -157,7 +157,7 @@ def test_displays_and_report_of_two_outputs(wave, tmp_path):
 
 
 @pytest.mark.parametrize("value", [0.0, 7.0])
-@pytest.mark.parametrize("n_components", [4, "auto"])
+@pytest.mark.parametrize("n_components", [4, pytest.param("auto", marks=pytest.mark.full_trials)])
 def test_constant_targets_are_predicted(rng, value, n_components):
     X = rng.standard_normal((100, 2))
     model = FourierRegressor(n_components, random_state=0).fit(X, np.full(100, value))
