@@ -280,7 +280,17 @@ class GaussianProcessKernel(Kernel):
         return (gram, np.empty((*gram.shape, 0))) if eval_gradient else gram
 
     def diag(self, X: Any) -> Array:
-        """Return the diagonal of the Gram matrix, of shape (n_samples,)."""
+        """Return the diagonal of the Gram matrix.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
         return np.square(self._features(X)).sum(axis=1)
 
     def is_stationary(self) -> bool:
