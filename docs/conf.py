@@ -93,11 +93,11 @@ html_sidebars = {"index": [], "start": [], "when": []}  # without pages below th
 
 
 def skip_member(app: Sphinx, what: str, name: str, member: Any, skip: bool, options: Any) -> bool:
-    """Leave out what scikit-learn documents itself, and methods that take blocks of samples."""
+    """Leave out what scikit-learn documents itself, and methods for validated rows or views."""
     home = str(getattr(getattr(member, "fget", member), "__module__", ""))
-    for_blocks = name in {"device_features", "feature_map", "features_of", "scores"}
+    internal = name in {"device_features", "feature_map", "features_of", "restored", "scores"}
     of_kernel = str(getattr(member, "__qualname__", "")).startswith(LearnedKernel.__name__)
-    return skip or home.startswith("sklearn.") or (for_blocks and of_kernel)
+    return skip or home.startswith("sklearn.") or (internal and of_kernel)
 
 
 def setup(app: Sphinx) -> None:

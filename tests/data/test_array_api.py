@@ -29,7 +29,7 @@ from notsorandom.data.array_api import (
     to_host,
 )
 from notsorandom.data.rows import Rows
-from notsorandom.estimators import training
+from notsorandom.estimators import steps
 from notsorandom.game import LOSSES, Problem
 from notsorandom.linear.streaming import solve_streaming
 from notsorandom.spaces.harmonic_sphere import HarmonicSphere
@@ -176,7 +176,7 @@ def test_rows_give_the_same_results(to, rng):
 @pytest.fixture(autouse=True)
 def float64_views(monkeypatch):
     """In float32 the games of two libraries would go apart by their rounding."""
-    monkeypatch.setattr(training, "FLOAT32_LIMIT", 1.0)
+    monkeypatch.setattr(steps, "FLOAT32_LIMIT", 1.0)
 
 
 MODELS = {

@@ -24,7 +24,7 @@ from notsorandom.display.inspection import (
     scores_by_size,
     take_snapshots,
 )
-from notsorandom.estimators import training
+from notsorandom.estimators import steps
 from notsorandom.game import LOSSES, Problem
 from notsorandom.linear.newton import solve_task
 
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("quick_trials")
 class TestSnapshots:
     def test_they_equal_shorter_fits(self, monkeypatch):
         # Snapshots are replayed in the precision of the samples.
-        monkeypatch.setattr(training, "FLOAT32_LIMIT", 1.0)
+        monkeypatch.setattr(steps, "FLOAT32_LIMIT", 1.0)
         X, y = make_windmill(300, random_state=0)
         settings = {"loss": "hinge", "C": 1.0, "smoothing": 0.05, "random_state": 0}
         model = FourierClassifier(40, **settings).fit(X, y)

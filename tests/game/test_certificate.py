@@ -309,7 +309,7 @@ class TestEstimators:
         assert "vacuous" in repr(certificate)
         wider = model.certificate(X, y, bandwidth=2 * certificate.bandwidth)
         assert wider.lower <= certificate.lower * (1 + 2e-3)
-        with pytest.raises(ValueError, match=r"bandwidth=0\.1 is less than that of the learned"):
+        with pytest.raises(ValueError, match=r"bandwidth=0\.1 is less than the learned kernel's"):
             model.certificate(X, y, bandwidth=0.1)
         with pytest.raises(ValueError, match="bandwidth=-1 is not allowed"):
             model.certificate(X, y, bandwidth=-1)

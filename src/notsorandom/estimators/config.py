@@ -90,6 +90,7 @@ def check_simple_parameters(estimator: Any) -> None:
     fraction = estimator.validation_fraction
     check_number("validation_fraction", fraction, above=0, below=1, or_else=["auto"])
     check_n_jobs(estimator.n_jobs)
+    configure_checkpoint(estimator.checkpoint)
     if not isinstance(estimator.verbose, bool):
         check_number("verbose", estimator.verbose, least=0, integer=True)
 

@@ -3,8 +3,9 @@ r"""The game between the kernel and the SVM dual.
 The estimators cover what most users need. This module has the parts that they are made of, for
 experiments with the method itself.
 
-Through an estimator, `solver`, `search`, `space` and `smoothing` accept objects. The paper's own
-setting, alternating projection (Algorithm 3) included, is one line::
+Through an estimator, `loss`, `space`, `search` and `solver` accept objects: a :class:`Loss`, a
+:class:`notsorandom.spaces.Space`, a :class:`notsorandom.search.Search` and a :class:`Solver`. The
+paper's own setting, alternating projection (Algorithm 3) included, is one line::
 
     FourierClassifier(
         loss="hinge", C=1.0, smoothing=0, phase="paired",
@@ -15,13 +16,12 @@ setting, alternating projection (Algorithm 3) included, is one line::
 that is: an SVM, no smoothing, a cosine and a sine per frequency, Langevin dynamics for the peaks
 (Algorithm 1; the paper has 500 particles), the step sizes of the regret bound and uniform weights.
 
-Without an estimator, a game needs samples, targets, a space and a search. Any class with the method
-``find`` of :class:`notsorandom.search.Search` is a search, any subclass of
-:class:`notsorandom.spaces.Space` a space, and any :class:`Loss` a loss::
+Without an estimator, a game needs a problem, that is samples, targets and a loss, a space and a
+search::
 
     rng = np.random.default_rng(0)
-    problem = Problem(LOSSES["hinge"], labels, Rows(X))  # labels of +1 and -1, one
-                                                                    # column per task
+    # Labels of +1 and -1, of shape (n_samples, n_tasks).
+    problem = Problem(LOSSES["hinge"], labels, Rows(X))
     result = play(problem, space=Euclidean(), search=Langevin(), n_frequencies=50, rng=rng,
                   phase="paired", smoothing=0.0, learning_rate="theory", projection="alternating")
     kernel = result.kernel("uniform")   # a LearnedKernel: Gram matrix and features
@@ -29,14 +29,18 @@ Without an estimator, a game needs samples, targets, a space and a search. Any c
 
 The parts, by what they are needed for:
 
-- Play round by round, inspect or stop: :class:`GameLoop` (``play_round``, ``current_state``,
-  ``result``). :func:`play` plays it to the end and calls a function after each round.
-- Other losses, step sizes or projections: :class:`Loss`, :class:`Problem`, :func:`project`.
+- Losses: ``LOSSES`` has the named ones as :class:`Loss` objects with `C = 1`, and
+  :meth:`Loss.times` multiplies one by `C`. :class:`QuadraticLoss` has more of them as settings.
+- Play round by round, or continue a game: :class:`GameLoop` (``play_round``, ``current_state``,
+  ``result``). :func:`play` resolves the space and plays to the end.
+- Watch or stop a game: an :class:`Observer` is called after each round.
+- Other steps or projections: :class:`Problem` (``step``, ``project``) and :func:`project`.
+- Another way to solve the game in a fit: :class:`Solver`.
 - The exact solution over finitely many kernels: :func:`find_equilibrium`, and
   `notsorandom.game.reweighting` for the weights of given frequencies.
 - Bounds on the value, regret and generalisation:
   :class:`~notsorandom.game.certificate.Certificate`, made by the estimators.
-- The dual variables of a finished game, round by round: :func:`notsorandom.game.loop.replay`.
+- The dual variables of a finished game, round by round: :func:`replay`.
 """
 
 from notsorandom.game.equilibrium import Equilibrium, find_equilibrium
@@ -51,6 +55,7 @@ from notsorandom.game.losses import (
 )
 from notsorandom.game.problem import Problem
 from notsorandom.game.projection import PROJECTIONS, project
+from notsorandom.game.solvers import Solver
 from notsorandom.game.state import GameResult, GameState, Round
 
 __all__ = [
@@ -68,6 +73,7 @@ __all__ = [
     "Problem",
     "QuadraticLoss",
     "Round",
+    "Solver",
     "find_equilibrium",
     "play",
     "project",

@@ -34,7 +34,7 @@ MAX_RATE = 1e6
 
 
 class Observer:
-    """Watches a game: derive from it and implement :meth:`after_round`.
+    """Watches a game: derive from it and implement `after_round`.
 
     Observers that have a state of their own also implement the other two methods, so that a
     checkpoint can hold it.
