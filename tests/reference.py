@@ -182,7 +182,7 @@ def solve_cone_program(quadratic, linear, matrix, right, cones, tol=1e-8):
     settings.tol_gap_rel = settings.tol_gap_abs = settings.tol_feas = tol
     matrix = sparse.csc_matrix(matrix)
     solution = clarabel.DefaultSolver(quadratic, linear, matrix, right, cones, settings).solve()
-    assert str(solution.status) == "Solved"
+    assert str(solution.status) in {"Solved", "AlmostSolved"}
     return solution
 
 
