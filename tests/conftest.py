@@ -54,5 +54,5 @@ def quick_trials(request):
 
 
 def plan_quick_stages(config, trials):
-    n_candidates = len(config.spectra) * len(config.smoothing)
+    n_candidates = len(config.candidates)
     return [(2, tuning.N_FINALISTS), (4, 1)] if n_candidates > tuning.N_FINALISTS else [(4, 1)]

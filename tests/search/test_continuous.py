@@ -5,12 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import reference
-from scipy import sparse
+from scipy import optimize, sparse
+from sklearn.datasets import load_digits
 
 from notsorandom import Ascent, Euclidean, FourierFeatures, Langevin, Sphere
 from notsorandom.data.lazy import LazyArray
 from notsorandom.data.rows import Rows
 from notsorandom.game import LOSSES, Problem
+from notsorandom.game.problem import signs_from_codes
 from notsorandom.search.ascent import climb
 from notsorandom.spaces import Landscape
 
@@ -252,3 +254,30 @@ def test_sphere_has_no_cauchy_spectrum(rng):
     assert np.isfinite(features.fit_transform(X, y)).all()
     with pytest.raises(ValueError, match="spectrum='cauchy' is not possible on the sphere"):
         features.set_params(space=Sphere("zonal")).fit(X, y)
+
+
+def test_no_ascent_of_the_definition_finds_a_higher_peak_of_several_tasks(rng):
+    """Of the largest eigenvalue: the sum of both eigenvalues has another highest peak."""
+    X, y = load_digits(return_X_y=True)
+    X, smoothing = X[:400] - X[:400].mean(axis=0), 0.07
+    problem = Problem(LOSSES["hinge"], signs_from_codes(y[:400], 10, float), Rows(X))
+    space, measure = Euclidean().resolve(problem.rows, rng), problem.first_dual()
+
+    def depth(w):
+        """Return minus the height, and its gradient."""
+        angles = X @ w
+        waves = np.stack([np.cos(angles), np.sin(angles)])  # (2, n_samples)
+        slopes = np.stack([-waves[1], waves[0]])
+        sums, moments = waves @ measure, np.einsum("cn,nk,ni->cki", slopes, measure, X)
+        values, vectors = np.linalg.eigh(sums @ sums.T)
+        best = vectors[:, 1]
+        slope = 2 * np.einsum("k,c,cki->i", best @ sums, best, moments) / values[1]
+        noise = (smoothing * space.scale) ** 2
+        return noise * w @ w - np.log(values[1]), 2 * noise * w - slope
+
+    starts = rng.standard_normal((24, X.shape[1])) / space.scale
+    highest = -min(optimize.minimize(depth, w, jac=True, method="BFGS").fun for w in starts)
+    search = Ascent(n_steps=40)
+    found = search.find(Landscape(space, problem.rows, measure, smoothing), 1, rng)
+    assert found.height[0] > highest + np.log(0.99)
+    np.testing.assert_allclose(found.height[0], -depth(found.frequencies[0])[0])

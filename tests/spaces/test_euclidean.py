@@ -40,11 +40,13 @@ def test_gradient_agrees_with_finite_differences(rng, n_tasks):
         np.testing.assert_allclose(slope, expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("n_tasks", [1, 2])
+@pytest.mark.parametrize("n_tasks", [1, 3])
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
-def test_slope_of_the_landscape_is_its_gradient(rng, n_tasks, smoothing):
+@pytest.mark.parametrize("noise", ["gaussian", "cauchy"])
+@pytest.mark.parametrize("phase", ["aligned", "paired"])
+def test_slope_of_the_landscape_is_its_gradient(rng, n_tasks, smoothing, noise, phase):
     data, measure, frequencies, space = make_problem(rng, n_tasks)
-    landscape = Landscape(space, data, measure, smoothing)
+    landscape = Landscape(space.with_noise(noise), data, measure, smoothing, phase)
     slopes = landscape.evaluate_with_slope(frequencies).slope
     for frequency, slope in zip(frequencies, slopes, strict=True):
         expected = reference.gradient(
@@ -53,15 +55,16 @@ def test_slope_of_the_landscape_is_its_gradient(rng, n_tasks, smoothing):
         np.testing.assert_allclose(slope, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_smoothing_is_blurring_the_samples(rng):
-    """The smoothed potential is the potential of samples with Gaussian noise, on average."""
+@pytest.mark.parametrize("kind", ["gaussian", "cauchy"])
+def test_smoothing_is_blurring_the_samples(rng, kind):
+    """The smoothed potential is the potential of samples with noise, on average."""
     data, measure, frequencies, space = make_problem(rng, 1, n_features=2, n_samples=8)
     frequencies, smoothing = frequencies * 0.5, 0.2
-    noise = smoothing * space.scale * rng.standard_normal((200_000, 8, 2))
+    draw = rng.standard_normal if kind == "gaussian" else rng.standard_cauchy
+    noise = smoothing * space.scale * draw((200_000, 8, 2))
+    landscape = Landscape(space.with_noise(kind), data, measure, smoothing)
     for frequency, height in zip(
-        frequencies,
-        Landscape(space, data, measure, smoothing).evaluate_with_slope(frequencies).height,
-        strict=True,
+        frequencies, landscape.evaluate_with_slope(frequencies).height, strict=True
     ):
         blurred = np.exp(1j * (data.array + noise) @ frequency).mean(axis=0) @ measure[:, 0]
         np.testing.assert_allclose(np.exp(height), abs(blurred) ** 2, rtol=0.05)
@@ -78,6 +81,19 @@ def test_alignment_is_features_times_measure(rng, phase, n_tasks):
     np.testing.assert_allclose(alignment.reshape(-1, n_tasks), features.T @ measure, atol=1e-10)
     if phase == "paired":
         np.testing.assert_allclose((alignment**2).sum(axis=(1, 2)), potential_of(amplitudes))
+
+
+@pytest.mark.parametrize("n_tasks", [1, 3])
+def test_height_is_the_potential_of_the_feature(rng, n_tasks):
+    """An aligned feature has one phase for all tasks; a frequency's pair of features has two."""
+    data, measure, frequencies, space = make_problem(rng, n_tasks)
+    for phase, factor in (("aligned", 2), ("paired", 1)):
+        points = Landscape(space, data, measure, 0.0, phase).evaluate(frequencies)
+        phases = space.phases(points.amplitudes)
+        features = space.features(data.array, frequencies, phases, phase)
+        potentials = np.square(features.T @ measure).sum(axis=1)
+        potentials = potentials.reshape(len(frequencies), -1).sum(axis=1)
+        np.testing.assert_allclose(factor * np.exp(points.height), potentials)
 
 
 @pytest.mark.parametrize("n_tasks", [1, 3])
@@ -104,13 +120,14 @@ def test_potential_does_not_depend_on_the_origin(rng):
 
 
 @pytest.mark.parametrize("n_tasks", [1, 3])
-def test_blocks_do_not_change_the_result(rng, n_tasks):
+@pytest.mark.parametrize("phase", ["aligned", "paired"])
+def test_blocks_do_not_change_the_result(rng, n_tasks, phase):
     data, measure, frequencies, space = make_problem(rng, n_tasks)
-    expected = space.amplitudes_and_gradient(data, measure, frequencies)
+    expected = space.amplitudes_and_gradient(data, measure, frequencies, phase)
     blocks = Rows(data.array, block_rows=8)
     assert len(blocks.blocks()) == 4
     # 1000 bytes are fewer than the waves of two frequencies take.
-    result = space.amplitudes_and_gradient(blocks, measure, frequencies, wave_bytes=1000)
+    result = space.amplitudes_and_gradient(blocks, measure, frequencies, phase, wave_bytes=1000)
     for part, expected_part in zip(result, expected, strict=True):
         np.testing.assert_allclose(part, expected_part)
 

@@ -1,5 +1,7 @@
 """Trial games played at once, against the same games played one by one."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
@@ -27,24 +29,26 @@ def make_problem(rng, loss="hinge", n_tasks=1, weighted=False, n_rows=N_ROWS):
     return Problem(LOSSES[loss], targets, Rows(X, weights))
 
 
-def make_landscape(rng, n_tasks):
+def make_landscape(rng, n_tasks, noise="gaussian"):
     X = rng.standard_normal((N_ROWS, N_COLUMNS))
     measure = rng.standard_normal((N_GAMES, N_ROWS, n_tasks))
     smoothing = np.array([0.0, 0.1, 0.7])
-    return TrialLandscape(X, measure, smoothing, np.empty((3, N_GAMES, N_ROWS, 5)))
+    return TrialLandscape(X, measure, smoothing, noise, np.empty((3, N_GAMES, N_ROWS, 5)))
 
 
 def landscapes_alone(batch):
     """Return the ordinary landscape of each game."""
     for measure, smoothing in zip(batch.measure, batch.smoothing, strict=True):
-        yield Landscape(SPACE, Rows(batch.X), measure, smoothing=float(smoothing))
+        space = SPACE.with_noise(batch.noise)
+        yield Landscape(space, Rows(batch.X), measure, smoothing=float(smoothing))
 
 
 @pytest.mark.parametrize("n_waves", [2**16, 400])  # at a time: of all games, or of one or two
 @pytest.mark.parametrize("n_tasks", [1, 3])
-def test_points_are_those_of_each_games_landscape(rng, n_tasks, n_waves, monkeypatch):
+@SPECTRUM
+def test_points_are_those_of_each_games_landscape(rng, n_tasks, n_waves, spectrum, monkeypatch):
     monkeypatch.setattr(trial_landscape, "WAVES", n_waves)
-    batch = make_landscape(rng, n_tasks)
+    batch = make_landscape(rng, n_tasks, spectrum)
     frequencies = rng.standard_normal((N_GAMES * 5, N_COLUMNS))
     points = batch.evaluate(frequencies)
     draws = rng.standard_normal((20, N_COLUMNS))
@@ -66,7 +70,7 @@ def test_landscape_of_some_rows_is_that_of_a_measure_on_them(rng):
     batch, rows = make_landscape(rng, 2), rng.permutation(N_ROWS)[:20]
     measure = np.zeros_like(batch.measure)
     measure[:, rows] = batch.measure[:, rows]
-    expected = TrialLandscape(batch.X, measure, batch.smoothing, batch.buffers)
+    expected = replace(batch, measure=measure)
     frequencies = rng.standard_normal((N_GAMES * 5, N_COLUMNS))
     points = batch.take(rows).evaluate(frequencies)
     for name in ("height", "slope", "amplitudes"):
@@ -74,8 +78,9 @@ def test_landscape_of_some_rows_is_that_of_a_measure_on_them(rng):
         np.testing.assert_allclose(found, value, rtol=1e-9, atol=1e-9)
 
 
-def test_slope_is_the_gradient_of_the_height(rng):
-    batch = make_landscape(rng, 2)
+@SPECTRUM
+def test_slope_is_the_gradient_of_the_height(rng, spectrum):
+    batch = make_landscape(rng, 2, spectrum)
     frequencies = rng.standard_normal((N_GAMES * 5, N_COLUMNS))
     points = batch.evaluate(frequencies)
     for column in range(N_COLUMNS):

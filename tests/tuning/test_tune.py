@@ -17,6 +17,7 @@ from notsorandom import (
     Langevin,
     Sphere,
 )
+from notsorandom.estimators.config import SMOOTHING
 from notsorandom.game import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from notsorandom.tuning import tune as tuning
 from notsorandom.tuning.held_out import assign_folds, hold_out
@@ -202,11 +203,11 @@ class TestWhatIsGiven:
     def test_few_samples_of_a_class_get_the_usual_values(self, rng):
         X, y = rng.standard_normal((103, 2)), np.repeat([0, 1], [100, 3])
         model = FourierClassifier(2, C=[3.0, 4.0], smoothing=[0.3, 0.06], random_state=0)
-        expected = {"C_": 3.0, "smoothing_": 0.3, "spectrum_": "gaussian", "temperature_": 1.0}
+        expected = {"C_": 3.0, "smoothing_": 0.3, "spectrum_": "cauchy", "temperature_": 1.0}
         assert chosen(model.fit(X, y)) == expected
         assert model.tuning_ is None
         model = FourierClassifier(2, random_state=0).fit(X, y)
-        usual = {"smoothing_": 0.07, "spectrum_": "gaussian", "temperature_": 1.0}
+        usual = {"smoothing_": 0.02, "spectrum_": "cauchy", "temperature_": 1.0}
         assert chosen(model) == {"C_": 1.0} | usual
 
 
@@ -223,9 +224,7 @@ class TestTable:
         assert (table["temperature"] > 0).all()
         first = table["n_components"] == table["n_components"].min()
         assert set(zip(table["spectrum"][first], table["smoothing"][first], strict=True)) == {
-            (spectrum, smoothing)
-            for spectrum in ("gaussian", "cauchy")
-            for smoothing in set(table["smoothing"])
+            (spectrum, value) for spectrum, values in SMOOTHING.items() for value in values
         }
 
     def test_the_choice_has_the_least_loss_of_the_last_games(self, windmill):

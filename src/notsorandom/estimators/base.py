@@ -35,7 +35,7 @@ from notsorandom.game.problem import Problem
 from notsorandom.game.state import GameResult
 from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces import Euclidean
-from notsorandom.spaces.base import Space
+from notsorandom.spaces.base import ResolvedSpace, Space
 from notsorandom.tuning.choice import Choice, FitConfig
 from notsorandom.tuning.tune import can_choose_size, tune
 
@@ -232,15 +232,16 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         self, fit: Fit, observers: list[Observer], start: Start, rng: np.random.Generator
     ) -> GameResult:
         """Play the game, or continue it."""
-        config = fit.config
+        config, space = fit.config, fit.config.space
+        assert isinstance(space, ResolvedSpace)  # of the view
         state = start.state(config, fit.view, fit.training)
         with progress_bar(config.n_components, "features", self.verbose) as update:
             if self.verbose:
                 observers = [ProgressObserver(update), *observers]
             return config.solver.solve(
                 fit.training,
-                space=fit.view.space if state is None else state.space,
-                search=config.search_in(fit.view.space),
+                space=space,
+                search=config.search_in(space),
                 n_frequencies=config.n_frequencies,
                 phase=config.phase,
                 smoothing=self.smoothing_,

@@ -117,8 +117,8 @@ def require(condition: Any, name: str) -> None:
 
 def check_chosen(choice: Choice, config: FitConfig) -> None:
     """Raise an error unless trials could have made a choice."""
-    require(choice.spectrum in config.spectra, "spectrum")
-    require(type(choice.smoothing) is float and choice.smoothing in config.smoothing, "smoothing")
+    require(type(choice.smoothing) is float, "smoothing")
+    require((choice.spectrum, choice.smoothing) in config.candidates, "spectrum or smoothing")
     for value in (choice.C, choice.temperature):
         require(type(value) is float and 1 / MAX_NUMBER <= value <= MAX_NUMBER, "C or temperature")
     require(config.C is None or choice.C in config.C, "C")

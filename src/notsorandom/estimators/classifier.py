@@ -90,8 +90,9 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         How the next frequency is found: as a peak of the potential, which measures how well a wave
         separates the weighted classes. ``"auto"`` is gradient ascent, and enumeration on the
         sphere's harmonics. ``"langevin"`` is the paper's. On R^d the ascent starts from the
-        Gaussian spectrum of RBF kernels or the Cauchy spectrum of Laplacian kernels. The trials
-        choose one; ``Ascent(spectrum="cauchy")`` or ``"gaussian"`` sets it.
+        Cauchy spectrum of Laplacian kernels or the Gaussian spectrum of RBF kernels. The trials
+        choose one, and take the Gaussian one for samples of more than 128 columns that are
+        projected; ``Ascent(spectrum="cauchy")`` or ``"gaussian"`` sets it.
     phase : {"aligned", "paired"}, default="aligned"
         ``"aligned"`` gives one cosine per frequency, at the best phase for the labels. ``"paired"``
         gives cosine and sine, so that the kernel is translation-invariant; on the sphere's
@@ -103,9 +104,10 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         Inverse regularisation strength of the linear model, from 1e-30 to 1e30: higher fits the
         training data more closely. Trials choose from a list, or for ``"auto"`` from 0.03 to 3000.
     smoothing : float, list of floats or "auto", default="auto"
-        Higher is smoother. Noise standard deviation, in units of the median distance between
-        samples, at most 1000. Trials choose from a list. ``"auto"`` is
-        ``[0.07, 0.02, 0.2, 0.6, 1.0]``.
+        Higher is smoother. Scale of the noise that blurs the samples, in units of their median
+        distance, at most 1000: Gaussian noise with the Gaussian spectrum, Cauchy noise with the
+        Cauchy spectrum. Trials choose from a list. ``"auto"`` is ``[0.07, 0.02, 0.2, 0.6, 1.0]``
+        for Gaussian and ``[0.02, 0.005, 0.07, 0.2, 0.002]`` for Cauchy noise.
     solver : {"gradient", "reweight", "equilibrium"} or Solver, default="gradient"
         How the game is solved. ``"gradient"`` is the paper's online gradient ascent.
         ``"reweight"`` then weights the frequencies found so that the margin is largest, and drops

@@ -24,14 +24,14 @@ from notsorandom.search import SEARCHES, Ascent
 from notsorandom.search.base import Search
 from notsorandom.spaces import SPACES, Euclidean
 from notsorandom.spaces.base import Space
-from notsorandom.tuning.choice import FitConfig
+from notsorandom.tuning.choice import Candidate, FitConfig
 
 # Candidates of the smoothing, in units of the median distance between samples. Images and other
 # data with little noise need little smoothing; where labels are mostly noise, only waves about as
 # long as the data are wide remain.
-SMOOTHING = (0.07, 0.02, 0.2, 0.6, 1.0)
-# Spectra that the search's starts on R^d may have.
-SPECTRA = ("gaussian", "cauchy")
+# Cauchy noise shifts a few samples very far, so that less of it is needed. The usual
+# spectrum and smoothing come first.
+SMOOTHING = {"cauchy": (0.02, 0.005, 0.07, 0.2, 0.002), "gaussian": (0.07, 0.02, 0.2, 0.6, 1.0)}
 # A larger smoothing leaves waves so long that float32 has no digit of them.
 MAX_SMOOTHING = 1e3
 
@@ -68,9 +68,7 @@ def configure(estimator: Any) -> FitConfig:
         phase=estimator.phase,
         loss=loss,
         epsilon=epsilon,
-        spectra=configure_spectra(space, search),
-        smoothing=candidates("smoothing", estimator.smoothing, least=0, most=MAX_SMOOTHING)
-        or SMOOTHING,
+        candidates=configure_candidates(space, search, estimator.smoothing),
         C=candidates("C", estimator.C, least=1 / MAX_NUMBER, most=MAX_NUMBER),
         calibrated=loss.gives_probabilities and hasattr(type(estimator), "predict_proba"),
         n_components=int(estimator.max_components if chooses_size else estimator.n_components),
@@ -173,13 +171,22 @@ def candidates(name: str, value: Any, **limits: Any) -> tuple[float, ...] | None
     return (float(value),)
 
 
-def configure_spectra(space: Space, search: Search | None) -> tuple[str | None, ...]:
-    """Return the spectra to choose from; on R^d, the search may have one or leave it to trials."""
+def configure_candidates(
+    space: Space, search: Search | None, smoothing: Any
+) -> tuple[Candidate, ...]:
+    """Return pairs of spectrum and smoothing to choose from.
+
+    On R^d, the search may have a spectrum or leave it to the trials.
+    """
+    given = candidates("smoothing", smoothing, least=0, most=MAX_SMOOTHING)
     search = Ascent() if search is None else search
     if type(space) is not Euclidean or not isinstance(search, Ascent):
-        return (None,)  # trial games on other spaces, also on those that derive from R^d, have none
-    spectrum = search.spectrum
-    return SPECTRA if spectrum == "auto" else (spectrum,)
+        # Trial games on other spaces, also on those that derive from R^d, have no spectrum.
+        return tuple((None, value) for value in given or SMOOTHING["gaussian"])
+    spectra = SMOOTHING if search.spectrum == "auto" else (search.spectrum,)
+    return tuple(
+        (spectrum, value) for spectrum in spectra for value in given or SMOOTHING[spectrum]
+    )
 
 
 def check_n_jobs(n_jobs: Any) -> None:

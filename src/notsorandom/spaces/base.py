@@ -257,11 +257,12 @@ class ContinuousSpace(ResolvedSpace, ABC):
 
     @abstractmethod
     def amplitudes_and_gradient(
-        self, rows: Rows, measure: Column, frequencies: Array
+        self, rows: Rows, measure: Column, frequencies: Array, phase: str = "paired"
     ) -> tuple[Array, Array]:
         """Return the amplitudes, and the gradient of the potential per frequency.
 
-        The gradient has the shape of `frequencies`.
+        The gradient has the shape of `frequencies`. The phase matters if there are several tasks;
+        see :func:`notsorandom.spaces.landscape.potential_of`.
         """
 
     @abstractmethod

@@ -44,20 +44,31 @@ class Euclidean(ContinuousSpace):
     max_norm : float, default=inf
         Length of the longest frequency, in the inverse unit of the samples. Searches stay in this
         ball: the bandwidth :math:`R_\omega` of the paper's bounds.
+    noise : {"auto", "gaussian", "cauchy"}, default="auto"
+        The noise by which `smoothing` blurs the samples. Gaussian noise penalises the square of a
+        frequency's length. Cauchy noise, independent in each column, penalises the sum of its
+        absolute entries, and so admits long frequencies of few columns. ``"auto"`` is the spectrum
+        of the search, or Gaussian.
     """
 
     is_vector_space = True
 
     def __init__(
-        self, scale: Any = "median", center: Any = "mean", max_norm: float = math.inf
+        self,
+        scale: Any = "median",
+        center: Any = "mean",
+        max_norm: float = math.inf,
+        noise: str = "auto",
     ) -> None:
         self.scale = scale
         self.center = center
         self.max_norm = max_norm
+        self.noise = noise
 
     def check(self) -> None:
         """Raise ValueError if a parameter is out of its range."""
         check_number("scale", self.scale, above=0, or_else=["median"])
+        check_choice("noise", self.noise, ["auto", "gaussian", "cauchy"])
         if self.max_norm != math.inf:
             check_number("max_norm", self.max_norm, above=0)
         if isinstance(self.center, str):
@@ -90,6 +101,10 @@ class Euclidean(ContinuousSpace):
     def with_parameters(self, **parameters: Any) -> Euclidean:
         """Return a space of the same class with other values of some parameters."""
         return type(self)(**(self.get_params(deep=False) | parameters))
+
+    def with_noise(self, spectrum: str) -> Euclidean:
+        """Return the space with the noise of a spectrum, unless it has one of its own."""
+        return self.with_parameters(noise=spectrum) if self.noise == "auto" else self
 
     def far_rows(self, X: Any, frequencies: Array) -> Any:
         """Return which rows of a block are too far from the centre to compute with, or None."""
@@ -160,12 +175,16 @@ class Euclidean(ContinuousSpace):
         return float(self.scale) ** -2
 
     def penalty(self, rows: Rows, frequencies: Array, smoothing: float) -> tuple[Array, Array]:
-        r"""Return :math:`\sigma^2 |\omega|^2`, with :math:`\sigma` the smoothing times the scale.
+        r"""Return what the blur of the samples by noise subtracts from the log potential.
 
-        The log potential minus this is the log potential of the samples blurred by Gaussian noise
-        of standard deviation :math:`\sigma`.
+        With :math:`\sigma` the smoothing times the scale: :math:`\sigma^2 |\omega|^2` for Gaussian
+        noise of standard deviation :math:`\sigma`, and :math:`2 \sigma |\omega|_1` for independent
+        Cauchy noise of scale :math:`\sigma` in each column.
         """
         scalar = frequencies.dtype.type
+        if self.noise == "cauchy":
+            weight = scalar(2 * smoothing * self.scale)
+            return weight * np.abs(frequencies).sum(axis=1), weight * np.sign(frequencies)
         scaled, weight = frequencies, scalar(smoothing**2)
         if self.scale != 1:
             scaled = frequencies * scalar(self.scale)
@@ -223,13 +242,21 @@ class Euclidean(ContinuousSpace):
         return split_sums(sums)
 
     def amplitudes_and_gradient(
-        self, rows: Rows, measure: Column, frequencies: Array, wave_bytes: int = WAVE_BYTES
+        self,
+        rows: Rows,
+        measure: Column,
+        frequencies: Array,
+        phase: str = "paired",
+        wave_bytes: int = WAVE_BYTES,
     ) -> tuple[Array, Array]:
         r"""Return the Fourier transform of the measure, and the gradient of the potential.
 
-        With :math:`C_k + i S_k` the transform of task `k`, the gradient is
-        :math:`2 \sum_i x_i \sum_k a_{ik} (S_k \cos_i - C_k \sin_i)`. The factors of the `x_i`
-        add up to zero, so the centre of the samples doesn't matter.
+        With :math:`C_k + i S_k` the transform of task `k`, the gradient of the potential of a pair
+        of features is :math:`2 \sum_i x_i \sum_k a_{ik} (S_k \cos_i - C_k \sin_i)`. For an aligned
+        feature, :math:`S_k` and :math:`C_k` are replaced by :math:`p_k \sin b` and
+        :math:`p_k \cos b`, with :math:`p_k = C_k \cos b + S_k \sin b`: the phase `b` is the best
+        one, so that its own change doesn't matter. The factors of the `x_i` add up to zero, so the
+        centre of the samples doesn't matter.
 
         One task needs four sums over the samples, in one sweep. With more tasks one sweep would
         multiply the columns of each sample once per task. A second sweep, when the transform is
@@ -245,22 +272,29 @@ class Euclidean(ContinuousSpace):
             waves *= a[:, 0]
             return sums, waves @ X  # (2 * n_frequencies, n_features)
 
+        def factors_of(waves: Any, a: Any, amplitudes: Array) -> Any:
+            """Return factors of the samples; waves have shape (2 * n_frequencies, n_rows)."""
+            cosines, sines = waves[:n_frequencies, :], waves[n_frequencies:, :]
+            if phase == "paired":
+                by_cosine, by_sine = (cast_like(part, waves).T @ a.T for part in amplitudes)
+                return cosines * by_sine - sines * by_cosine
+            phases = self.phases(amplitudes)
+            turns = np.stack([np.cos(phases), np.sin(phases)])  # (2, n_frequencies)
+            aligned = np.einsum("ckf,cf->fk", amplitudes, turns)
+            cosine, sine = (cast_like(turn[:, None], waves) for turn in turns)
+            return (cosines * sine - sines * cosine) * (cast_like(aligned, waves) @ a.T)
+
         def both_sweeps(X: Array, a: Array) -> tuple[Array, ...]:
             waves = self._waves(X, frequencies)
             sums = waves @ a  # (2 * n_frequencies, n_tasks)
-            factors = waves[:n_frequencies, :] * (sums[n_frequencies:, :] @ a.T)
-            factors -= waves[n_frequencies:, :] * (sums[:n_frequencies, :] @ a.T)
-            return sums, factors @ X
+            return sums, factors_of(waves, a, split_sums(to_host(sums))) @ X
 
         def first_sweep(X: Array) -> Array:
             waves = self._waves(X, frequencies).T
             return waves.copy() if isinstance(waves, np.ndarray) else waves
 
         def second_sweep(X: Array, a: Array, waves: Array) -> tuple[Array, ...]:
-            cosine, sine = (cast_like(part, X) for part in amplitudes)
-            factors = waves[:, :n_frequencies] * (a @ sine)  # (n_rows, n_frequencies)
-            factors -= waves[:, n_frequencies:] * (a @ cosine)
-            return (factors.T @ X,)
+            return (factors_of(waves.T, a, amplitudes) @ X,)
 
         if n_tasks == 1:
             sums, moments = rows.sum_blocks(four_sums, measure, width=width)
@@ -272,7 +306,7 @@ class Euclidean(ContinuousSpace):
             return split_sums(sums), 2 * half
         if n_frequencies > 1 and width * len(rows) * rows.dtype.itemsize > wave_bytes:
             parts = [
-                self.amplitudes_and_gradient(rows, measure, part, wave_bytes)
+                self.amplitudes_and_gradient(rows, measure, part, phase, wave_bytes)
                 for part in np.array_split(frequencies, 2)
             ]
             amplitudes = np.concatenate([part[0] for part in parts], axis=2)

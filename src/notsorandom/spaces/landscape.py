@@ -26,9 +26,21 @@ def split_sums(sums: Array) -> Array:
     return np.swapaxes(sums.reshape(2, -1, sums.shape[1]), 1, 2)
 
 
-def potential_of(amplitudes: Array) -> Array:
-    """Return the sum of squared amplitudes over parts and tasks, per frequency."""
-    return (amplitudes * amplitudes).sum(axis=(0, 1))
+def potential_of(amplitudes: Array, phase: str = "paired") -> Array:
+    r"""Return the potential of each frequency: the sum of squared amplitudes over the tasks.
+
+    Of paired features it is the sum over both parts, cosine and sine. An aligned feature has the
+    one phase :math:`b` that is best for all tasks, so that its potential is
+    :math:`\max_b \sum_k (C_k \cos b + S_k \sin b)^2`, the largest eigenvalue of a matrix. For one
+    task the two are equal.
+    """
+    if phase == "paired" or 1 in amplitudes.shape[:2]:
+        return (amplitudes * amplitudes).sum(axis=(0, 1))
+    cosine, sine = amplitudes  # (n_tasks, n_frequencies)
+    total = (amplitudes * amplitudes).sum(axis=(0, 1))
+    difference = ((cosine + sine) * (cosine - sine)).sum(axis=0)
+    mixed = (cosine * sine).sum(axis=0)
+    return (total + np.hypot(difference, 2 * mixed)) / 2
 
 
 def feature_potentials(space: ResolvedSpace, amplitudes: Array, phase: str) -> Array:
@@ -157,7 +169,7 @@ class Landscape:
     def evaluate_with_slope(self, frequencies: Array) -> Points:
         """Compute heights, slopes and amplitudes on a continuous space."""
         amplitudes, gradient = self.continuous_space.amplitudes_and_gradient(
-            self.rows, self.measure, frequencies
+            self.rows, self.measure, frequencies, self.phase
         )
         points = self._points(frequencies, amplitudes, gradient)
         slope = self.continuous_space.feasible_slope(frequencies, points.slope)
@@ -176,7 +188,7 @@ class Landscape:
     def _points(
         self, frequencies: Array, amplitudes: Array, gradient: Array | float = 0.0
     ) -> Points:
-        potential = potential_of(amplitudes)
+        potential = potential_of(amplitudes, self.phase)
         if self.space.kind == "finite":
             # Frequencies that form one kernel have one height, the log of their mean potential.
             potential = average_groups(potential, self.space.groups(frequencies, self.phase))

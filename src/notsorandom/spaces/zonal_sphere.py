@@ -146,7 +146,7 @@ class ZonalSphere(Spherical, ContinuousSpace):
         return np.stack(rows.sum_blocks(sums, measure, width=4 * len(frequencies)))
 
     def amplitudes_and_gradient(
-        self, rows: Rows, measure: Column, frequencies: Array
+        self, rows: Rows, measure: Column, frequencies: Array, phase: str = "paired"
     ) -> tuple[Array, Array]:
         """Return the amplitudes, and the gradient of the potential along the sphere."""
         poles, degrees = poles_and_degrees(frequencies)

@@ -10,11 +10,15 @@ from notsorandom.game.losses import Loss
 from notsorandom.game.solvers import Solver
 from notsorandom.search import Ascent, Enumerate
 from notsorandom.search.base import Search
+from notsorandom.spaces import Euclidean
 from notsorandom.spaces.base import ResolvedSpace, Space
 from notsorandom.spaces.view import View
 
 # The value of `C` in trial games, and where no trials are possible: a game depends little on it.
 AUTO_C = 1.0
+
+
+Candidate = tuple[str | None, float]  # spectrum, None if the search has none, and smoothing
 
 
 @dataclass(frozen=True)
@@ -28,8 +32,7 @@ class FitConfig:
     loss: Loss  # with C = 1
     epsilon: float | None  # None: in proportion to the scale of the targets
     # Candidates that trials choose from, the usual one first; there may be only one.
-    spectra: tuple[str | None, ...]  # None: the search has no spectrum
-    smoothing: tuple[float, ...]
+    candidates: tuple[Candidate, ...]
     C: tuple[float, ...] | None  # None: any
     calibrated: bool  # whether a temperature is needed
     n_components: int  # the most, if the number is chosen
@@ -43,9 +46,11 @@ class FitConfig:
 
     def in_view(self, view: View) -> FitConfig:
         """Return the configuration in the coordinates of a view."""
-        # Directions mix the columns, which Cauchy starts select.
-        spectra = self.spectra[:1] if view.is_projected else self.spectra
-        return replace(self, space=view.space, spectra=spectra)
+        candidates, spectra = self.candidates, {spectrum for spectrum, _ in self.candidates}
+        if view.is_projected and len(spectra) > 1:
+            # Directions mix the columns, which the Cauchy spectrum selects.
+            candidates = tuple(each for each in candidates if each[0] == "gaussian")
+        return replace(self, space=view.space, candidates=candidates)
 
     def search_in(self, space: ResolvedSpace) -> Search:
         """Return the configured search, or the one that suits a space."""
@@ -91,5 +96,6 @@ class Choice:
             return config
         search = Ascent() if config.search is None else copy.copy(config.search)
         assert isinstance(search, Ascent)
+        assert isinstance(config.space, Euclidean)
         search.spectrum = self.spectrum
-        return replace(config, search=search)
+        return replace(config, search=search, space=config.space.with_noise(self.spectrum))

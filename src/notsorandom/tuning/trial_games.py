@@ -19,7 +19,7 @@ from notsorandom.spaces import Euclidean
 from notsorandom.spaces.base import FiniteSpace, ResolvedSpace
 from notsorandom.spaces.euclidean import cauchy_frequencies
 from notsorandom.spaces.landscape import Points
-from notsorandom.tuning.choice import FitConfig, default_search
+from notsorandom.tuning.choice import Candidate, FitConfig, default_search
 from notsorandom.tuning.trial_landscape import (
     TrialLandscape,
     distinct,
@@ -33,8 +33,6 @@ TRIAL_STEPS = 6
 CLIMB_ROWS = 768
 # Rows on which two features are compared: a correlation is then known to about 0.06.
 CORRELATION_ROWS = 256
-
-Candidate = tuple[str | None, float]  # spectrum and smoothing
 
 
 class Contest(ABC):
@@ -261,7 +259,9 @@ class TrialGames:
         waves, strengths = [self.waves], [self.strengths]
         for start in range(0, n_frequencies, search.n_peaks):
             measure = self.dual_player.measure
-            landscape = TrialLandscape(inside, measure, self.smoothing, buffers, self.pool)
+            landscape = TrialLandscape(
+                inside, measure, self.smoothing, self.search.spectrum, buffers, self.pool
+            )
             points = self._climb(landscape)
             frequencies, phases, alignment = peaks_by_game(points, n_games)
             chosen, valid = distinct(

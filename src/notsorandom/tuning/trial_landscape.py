@@ -13,7 +13,7 @@ import numpy as np
 from notsorandom._utils.threads import ONE_THREAD, ThreadPool
 from notsorandom.data.rows import Array
 from notsorandom.spaces import Euclidean
-from notsorandom.spaces.landscape import Points
+from notsorandom.spaces.landscape import Points, potential_of
 
 # Most waves that are computed at a time: they fit the cache.
 WAVES = 2**16
@@ -35,6 +35,8 @@ class TrialLandscape:
         Centred, in units of their scale.
     measure : ndarray of shape (n_games, n_samples, n_tasks)
     smoothing : ndarray of shape (n_games,)
+    noise : {"gaussian", "cauchy"}
+        The noise of the smoothing; see :class:`notsorandom.Euclidean`.
     buffers : ndarray of shape (3, n_games, n_samples, n_points)
         Memory for the waves.
     pool : ThreadPool
@@ -44,6 +46,7 @@ class TrialLandscape:
     X: Array
     measure: Array
     smoothing: Array
+    noise: str
     buffers: Array
     pool: ThreadPool = ONE_THREAD
 
@@ -71,13 +74,12 @@ class TrialLandscape:
         n_parts = min(n_games, -(-n_games * n_samples * n_points // WAVES))
         ends = [n_games * number // n_parts for number in range(n_parts + 1)]
         self.pool.map_ordered(evaluate_part, [slice(*both) for both in pairwise(ends)], ignore)
-        potential = np.einsum("cgtp,cgtp->gp", amplitudes, amplitudes)
-        potential += self._floor[:, None]
-        weight = np.square(self.smoothing)[:, None]
-        height = np.log(potential) - weight * np.einsum("gpi,gpi->gp", by_game, by_game)
+        potential = self._potential(amplitudes)
+        penalty, penalty_slope = self._penalty(by_game)
+        height = np.log(potential) - penalty
         slope = gradient
         slope *= (2 / potential)[:, :, None]
-        slope -= (2 * weight)[:, :, None] * by_game
+        slope -= penalty_slope
         amplitudes = np.moveaxis(amplitudes, 1, 2).reshape(2, n_tasks, -1)
         return Points(frequencies, height.ravel(), slope.reshape(frequencies.shape), amplitudes)
 
@@ -88,8 +90,8 @@ class TrialLandscape:
         by_task = np.moveaxis(self.measure, 1, 2).reshape(-1, n_samples)
         sums = np.stack([by_task @ np.cos(angles), by_task @ np.sin(angles, out=angles)])
         sums = sums.reshape(2, n_games, n_tasks, -1)
-        potential = np.square(sums).sum(axis=(0, 2)) + self._floor[:, None]  # (n_games, n_draws)
-        penalty = np.square(self.smoothing)[:, None] * np.square(draws).sum(axis=1)
+        potential = self._potential(sums)  # (n_games, n_draws)
+        penalty, _ = self._penalty(draws[None])
         order = np.argsort(penalty - np.log(potential), axis=1, kind="stable")
         return draws[order[:, :n_points].ravel()]
 
@@ -108,11 +110,30 @@ class TrialLandscape:
             sine *= sums[0]
             cosine -= sine
             cosine *= measure
-        else:
-            cosine *= np.matmul(measure, sums[1], out=factors)
-            sine *= np.matmul(measure, sums[0], out=factors)
+        else:  # the cosine and the sine of the best phase in the place of a task's own
+            phases = Euclidean().phases(np.moveaxis(sums, 2, 1))[:, None]  # (n_games, 1, n_points)
+            turns = np.cos(phases), np.sin(phases)
+            aligned = sums[0] * turns[0] + sums[1] * turns[1]  # (n_games, n_tasks, n_points)
+            cosine *= turns[1]
+            sine *= turns[0]
             cosine -= sine
+            cosine *= np.matmul(measure, aligned, out=factors)
         np.matmul(np.swapaxes(cosine, 1, 2), self.X, out=gradient)
+
+    def _penalty(self, frequencies: Array) -> tuple[Array, Array]:
+        """Return penalties and their slopes; see `Euclidean.penalty`."""
+        if self.noise == "cauchy":
+            weight = 2 * self.smoothing[:, None]
+            sizes = np.abs(frequencies).sum(axis=2)
+            return weight * sizes, weight[:, :, None] * np.sign(frequencies)
+        weight = np.square(self.smoothing)[:, None]
+        squares = np.einsum("gpi,gpi->gp", frequencies, frequencies)
+        return weight * squares, (2 * weight)[:, :, None] * frequencies
+
+    def _potential(self, amplitudes: Array) -> Array:
+        """Return the potentials of aligned features, of shape (n_games, n_points)."""
+        by_task = np.moveaxis(amplitudes, 2, 1)  # (2, n_tasks, n_games, n_points)
+        return potential_of(by_task, "aligned") + self._floor[:, None]
 
     @cached_property
     def _floor(self) -> Array:

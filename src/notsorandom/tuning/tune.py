@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array
 from notsorandom.game.problem import Problem
 from notsorandom.spaces import Euclidean
-from notsorandom.tuning.choice import AUTO_C, Choice, FitConfig
+from notsorandom.tuning.choice import AUTO_C, Candidate, Choice, FitConfig
 from notsorandom.tuning.held_out import (
     assign_folds,
     held_out_losses,
@@ -22,7 +21,7 @@ from notsorandom.tuning.held_out import (
     row_counts,
     weight_unit,
 )
-from notsorandom.tuning.trial_games import Candidate, start_contest
+from notsorandom.tuning.trial_games import start_contest
 from notsorandom.tuning.trial_models import solve_batch
 
 # All trial games have the first number of frequencies, the best N_FINALISTS about the second. They
@@ -233,7 +232,7 @@ def tune(
     have the default solver and search (on R^d with fewer steps, and aligned phases), whatever the
     estimator's own: the choice depends on the data.
     """
-    candidates = list(product(config.spectra, config.smoothing))
+    candidates = list(config.candidates)
     given_C = config.C or ()
     if len(candidates) == len(given_C) == 1 and not (config.calibrated or chooses_size):
         return Choice(*candidates[0], given_C[0])
@@ -307,7 +306,7 @@ def plan_stages(config: FitConfig, trials: Trials) -> list[tuple[int, int]]:
     """
     n_usual, n_given = ALL_FREQUENCIES, config.n_frequencies
     stages = [(trials.reduced(n_usual), 1)]
-    if len(config.spectra) * len(config.smoothing) > N_FINALISTS:
+    if len(config.candidates) > N_FINALISTS:
         stages.insert(0, (FIRST_FREQUENCIES, N_FINALISTS))
     # A fit that can be continued makes the same choice for any number of features.
     if n_given > n_usual and not (config.chooses_size or config.warm_start):
