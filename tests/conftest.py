@@ -50,6 +50,7 @@ def quick_trials(request):
     with pytest.MonkeyPatch.context() as patch:  # tests may undo what they patch themselves
         patch.setattr(tuning, "plan_stages", plan_quick_stages)
         patch.setattr(tuning, "ROUNDS", 2)
+        patch.setattr(tuning.Trials, "reduced", lambda trials, n: max(4, n // 25))
         yield
 
 

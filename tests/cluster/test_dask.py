@@ -166,7 +166,6 @@ def test_model_equals_the_one_in_memory(client, targets, settings):
         assert model.classes_.tolist() == local.classes_.tolist()
     if settings is AUTO:
         np.testing.assert_array_equal(model.validation_sizes_, local.validation_sizes_)
-        np.testing.assert_array_equal(model._held_out, local._held_out)
     if kind == "outputs":
         assert model.predict(to_dask(X)).chunks == ((CHUNK, CHUNK, N - 2 * CHUNK), (2,))
         assert model.score(to_dask(X), to_dask(y, 7000)) == pytest.approx(local.score(X, y))

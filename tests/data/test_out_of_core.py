@@ -68,7 +68,7 @@ STORAGES = [as_memmap, as_zarr, as_blocks, as_dataset]
             12, random_state=0, space=Sphere("harmonic", normalize=True), smoothing=0.06
         ),
     ],
-    ids=["plane", "early stopping", "zonal", "harmonic"],
+    ids=["plane", "size chosen", "zonal", "harmonic"],
 )
 def test_the_model_equals_that_of_samples_in_memory(model, store, data, tmp_path):
     expected = clone(model).fit(*data)

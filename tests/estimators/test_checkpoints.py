@@ -70,15 +70,14 @@ def variants():
         "not a multiple of the peaks": FourierFeatures(23, **quick),
         "paired": FourierClassifier(48, phase="paired", **quick),
         "few rounds": FourierFeatures(40, solver=rounds[5], **quick),
-        "early stopping": FourierClassifier("auto", **quick),
-        "size chosen": FourierClassifier("auto", **quick),
+        "size chosen": FourierClassifier("smallest", **quick),
         "reweighted": FourierClassifier(24, solver="reweight", C=1.0, **quick),
         "theory": FourierClassifier(
             24, solver=GradientSolver("theory"), loss="squared_hinge", **quick
         ),
         "Langevin": FourierFeatures(8, search=Langevin(n_steps=5), **quick),
         "harmonics": FourierClassifier(20, solver=rounds[15], space=sphere, **quick),
-        "harmonics with early stopping": FourierFeatures(
+        "harmonics, size chosen": FourierFeatures(
             "auto", max_components=20, solver=rounds[25], space=sphere, **quick
         ),
         "zonal": FourierClassifier(20, space=Sphere("zonal", normalize=True), **quick),
@@ -89,9 +88,7 @@ def variants():
 @pytest.fixture
 def variant(request):
     with pytest.MonkeyPatch.context() as patch:
-        if request.param == "early stopping":
-            patch.setattr(tuning, "CROSS_VALIDATED_ROWS", 0)
-        elif request.param == "size chosen":
+        if request.param == "size chosen":
             patch.setattr(tuning, "plan_stages", lambda config, trials: [(32, 1)])
             patch.setattr(sizes, "TRIAL_SIZES", (24,))
         yield request.param
@@ -185,7 +182,6 @@ OTHERS = {
     "smoothing": ([0.1, 0.06], "0.06 and is [0.1, 0.06]"),
     "solver": (GradientSolver(0.2), "'auto' and is 0.2"),
     "class_weight": ({"no": 2}, "None and is {'no': 2}"),
-    "validation_fraction": (0.3, "'auto' and is 0.3"),
     "n_components": (14, "12.0 and is 14.0"),
     "C": (3, "1.0 and is 3.0"),
     "space": (Sphere(normalize=True), "'euclidean' and is Sphere"),
@@ -322,10 +318,15 @@ def test_a_file_that_cannot_be_removed_only_warns(data, tmp_path, monkeypatch):
 def test_nothing_is_written_in_a_round_that_is_stopped(data, tmp_path, monkeypatch):
     """After the fit's end there is nothing to continue; the checkpoint is the last observer."""
     written = []
-    monkeypatch.setattr(tuning, "CROSS_VALIDATED_ROWS", 0)  # hold out samples
-    monkeypatch.setattr(sizes.EarlyStopping, "after_round", lambda _, game: len(game.history) == 3)
+
+    def stop(self, game):
+        game.stopped = len(game.history) == 3
+        return write(self, game)
+
+    write = CheckpointFile.after_round
+    monkeypatch.setattr(CheckpointFile, "after_round", stop)
     monkeypatch.setattr(resume, "write_archive", lambda *_: written.append("archive"))
-    model = FourierFeatures("auto", checkpoint=Checkpoint(tmp_path / "game", every=0), **QUICK)
+    model = FourierFeatures(40, checkpoint=Checkpoint(tmp_path / "game", every=0), **QUICK)
     assert model.fit(*data).status_ == "stopped"
     assert len(model.history_["seconds"]) == 3
     assert len(written) == 2

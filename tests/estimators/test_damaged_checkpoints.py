@@ -35,8 +35,7 @@ pytestmark = pytest.mark.usefixtures("quick_trials")
 QUICK = {"smoothing": 0.06, "C": 1.0, "random_state": 0}
 MODELS = {
     "chosen": FourierClassifier(22, random_state=0),
-    "early stopping": FourierClassifier("auto", max_components=40, **QUICK),
-    "size chosen": FourierClassifier("auto", max_components=40, **QUICK),
+    "size chosen": FourierClassifier("smallest", max_components=40, **QUICK),
     "paired": FourierFeatures(24, phase="paired", **QUICK),
     "harmonics": FourierFeatures(
         20, space=Sphere(normalize=True), solver=GradientSolver(n_rounds=15), **QUICK
@@ -67,9 +66,7 @@ def case(request, tmp_path):
             raise CrashError
 
     with pytest.MonkeyPatch.context() as patch:
-        if request.param == "early stopping":
-            patch.setattr(tuning, "CROSS_VALIDATED_ROWS", 0)
-        elif request.param == "size chosen":
+        if request.param == "size chosen":
             patch.setattr(tuning, "plan_stages", lambda config, trials: [(32, 1)])
             patch.setattr(sizes, "TRIAL_SIZES", (24,))
         with patch.context() as crashing:
@@ -183,7 +180,7 @@ def test_any_array(case, n_forged):
 
 
 @N_FORGED
-@pytest.mark.parametrize("case", ["early stopping"], indirect=True)
+@pytest.mark.parametrize("case", ["size chosen"], indirect=True)
 def test_any_byte(case, n_forged):
     model, data, path = case
     whole = path.read_bytes()

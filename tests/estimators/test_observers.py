@@ -5,7 +5,6 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor
-from notsorandom.tuning import tune as tuning
 
 pytest.importorskip(
     "sklearn.callback", reason="needs scikit-learn 1.9: pip install -U scikit-learn"
@@ -100,10 +99,3 @@ def test_callbacks_of_scikit_learn(windmill, capsys):
     grid = GridSearchCV(FourierClassifier(6, **QUICK), {"C": [1.0, 2.0]}, cv=2)
     grid.set_callbacks(ProgressBar()).fit(X, y)
     assert grid.best_score_ > 0.5
-
-
-def test_early_stopping_evaluates_a_game_that_a_callback_stopped(monkeypatch, windmill):
-    monkeypatch.setattr(tuning, "CROSS_VALIDATED_ROWS", 0)  # hold out samples
-    model = FourierClassifier("auto", max_components=20, **QUICK)
-    model.set_callbacks(Recorder(stop_at=1)).fit(*windmill[:2])
-    assert model.kernel_.n_components in model.validation_sizes_

@@ -117,7 +117,7 @@ def make_cases():
             FourierRegressor(8, loss="epsilon_insensitive", **SETTINGS),
             real,
         ),
-        "early stopping": (FourierClassifier("auto", max_components=12, **SETTINGS), None),
+        "size chosen": (FourierClassifier("auto", max_components=12, **SETTINGS), None),
         "reweighted": (FourierClassifier(12, solver="reweight", **SETTINGS), None),
         "solver": (FourierClassifier(8, solver=uniform, **SETTINGS), None),
         "all chosen": (FourierClassifier(4, random_state=0), None),
@@ -192,7 +192,7 @@ def test_all_attributes(data, tmp_path):
     assert loaded.tuning_ is None
 
 
-@pytest.mark.parametrize("case", ["early stopping", "zonal", "regressor of two columns"])
+@pytest.mark.parametrize("case", ["size chosen", "zonal", "regressor of two columns"])
 def test_a_loaded_model_has_the_same_certificate(case, data, tmp_path):
     X, y = data
     model, targets = make_cases()[case]

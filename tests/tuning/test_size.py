@@ -1,205 +1,20 @@
-"""The number of features, chosen on validation samples or by trials."""
+"""The number of features, chosen by trials."""
+
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from notsorandom import (
-    Ascent,
-    Euclidean,
-    FourierClassifier,
-    FourierFeatures,
-    FourierRegressor,
-    GradientSolver,
-    Sphere,
-)
-from notsorandom.data.rows import Rows
-from notsorandom.estimators.steps import DUALITY_GAP
-from notsorandom.game import LOSSES, GameLoop, Problem
-from notsorandom.kernel import linear_scores
-from notsorandom.linear.newton import solve_tasks
+from notsorandom import Euclidean, FourierClassifier, FourierFeatures, FourierRegressor
 from notsorandom.tuning import size as sizes
 from notsorandom.tuning import tune as tuning
-from notsorandom.tuning.size import EarlyStopping
+from notsorandom.tuning.tune import TrialLosses
 
-pytestmark = pytest.mark.usefixtures("quick_trials")
-
-
-@pytest.fixture
-def held_out(monkeypatch):
-    """Hold out validation samples, as for many samples."""
-    monkeypatch.setattr(tuning, "CROSS_VALIDATED_ROWS", 0)
-
-
-HELD_OUT = pytest.mark.usefixtures("held_out")
 ALL = pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier, FourierRegressor])
 SETTINGS = {"smoothing": 0.06, "random_state": 0}
 AUTO = {"n_components": "auto"}
-
-
-@ALL
-@HELD_OUT
-def test_features_of_the_last_improvement_are_kept(windmill, estimator):
-    X, y, X_test, y_test = windmill
-    if estimator is FourierRegressor:  # a linear target with noise needs few features
-        y = X[:, 0] + np.random.default_rng(0).standard_normal(len(y))
-    model = estimator("auto", max_components=600, **SETTINGS).fit(X, y)
-    size = model.kernel_.n_components
-    assert model.status_ == "stopped"
-    assert size < 600
-    kept = model.validation_sizes_.tolist().index(size)
-    assert (model.validation_scores_ <= 1).all()
-    assert kept <= model.validation_losses_.argmin()  # more are not kept for a small gain
-    assert size < model.validation_sizes_[-1]
-    assert (np.diff(model.validation_sizes_) > 0).all()
-    assert model.history_["n_frequencies"][-1] == size
-    if estimator is FourierClassifier:
-        assert model.score(X_test, y_test) > 0.94
-        assert model.coef_.shape == (1, size)
-    assert model.certificate(X, y, max_evaluations=500).upper > 0
-
-
-def evaluations(windmill, **options):
-    """Play a game with early stopping, and return its evaluations and the best size."""
-    X, y = windmill[:2]
-    labels = np.where(y == 1, 1.0, -1.0)[:, None]
-    training, validation = (
-        Problem(LOSSES["hinge"], labels[part], Rows(X[part]))
-        for part in (slice(100, None), slice(100))
-    )
-    space = Euclidean().resolve(training.rows, np.random.default_rng(0))
-    parts, rngs = (space, training, validation), [np.random.default_rng(0) for _ in range(2)]
-    stopping = EarlyStopping(lambda result: result.kernel("potential"), *parts, rngs[0], **options)
-    players = {"space": space, "search": Ascent(), "rng": rngs[1]}
-    result = GameLoop(training, n_frequencies=400, smoothing=0.06, **players).play([stopping])
-    return stopping, len(stopping.best_result(result).frequencies)
-
-
-def test_more_patience_continues_the_same_game(windmill):
-    short, _ = evaluations(windmill, patience=1)
-    long, _ = evaluations(windmill, patience=6)
-    assert len(short.sizes) < len(long.sizes)
-    assert short.losses == long.losses[: len(short.losses)]
-
-
-def test_small_decreases_are_no_improvement(windmill, monkeypatch):
-    monkeypatch.setattr(sizes, "MIN_SHARE_GAINED", 1.0)
-    stopping, size = evaluations(windmill, patience=2)
-    assert len(stopping.losses) == 3
-    assert size == stopping.sizes[0]
-
-
-@HELD_OUT
-@pytest.mark.parametrize("loss", ["hinge", "logistic"])
-def test_features_are_learned_without_the_held_out_samples(windmill, loss):
-    """They equal those of a fit on the other samples alone, and so does the trials' choice."""
-    X, y = windmill[:2]
-    settings = {"loss": loss, "random_state": 0}
-    model = FourierClassifier("auto", max_components=20, **settings).fit(X, y)
-    held_out, size = model._held_out, model.kernel_.n_components
-    assert size <= model.validation_sizes_[-1] <= 20
-    assert 0.23 < held_out.mean() <= 0.25
-    assert not model.dual_[held_out].any()
-    others = FourierClassifier(size, **settings).fit(X[~held_out], y[~held_out])
-    for name in ("C_", "smoothing_", "spectrum_", "tuning_"):
-        np.testing.assert_equal(getattr(others, name), getattr(model, name))
-    np.testing.assert_array_equal(others.frequencies_, model.frequencies_)
-    np.testing.assert_array_equal(others.dual_, model.dual_[~held_out])
-    # The final model is fitted to all samples.
-    targets = np.where(y == 1, 1.0, -1.0)[:, None]
-    problem = Problem.from_arrays(LOSSES[loss].times(model.C_), targets)
-    features = model.kernel_.features(X)
-
-    def objective(coef, intercept):
-        losses = problem.total_loss(linear_scores(features, coef, intercept))
-        return 0.5 * np.square(coef).sum() + losses
-
-    best = objective(*solve_tasks(features, problem, 1e-6)[:2])
-    assert objective(model.coef_, model.intercept_) <= best * (1 + DUALITY_GAP)
-    assert objective(others.coef_, others.intercept_) > best * (1 + 2 * DUALITY_GAP)
-    other_seed = FourierFeatures("auto", max_components=10, smoothing=0.06, random_state=1)
-    assert (other_seed.fit(X, y)._held_out != held_out).any()
-
-
-@HELD_OUT
-def test_held_out_share_is_of_the_weight(windmill, rng):
-    X, y = windmill[:2]
-    weights = np.where(rng.uniform(size=len(y)) < 0.1, 30.0, 1.0)
-    model = FourierFeatures("auto", max_components=10, validation_fraction=0.1, **SETTINGS)
-    held_out = model.fit(X, y, sample_weight=weights)._held_out
-    assert 0.05 < weights[held_out].sum() / weights.sum() < 0.13
-
-
-@HELD_OUT
-@pytest.mark.parametrize("end", ["rounds", "one round", "few harmonics"])
-def test_last_features_are_evaluated(windmill, end):
-    X, y = windmill[:2]
-    parameters = {
-        "rounds": {"max_components": 100, "solver": GradientSolver(n_rounds=4)},
-        "one round": {"solver": GradientSolver(n_rounds=1)},
-        "few harmonics": {"space": Sphere(max_degree=3, normalize=True)},
-    }
-    model = FourierClassifier("auto", **parameters[end], **SETTINGS).fit(X, y)
-    assert len(model.validation_sizes_) >= 1
-    assert model.kernel_.n_components in model.validation_sizes_
-    if end == "rounds":
-        assert len(model.history_["plays"]) <= 4
-        assert model.validation_sizes_[-1] > 10
-    if end == "few harmonics":  # rounds without new harmonics count as evaluations too
-        assert len(model.history_["plays"]) < 200
-
-
-@ALL
-def test_attributes_of_an_earlier_fit_are_removed(windmill, estimator):
-    X, y = windmill[:2]
-    model = estimator("auto", max_components=12, **SETTINGS).fit(X, y)
-    assert hasattr(model, "validation_sizes_")
-    model.set_params(n_components=12).fit(X, y)
-    assert not hasattr(model, "validation_sizes_")
-    if estimator is FourierFeatures:
-        assert not hasattr(model.set_params(loss="squared").fit(X, y), "classes_")
-
-
-@pytest.mark.slow
-@pytest.mark.full_trials
-def test_digits_need_no_number_of_components():
-    X, y = load_digits(return_X_y=True)
-    train, test = train_test_split(np.arange(len(y)), random_state=0, stratify=y)
-    model = FourierClassifier("auto", random_state=0).fit(X[train], y[train])
-    assert model.score(X[test], y[test]) > 0.97
-    assert 50 < model.kernel_.n_components < 1000
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"validation_fraction": 0.0}, "validation_fraction=0.0 is not allowed"),
-        ({"validation_fraction": 1.0}, "must be 'auto' or a finite number > 0 and < 1"),
-        ({"max_components": 0}, "max_components=0 is not allowed"),
-        (AUTO | {"max_components": 5, "phase": "paired"}, "max_components=5 .*of 2"),
-        ({"n_components": "many"}, "must be 'auto' or an int > 0"),
-        (AUTO | {"warm_start": True}, "not allowed with warm_start=True"),
-        (AUTO | {"space": "sphere", "solver": "equilibrium"}, "with solver='equilibrium'"),
-    ],
-)
-@ALL
-def test_invalid_parameters(windmill, estimator, parameters, message):
-    with pytest.raises(ValueError, match=message):
-        estimator(**parameters).fit(*windmill[:2])
-
-
-def test_too_few_samples(rng, monkeypatch):
-    """For trials: they get the usual size. To hold some out: that is an error."""
-    X, y = rng.standard_normal((8, 2)), np.arange(8) % 2
-    for most, expected in ((10, 10), (2000, tuning.USUAL_SIZE)):
-        model = FourierFeatures("auto", max_components=most).fit(X, y)
-        assert model.kernel_.n_components == expected
-    monkeypatch.setattr(tuning, "CROSS_VALIDATED_ROWS", 0)
-    with pytest.raises(ValueError, match="leaves none to validate on"):
-        FourierClassifier("auto", validation_fraction=0.1).fit(X, y)
-    model = FourierClassifier("auto", max_components=10, validation_fraction=0.5, smoothing=0.06)
-    assert len(model.fit(X, y).validation_sizes_)
 
 
 def noisy_line(rng, n_samples):
@@ -207,15 +22,85 @@ def noisy_line(rng, n_samples):
     return X, np.where(rng.uniform(size=n_samples) < 0.2, X[:, 0] < 0, X[:, 0] > 0)
 
 
+class FakeTrials:
+    """Held-out losses of given means and standard errors, by the number of frequencies."""
+
+    masks = np.ones((1, 5000), dtype=bool)
+
+    def __init__(self, means, deviation):
+        self.means, self.noise = means, deviation * np.resize([1.0, -1.0], 100)
+
+    def reduced(self, n_frequencies):
+        return n_frequencies
+
+    def losses(self, number):
+        rows = self.means[number] + number % 2 * self.noise  # differences have this deviation
+        ones = np.ones((1, 1))
+        return TrialLosses(np.ones(1), rows[None, None], ones, ones, np.ones(100))
+
+    def search_C(self, features, C, extends):
+        return self.losses(features)
+
+
+@pytest.mark.parametrize(
+    ("means", "deviation", "expected"),
+    [
+        ([1.0, 0.5, 0.25, 0.2, 0.2], 0.0, 800),
+        ([1.0, 0.5, 0.497, 0.2], 0.0, 200),  # less than a percent
+        ([1.0, 0.5, 0.6, 0.2], 0.0, 200),
+        ([1.0, 0.98, 0.9, 0.9], 0.1, 400),  # gains of two standard errors, and more
+        ([1.0, 0.98, 0.9], 0.3, 100),  # of less than one
+        ([1.0, 0.9, 0.8, 0.7, 0.6, 0.5], 0.0, 1600),  # 3200 are too many
+    ],
+)
+def test_the_number_is_doubled_while_the_loss_clearly_decreases(means, deviation, expected):
+    trials = FakeTrials(means, deviation)
+    contest = SimpleNamespace(features=0)
+    contest.play = lambda n: setattr(contest, "features", int(np.log2(n / 100)))
+    config = SimpleNamespace(
+        n_components=2000, size="auto", space=Euclidean(), phase="aligned", extends_C=False
+    )
+    size, losses, curve, reason = sizes.choose_size(config, trials, contest, trials.losses(0))
+    assert size == expected
+    compared = curve["validation_sizes_"].tolist()
+    assert compared == [100 * 2**k for k in range(len(compared))]
+    np.testing.assert_allclose(curve["validation_losses_"], means[: len(compared)])
+    np.testing.assert_allclose(losses.means[0, 0], means[compared.index(size)])
+    assert reason.startswith("twice as many" if expected == 1600 else f"{2 * size} change")
+
+
+def test_a_noisy_line_needs_no_more_than_the_usual_number(rng, capsys):
+    model = FourierClassifier(verbose=1, random_state=0).fit(*noisy_line(rng, 600))
+    assert model.kernel_.n_components == tuning.USUAL_SIZE
+    assert "100 features: 200 change the held-out loss of" in capsys.readouterr().err
+    given = FourierClassifier(tuning.USUAL_SIZE, random_state=0).fit(*noisy_line(rng, 600))
+    assert not hasattr(given, "validation_sizes_")
+
+
+def test_many_waves_need_many_features(rng):
+    X = rng.uniform(-1, 1, size=(3000, 3))
+    y = np.cos(X @ rng.normal(scale=6, size=(3, 60))) @ rng.normal(size=60)
+    auto, usual = (FourierRegressor(n, random_state=0) for n in ("auto", 100))
+    assert auto.fit(X[:2000], y[:2000]).kernel_.n_components >= 400
+    usual.fit(X[:2000], y[:2000])
+    errors = [1 - model.score(X[2000:], y[2000:]) for model in (auto, usual)]
+    assert errors[0] < 0.5 * errors[1]
+    assert auto.C_ > 100  # there is no noise
+
+
+@pytest.mark.slow
+def test_digits_need_no_number_of_components():
+    X, y = load_digits(return_X_y=True)
+    train, test = train_test_split(np.arange(len(y)), random_state=0, stratify=y)
+    model = FourierClassifier(random_state=0).fit(X[train], y[train])
+    assert model.score(X[test], y[test]) > 0.97
+
+
 @pytest.mark.parametrize("phase", ["aligned", "paired"])
-def test_trials_choose_the_size_of_few_samples(rng, windmill, phase, monkeypatch):
-    """No sample is held out of the final fit, and the size suits the data."""
+def test_the_smallest_number_suits_the_data(rng, windmill, phase, monkeypatch):
     monkeypatch.setattr(tuning, "plan_stages", lambda config, trials: [(64, 1)])
-    model = FourierClassifier("auto", phase=phase, **SETTINGS)
+    model = FourierClassifier("smallest", phase=phase, **SETTINGS)
     many = model.fit(*windmill[:2]).kernel_.n_components
-    assert model._held_out is None
-    assert model.status_ == "complete"
-    assert model.dual_.any(axis=1).mean() > 0.5
     assert len(model.validation_sizes_) == len(model.validation_losses_) > 2
     assert (np.diff(model.validation_sizes_) >= 0).all()
     assert many in model.validation_sizes_
@@ -226,10 +111,46 @@ def test_trials_choose_the_size_of_few_samples(rng, windmill, phase, monkeypatch
     assert limited.kernel_.n_components == 4
 
 
-@pytest.mark.parametrize("loss", ["hinge", "logistic"])
-def test_chosen_size_gives_the_model_of_that_size(windmill, loss):
-    X, y = windmill[:2]
-    model = FourierClassifier("auto", loss=loss, random_state=0).fit(X, y)
-    given = FourierClassifier(model.kernel_.n_components, loss=loss, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(given.coef_, model.coef_)
-    np.testing.assert_array_equal(given.frequencies_, model.frequencies_)
+@pytest.mark.usefixtures("quick_trials")
+class TestParameters:
+    @ALL
+    def test_attributes_of_an_earlier_fit_are_removed(self, windmill, estimator):
+        X, y = windmill[:2]
+        model = estimator("auto", max_components=12, **SETTINGS).fit(X, y)
+        assert model.kernel_.n_components == 12
+        assert model.validation_sizes_.tolist() == [12]
+        model.set_params(n_components=12).fit(X, y)
+        assert not hasattr(model, "validation_sizes_")
+        if estimator is FourierFeatures:
+            assert not hasattr(model.set_params(loss="squared").fit(X, y), "classes_")
+
+    @pytest.mark.parametrize("size", ["auto", "smallest"])
+    def test_other_parameters(self, windmill, size):
+        """Continued, on the sphere, and with the equilibrium: the number is at most the usual."""
+        X, y = windmill[:2]
+        model = FourierClassifier(size, max_components=20, warm_start=True, **SETTINGS).fit(X, y)
+        first = model.kernel_.n_components
+        np.testing.assert_array_equal(model.fit(X, y).frequencies_[:first], model.frequencies_)
+        sphere = X / np.linalg.norm(X, axis=1, keepdims=True)
+        for solver in ("gradient", "equilibrium"):
+            model = FourierClassifier(size, space="sphere", solver=solver, **SETTINGS)
+            assert 0 < model.fit(sphere, y).kernel_.n_components <= tuning.USUAL_SIZE
+
+    @pytest.mark.parametrize(
+        ("parameters", "message"),
+        [
+            ({"max_components": 0}, "max_components=0 is not allowed"),
+            (AUTO | {"max_components": 5, "phase": "paired"}, "max_components=5 .*of 2"),
+            ({"n_components": "many"}, "must be 'auto' or 'smallest' or an int > 0"),
+        ],
+    )
+    @ALL
+    def test_invalid_parameters(self, windmill, estimator, parameters, message):
+        with pytest.raises(ValueError, match=message):
+            estimator(**parameters).fit(*windmill[:2])
+
+    def test_too_few_samples_for_trials_get_the_usual_number(self, rng):
+        X, y = rng.standard_normal((8, 2)), np.arange(8) % 2
+        for most, expected in ((10, 10), (2000, tuning.USUAL_SIZE)):
+            model = FourierFeatures("auto", max_components=most).fit(X, y)
+            assert model.kernel_.n_components == expected

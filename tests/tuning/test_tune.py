@@ -20,7 +20,7 @@ from notsorandom import (
 from notsorandom.estimators.config import SMOOTHING
 from notsorandom.game import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from notsorandom.tuning import tune as tuning
-from notsorandom.tuning.held_out import assign_folds, hold_out
+from notsorandom.tuning.held_out import assign_folds
 from notsorandom.tuning.tune import TrialLosses, compress
 
 ESTIMATORS = [FourierFeatures, FourierClassifier, FourierRegressor]
@@ -384,28 +384,6 @@ def test_rows_of_the_trials(rng, monkeypatch, quick_trials, n_samples, max_rows,
     np.testing.assert_allclose(found, [expected], atol=2)
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5])
-def test_held_out_share_is_the_same_in_every_class(rng, share):
-    codes = np.repeat([0, 1, 2], [100, 30, 10])
-    mask = hold_out(codes, np.ones(140), share, rng)
-    for code, size in enumerate((100, 30, 10)):
-        assert mask[codes == code].sum() == round(share * size)
-
-
-def test_held_out_share_is_of_the_weight(rng):
-    weights = np.repeat([1.0, 100.0], [1900, 100])
-    shares = [
-        weights[hold_out(np.zeros(2000, dtype=int), weights, 0.3, rng)].sum() / weights.sum()
-        for _ in range(10)
-    ]
-    np.testing.assert_allclose(shares, 0.3, atol=0.01)
-
-
-def test_a_class_is_never_held_out_completely(rng):
-    assert not hold_out(np.zeros(1, dtype=int), np.ones(1), 0.9, rng).any()
-    assert not hold_out(np.zeros(5, dtype=int), np.ones(5), 1 - 1e-13, rng).all()
-
-
 def test_folds_have_equal_weight_in_every_class(rng):
     codes, weights = np.repeat([0, 1], [1000, 400]), rng.uniform(0.1, 3, size=1400)
     parts = assign_folds(codes, weights, 4, rng)
@@ -418,21 +396,14 @@ class TestOddInput:
     """Inputs for which a wrong choice, or none, could be made."""
 
     def test_given_settings_do_not_limit_the_size(self, rng):
-        """With everything else given, a size is still compared or validated."""
+        """With everything else given, sizes are still compared."""
         settings = {"C": 10.0, "smoothing": 0.02, "search": Ascent("gaussian"), "random_state": 0}
         X = rng.uniform(-1, 1, size=(1500, 3))
         y = np.sin(9 * X[:, 0]) * np.cos(7 * X[:, 1]) + np.sin(8 * X[:, 2])
-        few = FourierRegressor("auto", **settings).fit(X[:400], y[:400])
+        few = FourierRegressor("smallest", **settings).fit(X[:400], y[:400])
         assert len(few.validation_sizes_) > 3
         many = FourierRegressor("auto", **settings).fit(X, y)
         assert many.validation_sizes_.max() > tuning.USUAL_SIZE
-
-    def test_validated_sizes_are_not_limited_by_trials(self, rng):
-        """Enough samples to hold some out, but few in the training part."""
-        X, y = clean_waves(rng, tuning.CROSS_VALIDATED_ROWS + 1)
-        model = FourierClassifier("auto", random_state=0).fit(X, y)
-        assert model.dual_[model._held_out].sum() == 0
-        assert model.status_ == "stopped"
 
     def test_scores_that_tell_nothing_have_a_finite_temperature(self, rng):
         X, y = rng.standard_normal((2000, 3)).astype(np.float32), rng.integers(0, 2, size=2000)

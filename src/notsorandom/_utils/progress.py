@@ -69,6 +69,11 @@ def progress_bar(total: int, title: str, verbose: int) -> Iterator[Callable[...,
         yield bar.update
 
 
+def show_line(text: str) -> None:
+    """Write a line to standard error."""
+    sys.stderr.write(f"{text}\n")
+
+
 def format_seconds(seconds: float) -> str:
     """Return a duration as text, such as 2.5s, 42s, 12min or 3h05."""
     if seconds < 10:

@@ -45,8 +45,8 @@ class DaskEstimator(FourierEstimator):
             parameters = [*inspect.signature(cls._local).parameters.values(), client]
             cls.__signature__ = inspect.Signature(parameters)
 
-    def __init__(self, n_components: Any = 100, *, client: Any = None, **parameters: Any) -> None:
-        super().__init__(n_components, **parameters)
+    def __init__(self, *size: Any, client: Any = None, **parameters: Any) -> None:
+        super().__init__(*size, **parameters)  # the number of features, if it is given
         self.client = client
 
     @classmethod

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from notsorandom._utils.progress import progress_bar
 from notsorandom._utils.threads import ThreadPool, thread_pool
-from notsorandom.data.rows import Array
 from notsorandom.estimators.config import Checkpoint, configure, configure_checkpoint
 from notsorandom.estimators.observers import (
     CallbackSupportMixin,
@@ -23,10 +22,8 @@ from notsorandom.estimators.observers import (
 from notsorandom.estimators.steps import (
     Fit,
     Start,
-    make_stopping,
     make_view,
     set_epsilon,
-    training_part,
 )
 from notsorandom.estimators.validation import read_again, read_training_data
 from notsorandom.game.loop import GameLoop, Observer
@@ -37,19 +34,18 @@ from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.base import ResolvedSpace, Space
 from notsorandom.tuning.choice import Choice, FitConfig
-from notsorandom.tuning.tune import can_choose_size, tune
+from notsorandom.tuning.tune import tune
 
 if TYPE_CHECKING:
     from notsorandom.estimators.resume import WarmStart
     from notsorandom.game.certificate import Certificate
-    from notsorandom.tuning.size import EarlyStopping
 
 # Attributes that validation and the game set; a transformer needs no others.
 LEARNED = (
     "classes_ n_outputs_ kernel_ frequencies_ phases_ history_ status_ smoothing_ C_ epsilon_ "
     "spectrum_ tuning_ temperature_ dual_ "
     "average_dual_ average_kernel_ validation_sizes_ validation_losses_ validation_scores_ "
-    "n_samples_fit_ n_features_in_ feature_names_in_ _flat _weights _weighted _held_out_bits"
+    "n_samples_fit_ n_features_in_ feature_names_in_ _flat _weights _weighted"
 ).split()
 
 
@@ -66,7 +62,6 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
     checkpoint: Any
     n_jobs: int | None
     random_state: Any
-    validation_fraction: Any
     verbose: int
 
     @with_callbacks  # type: ignore[untyped-decorator]
@@ -118,23 +113,16 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         problem = self._read(config, X, y, sample_weight, pool)
         start = self._find_start(checkpoint, problem, last_fit)
         # Separate streams: the game is the same whether its smoothing was chosen or given.
-        rng, trial_rng, split_rng, view_rng = np.random.default_rng(start.seed).spawn(4)
-        held_out = self._hold_out(config, problem, split_rng)
-        view = start.view or make_view(config, training_part(problem, held_out), view_rng)
+        rng, trial_rng, view_rng = np.random.default_rng(start.seed).spawn(3)
+        view = start.view or make_view(config, problem, view_rng)
         # From here on, everything is computed in the coordinates of the view.
         config, problem = config.in_view(view), problem.viewed(view)
-        training = training_part(problem, held_out)
-        choice = start.choice(config) or self._tune(config, training, trial_rng, held_out)
+        choice = start.choice(config) or tune(config, problem, trial_rng, self.verbose)
         self._store_choice(config, choice)
-        config, C = choice.apply(config), choice.C
-        problem, training = problem.with_C(C), training.with_C(C)
-        stopping = make_stopping(config, view, problem, training, held_out, split_rng)
-        fit = Fit(config, view, problem, training)
-        observers = self._observers(fit, tasks, stopping, start, choice)
+        fit = Fit(choice.apply(config), view, problem.with_C(choice.C))
+        observers = self._observers(fit, tasks, start, choice)
         result = self._play(fit, observers, start, rng)
-        if stopping is not None:
-            result = self._keep_best(stopping, result)
-        self._store_model(fit, result, config.solver.final_kernel(result, training))
+        self._store_model(fit, result, fit.config.solver.final_kernel(result, fit.problem))
         if self.warm_start and result.state is not None:
             from notsorandom.estimators.resume import WarmStart
 
@@ -178,31 +166,6 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
 
         return find_start(start, self, checkpoint, problem, last_fit)
 
-    def _hold_out(
-        self, config: FitConfig, problem: Problem, rng: np.random.Generator
-    ) -> Array | None:
-        """Return the mask of the samples to validate on if the game stops early, or None."""
-        self._held_out_bits: Array | None = None
-        if not config.chooses_size or can_choose_size(config, len(problem.rows)):
-            return None
-        from notsorandom.tuning.held_out import validation_mask
-
-        fraction = self.validation_fraction
-        mask = validation_mask(problem, None if fraction == "auto" else float(fraction), rng)
-        self._held_out_bits = np.packbits(problem.to_given(mask))
-        return mask
-
-    def _tune(
-        self,
-        config: FitConfig,
-        training: Problem,
-        rng: np.random.Generator,
-        held_out: Array | None,
-    ) -> Choice:
-        """Return what is to be chosen by trials, or was given."""
-        chooses_size = config.chooses_size and held_out is None
-        return tune(config, training, rng, chooses_size, self.verbose)
-
     def _store_choice(self, config: FitConfig, choice: Choice) -> None:
         """Store what trials chose."""
         self.spectrum_, self.smoothing_, self.C_ = choice.spectrum, choice.smoothing, choice.C
@@ -212,17 +175,13 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         self.__dict__ |= choice.sizes or {}
 
     def _observers(
-        self,
-        fit: Fit,
-        tasks: CallbackTasks | None,
-        stopping: EarlyStopping | None,
-        start: Start,
-        choice: Choice,
+        self, fit: Fit, tasks: CallbackTasks | None, start: Start, choice: Choice
     ) -> list[Observer]:
         """Return the observers of the game; the checkpoint is the last, and holds the others."""
+        observers: list[Observer] = []
         if tasks is not None:
             tasks.attributes_at = lambda game, n: self._attributes_at(fit, game, n)
-        observers: list[Observer] = [each for each in (tasks, stopping) if each is not None]
+            observers = [tasks]
         if start.file is not None:
             start.file.begin(start.seed, choice, observers)
             observers = [*observers, start.file]
@@ -234,12 +193,12 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         """Play the game, or continue it."""
         config, space = fit.config, fit.config.space
         assert isinstance(space, ResolvedSpace)  # of the view
-        state = start.state(config, fit.view, fit.training)
+        state = start.state(config, fit.view, fit.problem)
         with progress_bar(config.n_components, "features", self.verbose) as update:
             if self.verbose:
                 observers = [ProgressObserver(update), *observers]
             return config.solver.solve(
-                fit.training,
+                fit.problem,
                 space=space,
                 search=config.search_in(space),
                 n_frequencies=config.n_frequencies,
@@ -250,14 +209,6 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
                 state=state,
                 verbose=self.verbose,
             )
-
-    def _keep_best(self, stopping: EarlyStopping, result: GameResult) -> GameResult:
-        """Return the result with the best validation loss, and store the evaluations."""
-        result = stopping.best_result(result)
-        self.validation_sizes_ = np.array(stopping.sizes)
-        self.validation_losses_ = np.array(stopping.losses)
-        self.validation_scores_ = np.array(stopping.scores)
-        return result
 
     def _store_model(self, fit: Fit, result: GameResult, kernel: LearnedKernel) -> None:
         """Store what the game found, and fit the linear models; the kernel is of the view."""
@@ -276,7 +227,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         duals: tuple[Any, Any] = (result.dual, result.average_dual)
         dtype = fit.view.given_dtype
         self.dual_, self.average_dual_ = (
-            fit.training.to_given(dual).astype(np.promote_types(dtype, dual.dtype), copy=False)
+            fit.problem.to_given(dual).astype(np.promote_types(dtype, dual.dtype), copy=False)
             for dual in duals
         )
 
@@ -341,16 +292,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
                 f"X has {problem.n_given} samples, but the game was played on "
                 f"{self.n_samples_fit_}: give the training data."
             )
-        if self._held_out is not None:
-            problem = problem.select(~problem.from_given(self._held_out))
         return problem
-
-    @property
-    def _held_out(self) -> Array | None:
-        """Mask of the samples given to fit that were held out; None if there were none."""
-        if self._held_out_bits is None:
-            return None
-        return np.unpackbits(self._held_out_bits, count=self.n_samples_fit_).view(bool)
 
     def _learned(self) -> dict[str, Any]:
         """Return the attributes that the game set."""

@@ -49,7 +49,7 @@ def certify(
     if hasattr(estimator, "dual_") and len(estimator.dual_) == problem.n_given:
         duals.append(("the last dual", problem.from_given(estimator.dual_)))
         duals.append(("the average dual", problem.from_given(estimator.average_dual_)))
-        was_played = "plays" in estimator.history_ and estimator._held_out_bits is None
+        was_played = "plays" in estimator.history_
         if was_played and hasattr(estimator, "average_kernel_"):
             average = estimator.average_kernel_
             regret, allowed_regret = average_regret(average, estimator.history_, problem)

@@ -21,7 +21,6 @@ from notsorandom.game.problem import Problem
 from notsorandom.game.state import (
     ACTIVE_SET_ARRAYS,
     ActiveSet,
-    GameResult,
     GameState,
     Move,
     Round,
@@ -125,7 +124,7 @@ def check_chosen(choice: Choice, config: FitConfig) -> None:
     if choice.n_components is not None:
         n_columns = config.space.n_columns(config.phase)
         allowed = range(n_columns, config.n_components + 1, n_columns)
-        require(config.chooses_size and type(choice.n_components) is int, "n_components")
+        require(config.size != "given" and type(choice.n_components) is int, "n_components")
         require(choice.n_components in allowed, "n_components")
     if choice.sizes is not None:
         require(choice.n_components is not None and set(choice.sizes) == SIZE_NAMES, "sizes")
@@ -252,43 +251,3 @@ def check_history(history: Any, active_set: Any) -> int:
     require(counts[-1] == len(active_set) and (np.diff(counts) >= 0).all(), "history")
     require(counts[0] > 0 and (history["plays"] > 0).all(), "history")
     return n_rounds
-
-
-def check_stopping(
-    saved: Any,
-    config: FitConfig,
-    space: ResolvedSpace,
-    problem: Problem,
-    found: Array,
-    n_rows: int,
-) -> None:
-    """Raise an error unless the state of early stopping is possible.
-
-    `found` are the frequencies of the game, and `n_rows` the number of validation rows.
-    """
-    require(set(saved) == {"evaluations", "best", "best_losses", "counters"}, "stopping")
-    (sizes, losses, scores), best, counters = saved["evaluations"], saved["best"], saved["counters"]
-    require(type(sizes) is type(losses) is type(scores) is list, "evaluations")
-    require(len(sizes) == len(losses) == len(scores), "evaluations")
-    require(all(type(size) is int and 0 < size <= config.n_components for size in sizes), "sizes")
-    require(all(type(value) is float for value in losses + scores), "evaluations")
-    require(len(counters) == 2 and all(type(c) is int and c >= 0 for c in counters), "counters")
-    require((best is None) == (saved["best_losses"] is None) == (not sizes), "best")
-    if best is None:
-        return
-    require(set(best) == {field.name for field in fields(GameResult)}, "best")
-    require(best["phase"] == config.phase and best["status"] in STATUSES, "best")
-    check_frequencies(best, space, problem)
-    n_frequencies = len(best["frequencies"])
-    require(np.array_equal(best["frequencies"], found[:n_frequencies]), "best")
-    require(abs(best["weights"].sum() - 1) < SUM_TOLERANCE, "weights")
-    check_history(best["history"], best["frequencies"])
-    if problem.rows.is_local:
-        check_dual(best["dual"], problem)
-        check_dual(best["average_dual"], problem)
-    else:
-        require(best["dual"] is None and best["average_dual"] is None, "dual")
-    values = saved["best_losses"]
-    require(
-        values.shape == (n_rows,) and values.dtype.kind == "f" and np.isfinite(values).all(), "best"
-    )

@@ -75,14 +75,14 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
 
     Parameters
     ----------
-    n_components : int or "auto", default=100
+    n_components : int, "auto" or "smallest", default="auto"
         Number of features. More of them fit finer structure, and the time to predict grows in
         proportion. On the sphere's harmonics, where a frequency can be found again, there may be
-        fewer. ``"auto"`` takes the least number that is about as good as any: up to 1024 samples on
-        R^d by the trials (see Notes), otherwise by samples that are held out, which takes two to
-        three times as long as a fit with that number; the final model is fitted to all samples.
+        fewer. ``"auto"``: trials (see Notes) double it, from 100 on, while that clearly reduces the
+        held-out loss. ``"smallest"``: the least number, up to 100, that is about as good as any.
+        On the sphere both are 100.
     max_components : int, default=2000
-        Most features that ``n_components="auto"`` may choose.
+        Most features that may be chosen.
     space : {"euclidean", "sphere"} or Space, default="euclidean"
         Where the samples live. ``"euclidean"`` is R^d: ordinary columns of numbers. ``"sphere"`` is
         for samples of norm one, such as normalised embeddings; see :class:`notsorandom.Sphere`.
@@ -118,10 +118,6 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class. ``"balanced"`` gives all classes the same total
         weight. A weight multiplies `C`, so leave that to the trials where a class is rare.
-    validation_fraction : float or "auto", default="auto"
-        Share of the samples held out with ``n_components="auto"``, if there are more than 1024, the
-        same of every class. ``"auto"`` is a tenth, or what makes 256 samples if that is more, at
-        most a quarter.
     warm_start : bool, default=False
         Continue the game of the last fit, which must have had ``warm_start=True`` too, the same
         data, and the same parameters except for more components or rounds: 50 features and then 100
@@ -178,11 +174,10 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         None without trials.
     dual_, average_dual_ : ndarrays of shape (n_samples, n_tasks)
         One column for two classes, else one per class.
-        The last dual point and the average over the game: dual variables times labels, zero for
-        samples that were held out.
+        The last dual point and the average over the game: dual variables times labels.
     validation_sizes_, validation_losses_, validation_scores_ : ndarrays
-        With ``n_components="auto"``: numbers of features that were evaluated, with the held-out
-        loss that decides (log loss at the best temperature) and the accuracy.
+        With a chosen number of features: the numbers that trials compared, with the held-out loss
+        that decides and the accuracy or R^2.
     n_samples_fit_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -227,7 +222,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
 
     def __init__(
         self,
-        n_components: Any = 100,
+        n_components: Any = "auto",
         *,
         max_components: int = 2000,
         space: str | Space = "euclidean",
@@ -238,7 +233,6 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         smoothing: Any = "auto",
         solver: Any = "gradient",
         class_weight: Any = None,
-        validation_fraction: Any = "auto",
         warm_start: bool = False,
         checkpoint: Any = None,
         n_jobs: int | None = None,
@@ -255,7 +249,6 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         self.smoothing = smoothing
         self.solver = solver
         self.class_weight = class_weight
-        self.validation_fraction = validation_fraction
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.n_jobs = n_jobs

@@ -60,7 +60,7 @@ def configure(estimator: Any) -> FitConfig:
     search = None
     if not (isinstance(estimator.search, str) and estimator.search == "auto"):
         search = resolve_named("search", estimator.search, SEARCHES, Search, extra=["auto"])
-    chooses_size = isinstance(estimator.n_components, str)
+    size = estimator.n_components if isinstance(estimator.n_components, str) else "given"
     config = FitConfig(
         space=space,
         search=search,
@@ -71,8 +71,8 @@ def configure(estimator: Any) -> FitConfig:
         candidates=configure_candidates(space, search, estimator.smoothing),
         C=candidates("C", estimator.C, least=1 / MAX_NUMBER, most=MAX_NUMBER),
         calibrated=loss.gives_probabilities and hasattr(type(estimator), "predict_proba"),
-        n_components=int(estimator.max_components if chooses_size else estimator.n_components),
-        chooses_size=chooses_size,
+        n_components=int(estimator.n_components if size == "given" else estimator.max_components),
+        size=size,
         warm_start=bool(estimator.warm_start),
     )
     check_combinations(estimator, config)
@@ -83,10 +83,9 @@ def check_simple_parameters(estimator: Any) -> None:
     """Raise ValueError if a number, a flag or a word of the parameters is not allowed."""
     check_choice("phase", estimator.phase, ["aligned", "paired"])
     check_flag("warm_start", estimator.warm_start)
-    check_number("n_components", estimator.n_components, above=0, integer=True, or_else=["auto"])
+    sizes = ["auto", "smallest"]
+    check_number("n_components", estimator.n_components, above=0, integer=True, or_else=sizes)
     check_number("max_components", estimator.max_components, above=0, integer=True)
-    fraction = estimator.validation_fraction
-    check_number("validation_fraction", fraction, above=0, below=1, or_else=["auto"])
     check_n_jobs(estimator.n_jobs)
     configure_checkpoint(estimator.checkpoint)
     if not isinstance(estimator.verbose, bool):
@@ -132,16 +131,10 @@ def check_combinations(estimator: Any, config: FitConfig) -> None:
     """Raise ValueError if parameters exclude each other."""
     n_columns = config.space.n_columns(config.phase)
     if config.n_components % n_columns:
-        name = "max_components" if config.chooses_size else "n_components"
+        name = "n_components" if config.size == "given" else "max_components"
         raise ValueError(
             f"{name}={config.n_components} is not allowed with phase={config.phase!r}: each "
             f"frequency gives {n_columns} features, so it must be a multiple of {n_columns}."
-        )
-    if config.chooses_size and (estimator.warm_start or not config.solver.has_rounds):
-        other = "warm_start=True" if estimator.warm_start else "solver='equilibrium'"
-        raise ValueError(
-            f"n_components='auto' is not allowed with {other}: give n_components a number, or "
-            f"leave out {other.split('=')[0]}."
         )
     class_weight = getattr(estimator, "class_weight", None)
     if class_weight is not None and not config.loss.one_sided:

@@ -63,14 +63,14 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
 
     Parameters
     ----------
-    n_components : int or "auto", default=100
+    n_components : int, "auto" or "smallest", default=100
         Number of features. More of them fit finer structure, and the time to predict grows in
         proportion. On the sphere's harmonics, where a frequency can be found again, there may be
-        fewer. ``"auto"`` takes the least number that is about as good as any: up to 1024 samples on
-        R^d by the trials (see Notes), otherwise by samples that are held out, which takes two to
-        three times as long as a fit with that number.
+        fewer. ``"auto"``: trials (see Notes) double it, from 100 on, while that clearly reduces the
+        held-out loss. ``"smallest"``: the least number, up to 100, that is about as good as any.
+        On the sphere both are 100.
     max_components : int, default=2000
-        Most features that ``n_components="auto"`` may choose.
+        Most features that may be chosen.
     space : {"euclidean", "sphere"} or Space, default="euclidean"
         Where the samples live. ``"euclidean"`` is R^d: ordinary columns of numbers. ``"sphere"`` is
         for samples of norm one, such as normalised embeddings; see :class:`notsorandom.Sphere`.
@@ -93,7 +93,8 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
     C : float, list of floats or "auto", default="auto"
         Inverse regularisation strength of the linear model, from 1e-30 to 1e30: higher fits the
         training data more closely. Trials choose from a list, or for ``"auto"`` from 0.03 to 3000,
-        with ``"epsilon_insensitive"`` times the standard deviation of the targets.
+        and up to 3e7 for real targets with little noise; with ``"epsilon_insensitive"`` times the
+        standard deviation of the targets.
     epsilon : float or "auto", default="auto"
         Residuals below it cost nothing with ``loss="epsilon_insensitive"``, in the unit of the
         targets. ``"auto"`` is a tenth of their standard deviation.
@@ -112,10 +113,6 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class. ``"balanced"`` gives all classes the same total
         weight. A weight multiplies `C`, so leave that to the trials where a class is rare.
-    validation_fraction : float or "auto", default="auto"
-        Share of the samples held out with ``n_components="auto"``, if there are more than 1024, the
-        same of every class. ``"auto"`` is a tenth, or what makes 256 samples if that is more, at
-        most a quarter.
     warm_start : bool, default=False
         Continue the game of the last fit, which must have had ``warm_start=True`` too, the same
         data, and the same parameters except for more components or rounds: 50 features and then 100
@@ -163,11 +160,10 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         None without trials.
     dual_, average_dual_ : ndarrays of shape (n_samples, n_tasks)
         One column for two classes, else one per class.
-        The last dual point and the average over the game: dual variables times labels, zero for
-        samples that were held out.
+        The last dual point and the average over the game: dual variables times labels.
     validation_sizes_, validation_losses_, validation_scores_ : ndarrays
-        With ``n_components="auto"``: numbers of features that were evaluated, with the held-out
-        loss that decides (log loss or squared error) and the accuracy or R^2.
+        With a chosen number of features: the numbers that trials compared, with the held-out loss
+        that decides and the accuracy or R^2.
     n_samples_fit_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -245,7 +241,6 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         smoothing: Any = "auto",
         solver: Any = "gradient",
         class_weight: Any = None,
-        validation_fraction: Any = "auto",
         warm_start: bool = False,
         checkpoint: Any = None,
         n_jobs: int | None = None,
@@ -263,7 +258,6 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         self.smoothing = smoothing
         self.solver = solver
         self.class_weight = class_weight
-        self.validation_fraction = validation_fraction
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.n_jobs = n_jobs

@@ -28,14 +28,14 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
 
     Parameters
     ----------
-    n_components : int or "auto", default=100
+    n_components : int, "auto" or "smallest", default="auto"
         Number of features. More of them fit finer structure, and the time to predict grows in
         proportion. On the sphere's harmonics, where a frequency can be found again, there may be
-        fewer. ``"auto"`` takes the least number that is about as good as any: up to 1024 samples on
-        R^d by the trials (see Notes), otherwise by samples that are held out, which takes two to
-        three times as long as a fit with that number; the final model is fitted to all samples.
+        fewer. ``"auto"``: trials (see Notes) double it, from 100 on, while that clearly reduces the
+        held-out loss. ``"smallest"``: the least number, up to 100, that is about as good as any.
+        On the sphere both are 100.
     max_components : int, default=2000
-        Most features that ``n_components="auto"`` may choose.
+        Most features that may be chosen.
     space : {"euclidean", "sphere"} or Space, default="euclidean"
         Where the samples live. ``"euclidean"`` is R^d: ordinary columns of numbers. ``"sphere"`` is
         for samples of norm one, such as normalised embeddings; see :class:`notsorandom.Sphere`.
@@ -58,7 +58,8 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
     C : float, list of floats or "auto", default="auto"
         Inverse regularisation strength of the linear model, from 1e-30 to 1e30: higher fits the
         training data more closely. Trials choose from a list, or for ``"auto"`` from 0.03 to 3000,
-        with ``"epsilon_insensitive"`` times the standard deviation of the targets.
+        and up to 3e7 for real targets with little noise; with ``"epsilon_insensitive"`` times the
+        standard deviation of the targets.
     epsilon : float or "auto", default="auto"
         Residuals below it cost nothing with ``loss="epsilon_insensitive"``, in the unit of the
         targets. ``"auto"`` is a tenth of their standard deviation.
@@ -74,9 +75,6 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         itself, to a stated gap; on R^d it needs a limit of the frequencies or smoothing. A
         :class:`notsorandom.GradientSolver` sets step size, weights, projection and number of
         rounds.
-    validation_fraction : float or "auto", default="auto"
-        Share of the samples held out with ``n_components="auto"``, if there are more than 1024.
-        ``"auto"`` is a tenth, or what makes 256 samples if that is more, at most a quarter.
     warm_start : bool, default=False
         Continue the game of the last fit, which must have had ``warm_start=True`` too, the same
         data, and the same parameters except for more components or rounds: 50 features and then 100
@@ -133,10 +131,10 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         None without trials.
     dual_, average_dual_ : ndarrays of shape (n_samples, n_tasks)
         One column per output.
-        The last dual point and the average over the game; zero for samples that were held out.
+        The last dual point and the average over the game.
     validation_sizes_, validation_losses_, validation_scores_ : ndarrays
-        With ``n_components="auto"``: numbers of features that were evaluated, with the held-out
-        loss that decides (squared error) and the R^2.
+        With a chosen number of features: the numbers that trials compared, with the held-out loss
+        that decides and the accuracy or R^2.
     n_samples_fit_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -177,7 +175,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
 
     def __init__(
         self,
-        n_components: Any = 100,
+        n_components: Any = "auto",
         *,
         max_components: int = 2000,
         space: str | Space = "euclidean",
@@ -188,7 +186,6 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         epsilon: Any = "auto",
         smoothing: Any = "auto",
         solver: Any = "gradient",
-        validation_fraction: Any = "auto",
         warm_start: bool = False,
         checkpoint: Any = None,
         n_jobs: int | None = None,
@@ -205,7 +202,6 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         self.epsilon = epsilon
         self.smoothing = smoothing
         self.solver = solver
-        self.validation_fraction = validation_fraction
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.n_jobs = n_jobs

@@ -23,12 +23,10 @@ from notsorandom.data.array_api import to_host
 from notsorandom.estimators.checkpoint import (
     MAX_HEADER_BYTES,
     check_chosen,
-    check_stopping,
     moves_to_arrays,
     open_archive,
     read_contents,
     read_fit,
-    require,
     restore_state,
     write_archive,
 )
@@ -41,7 +39,6 @@ from notsorandom.game.state import ACTIVE_SET_ARRAYS, GameState, Round
 from notsorandom.spaces.base import ResolvedSpace
 from notsorandom.spaces.view import View
 from notsorandom.tuning.choice import Choice, FitConfig
-from notsorandom.tuning.size import EarlyStopping
 
 # Names of the data in messages.
 DATA = ("X", "y", "sample weights")
@@ -50,7 +47,6 @@ FREE_IN_WARM_START = (
     "n_components",
     "max_components",
     "solver__n_rounds",
-    "validation_fraction",
     "warm_start",
     "checkpoint",
     "n_jobs",
@@ -205,7 +201,7 @@ class CheckpointFile(Observer):
     ----------
     saved : dict or None
         What the file holds, after :meth:`read`. The keys are "seed" (of the whole fit), "choice"
-        (of the trials), "state" (of the game) and "stopping" (state of early stopping, or None).
+        (of the trials), "state" (of the game) and "observers" (list of their states).
     """
 
     saved: dict[str, Any] | None = None
@@ -243,9 +239,7 @@ class CheckpointFile(Observer):
 
     def begin(self, seed: int, choice: Choice, observers: Sequence[Observer]) -> None:
         """Set what each checkpoint holds beside the game: seed, choice, states of observers."""
-        self.seed, self.choice = seed, choice
-        stopping = [each for each in observers if isinstance(each, EarlyStopping)]
-        self.stopping = stopping[0] if stopping else None
+        self.seed, self.choice, self.observers = seed, choice, observers
 
     def restore_choice(self, config: FitConfig) -> Choice:
         """Return what trials had chosen."""
@@ -258,19 +252,13 @@ class CheckpointFile(Observer):
     def restore(self, config: FitConfig, space: ResolvedSpace, problem: Problem) -> GameState:
         """Return the state of the game, with its columns where the rows are.
 
-        The state of early stopping is restored too.
+        The states of the observers are restored too.
         """
         assert self.saved is not None
-        saved = self.saved["stopping"]
         with format_errors(self.path):
             state = restore_state(self.saved["state"], config, space, problem)
-            if self.stopping is None:
-                require(saved is None, "stopping")
-            else:
-                found = self.saved["state"]["active_set"]["frequencies"]
-                n_rows = self.stopping.n_validation_rows
-                check_stopping(saved, config, space, problem, found, n_rows)
-                self.stopping.set_state(saved)
+            for observer, saved in zip(self.observers, self.saved["observers"], strict=True):
+                observer.set_state(saved)
         return state
 
     def after_round(self, game: GameLoop) -> bool:
@@ -295,7 +283,7 @@ class CheckpointFile(Observer):
             "seed": self.seed,
             "choice": vars(self.choice),
             "state": vars(state) | arrays,
-            "stopping": None if self.stopping is None else self.stopping.get_state(),
+            "observers": [each.get_state() for each in self.observers],
         }
         try:
             write_archive(self.path, contents)
@@ -323,7 +311,7 @@ class CheckpointFile(Observer):
 def largest_checkpoint(estimator: Any, problem: Problem) -> int:
     """Return the most bytes that a checkpoint of a fit can have."""
     size: Any = estimator.n_components
-    n_components = int(estimator.max_components if size == "auto" else size)
+    n_components = int(estimator.max_components if isinstance(size, str) else size)
     n_rounds: Any = getattr(estimator.solver, "n_rounds", "auto")
     n_rounds = max(n_components, n_rounds) if isinstance(n_rounds, Integral) else n_components
     numbers = 5 * math.prod(problem.targets.shape)  # two duals and their sums; validation losses

@@ -19,7 +19,6 @@ from notsorandom.tuning.choice import Choice, FitConfig
 
 if TYPE_CHECKING:
     from notsorandom.estimators.resume import CheckpointFile, WarmStart
-    from notsorandom.tuning.size import EarlyStopping
 
 # Width of the insensitive zone, in units of the targets' scale.
 DEFAULT_EPSILON = 0.1
@@ -70,15 +69,11 @@ class Start:
 
 @dataclass(frozen=True)
 class Fit:
-    """What a game is played on: configuration, view of the samples, problem.
-
-    `training` is the part of the problem that is not held out.
-    """
+    """What a game is played on: configuration, view of the samples, problem."""
 
     config: FitConfig
     view: View
     problem: Problem
-    training: Problem
 
 
 def set_epsilon(config: FitConfig, problem: Problem) -> tuple[float, Problem]:
@@ -99,28 +94,6 @@ def make_view(config: FitConfig, problem: Problem, rng: np.random.Generator) -> 
     dtype = "float32" if problem.fits_float32(FLOAT32_LIMIT, offset) else "float64"
     view = space.view(problem.rows, dtype, rng)
     return replace(view, given_space=space, given_dtype=problem.dtype, offset=offset)
-
-
-def training_part(problem: Problem, held_out: Array | None) -> Problem:
-    """Return the problem without the samples that are held out."""
-    return problem if held_out is None else problem.select(~held_out)
-
-
-def make_stopping(
-    config: FitConfig,
-    view: View,
-    problem: Problem,
-    training: Problem,
-    held_out: Array | None,
-    rng: np.random.Generator,
-) -> EarlyStopping | None:
-    """Return the observer that stops the game early, if samples are held out."""
-    if held_out is None:
-        return None
-    from notsorandom.tuning.size import EarlyStopping
-
-    validation = problem.select(held_out)
-    return EarlyStopping(config.solver.kernel, view.space, training, validation, rng)
 
 
 def fit_linear_models(

@@ -36,8 +36,14 @@ class FitConfig:
     C: tuple[float, ...] | None  # None: any
     calibrated: bool  # whether a temperature is needed
     n_components: int  # the most, if the number is chosen
-    chooses_size: bool
+    size: str  # "given", "auto" or "smallest"
     warm_start: bool
+
+    @property
+    def extends_C(self) -> bool:
+        """Whether very large values of `C` may be tried: for real targets, with a fast solver."""
+        is_slow = self.solver.computes_equilibrium
+        return self.C is None and not (self.loss.one_sided or is_slow)
 
     @property
     def n_frequencies(self) -> int:

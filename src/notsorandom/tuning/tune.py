@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from notsorandom._utils.progress import progress_bar
+from notsorandom._utils.progress import progress_bar, show_line
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array
 from notsorandom.game.problem import Problem
@@ -41,7 +41,10 @@ TRIAL_GAP = 0.1
 FIRST_C = (0.3, 30.0)
 # Then N_C values between these limits are tried, and the loss is interpolated between them. With a
 # `C` less than LEAST_TOTAL over the total weight, the game would find the same features again.
-MIN_C, MAX_C, N_C, LEAST_TOTAL = 0.03, 3000.0, 6, 100.0
+MIN_C, USUAL_MAX_C, N_C, LEAST_TOTAL = 0.03, 3000.0, 6, 100.0
+# Real targets with little noise need more: while the largest value reduces the loss to this share
+# of the loss before, N_MORE_C values are added, MAX_C_STEPS times.
+MIN_C_GAIN, N_MORE_C, MAX_C_STEPS = 0.98, 2, 2
 # The most for solvers whose time grows with `C`.
 MAX_EQUILIBRIUM_C = 30.0
 # Sum of squares of a direction of the features that is left out; a sample has about one.
@@ -127,6 +130,18 @@ class Trials:
         scores = np.moveaxis(scores.reshape(*scores.shape[:2], len(C), n_tasks), 2, 1)
         return TrialLosses.of(scores, self.held_out, np.array(C))
 
+    def search_C(self, features: Array, C: tuple[float, ...], extends: bool) -> TrialLosses:
+        """Evaluate values of equal ratios; larger ones too, while the largest is the best."""
+        losses = self.evaluate(features, C)
+        for _ in range(MAX_C_STEPS if extends else 0):
+            *_, before, last = losses.means[0]
+            if losses.means[0].argmin() < len(losses.C) - 1 or last > MIN_C_GAIN * before:
+                break
+            ratio = losses.C[-1] / losses.C[-2]
+            more = losses.C[-1] * ratio ** np.arange(1, N_MORE_C + 1)
+            losses = losses.joined(self.evaluate(features, tuple(more.tolist())))
+        return losses
+
 
 def compress(features: Array, masks: Array) -> Array:
     """Centre features and rotate them onto their principal directions, without the last ones.
@@ -202,6 +217,15 @@ class TrialLosses:
         )
         return float(C) if shift else float(self.C[number]), float(temperature)
 
+    def joined(self, other: TrialLosses) -> TrialLosses:
+        """Return the losses of the values of `C` of both."""
+        names = ("losses", "temperatures", "scores")
+        parts = {
+            name: np.concatenate([getattr(self, name), getattr(other, name)], axis=1)
+            for name in names
+        }
+        return replace(self, C=np.append(self.C, other.C), **parts)
+
     def table(self, candidates: list[Candidate], n_components: int) -> dict[str, Array]:
         """Return one row per candidate and `C`."""
         squares = np.square(self.losses - self.means[..., None])
@@ -218,13 +242,7 @@ class TrialLosses:
         }
 
 
-def tune(
-    config: FitConfig,
-    problem: Problem,
-    rng: np.random.Generator,
-    chooses_size: bool = False,
-    verbose: int = 0,
-) -> Choice:
+def tune(config: FitConfig, problem: Problem, rng: np.random.Generator, verbose: int = 0) -> Choice:
     """Compare candidates of spectrum, smoothing and `C` by short games on a part of the data.
 
     Each game is followed by linear models with several values of `C`, whose held-out loss decides:
@@ -232,15 +250,14 @@ def tune(
     have the default solver and search (on R^d with fewer steps, and aligned phases), whatever the
     estimator's own: the choice depends on the data.
     """
-    candidates = list(config.candidates)
-    given_C = config.C or ()
-    if len(candidates) == len(given_C) == 1 and not (config.calibrated or chooses_size):
+    candidates, given_C = list(config.candidates), config.C or ()
+    if len(candidates) == len(given_C) == 1 and not (config.calibrated or config.size != "given"):
         return Choice(*candidates[0], given_C[0])
     first_C, last_C, usual_C = candidates_of_C(config, problem)
     default = Choice(
         *candidates[0],
-        C=config.C[0] if config.C else usual_C,
-        n_components=min(config.n_components, USUAL_SIZE) if chooses_size else None,
+        C=given_C[0] if given_C else usual_C,
+        n_components=None if config.size == "given" else usual_size(config),
     )
     # The games depend little on `C`, and not on the order of the candidates.
     game_C = min(max(usual_C, min(last_C)), max(last_C))
@@ -259,19 +276,26 @@ def tune(
                 tables.append(losses.table(contest.candidates, n_frequencies))
                 contest.keep(losses.best_candidates(n_kept, trials.keeps_usual))
             update(number + 1)
-        features, ((spectrum, smoothing),) = contest.features, contest.candidates
-        if is_euclidean and not (config.warm_start or config.chooses_size):
+        features = contest.features
+        if is_euclidean and config.size == "given" and not config.warm_start:
             features = first_features(features, trials.reduced(config.n_frequencies))
-        losses = trials.evaluate(features, last_C)
+        losses = trials.search_C(features, last_C, config.extends_C)
     tables.append(losses.table(contest.candidates, features.shape[-1]))
+    sizes, size = None, None
+    if config.size != "given":
+        from notsorandom.tuning.size import choose_size
+
+        size, losses, sizes, reason = choose_size(config, trials, contest, losses)
+        if verbose:
+            show_line(f"{size} features: {reason}")
     C, temperature = losses.best_C(between=config.C is None)
     table = {name: np.concatenate([each[name] for each in tables]) for name in tables[0]}
-    choice = Choice(spectrum, smoothing, C, temperature, table)
-    if not chooses_size:
-        return choice
-    from notsorandom.tuning.size import choose_size
+    return Choice(*contest.candidates[0], C, temperature, table, size, sizes)
 
-    return choose_size(choice, trials, features, config)
+
+def usual_size(config: FitConfig) -> int:
+    """Return the number of features where nothing can be compared."""
+    return min(config.n_components, USUAL_SIZE)
 
 
 def candidates_of_C(
@@ -283,7 +307,7 @@ def candidates_of_C(
     if problem.loss.one_sided:
         lowest = min(max(MIN_C, LEAST_TOTAL / (unit * problem.total_weight)), 1.0)
     unit *= problem.loss.unit(problem.target_scale())
-    highest = MAX_EQUILIBRIUM_C if config.solver.computes_equilibrium else MAX_C
+    highest = MAX_EQUILIBRIUM_C if config.solver.computes_equilibrium else USUAL_MAX_C
     grids = FIRST_C, np.geomspace(lowest, highest, N_C)
     first_C, last_C = (config.C or tuple(C * unit for C in grid) for grid in grids)
     return first_C, last_C, AUTO_C * unit
@@ -309,16 +333,11 @@ def plan_stages(config: FitConfig, trials: Trials) -> list[tuple[int, int]]:
     if len(config.candidates) > N_FINALISTS:
         stages.insert(0, (FIRST_FREQUENCIES, N_FINALISTS))
     # A fit that can be continued makes the same choice for any number of features.
-    if n_given > n_usual and not (config.chooses_size or config.warm_start):
+    if n_given > n_usual and config.size == "given" and not config.warm_start:
         # More features than rows change little.
         n_rows = int(trials.masks.sum(axis=1).min())
         stages.append((max(stages[-1][0], min(trials.reduced(n_given), n_rows)), 1))
     return stages
-
-
-def can_choose_size(config: FitConfig, n_rows: int) -> bool:
-    """Whether trials choose the number of features; otherwise validation samples do."""
-    return isinstance(config.space, Euclidean) and n_rows <= CROSS_VALIDATED_ROWS
 
 
 def start_trials(problem: Problem, C: float, rng: np.random.Generator) -> Trials | None:
