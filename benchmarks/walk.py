@@ -89,7 +89,7 @@ def main() -> None:
     """Run from the command line."""
     print_walk("All defaults", trace_fit())
     given = {"C": 1.0, "smoothing": 0.06, "search": Ascent(spectrum="gaussian")}
-    print_walk("Settings given", trace_fit(loss="hinge", **given))
+    print_walk("Settings given", trace_fit(n_components=100, loss="hinge", **given))
 
 
 if __name__ == "__main__":
