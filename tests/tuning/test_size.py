@@ -48,8 +48,8 @@ class FakeTrials:
         ([1.0, 0.5, 0.25, 0.2, 0.2], 0.0, 800),
         ([1.0, 0.5, 0.497, 0.2], 0.0, 200),  # less than a percent
         ([1.0, 0.5, 0.6, 0.2], 0.0, 200),
-        ([1.0, 0.98, 0.9, 0.9], 0.1, 400),  # gains of two standard errors, and more
-        ([1.0, 0.98, 0.9], 0.3, 100),  # of less than one
+        ([1.0, 0.98, 0.9, 0.9], 0.2, 400),  # gains of a standard error, and more
+        ([1.0, 0.98, 0.9], 0.5, 100),  # of less than half of one
         ([1.0, 0.9, 0.8, 0.7, 0.6, 0.5], 0.0, 1600),  # 3200 are too many
     ],
 )
