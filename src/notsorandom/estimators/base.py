@@ -113,7 +113,8 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         problem = self._read(config, X, y, sample_weight, pool)
         start = self._find_start(checkpoint, problem, last_fit)
         # Separate streams: the game is the same whether its smoothing was chosen or given.
-        rng, trial_rng, view_rng = np.random.default_rng(start.seed).spawn(3)
+        # (The third is not used; without it, published figures would be of other seeds.)
+        rng, trial_rng, _, view_rng = np.random.default_rng(start.seed).spawn(4)
         view = start.view or make_view(config, problem, view_rng)
         # From here on, everything is computed in the coordinates of the view.
         config, problem = config.in_view(view), problem.viewed(view)
