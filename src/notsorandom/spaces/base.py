@@ -262,7 +262,7 @@ class ContinuousSpace(ResolvedSpace, ABC):
         """Return the amplitudes, and the gradient of the potential per frequency.
 
         The gradient has the shape of `frequencies`. The phase matters if there are several tasks;
-        see :func:`notsorandom.spaces.landscape.potential_of`.
+        see `potential_of` in `spaces/landscape.py`.
         """
 
     @abstractmethod
