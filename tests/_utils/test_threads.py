@@ -379,6 +379,7 @@ def test_nested_parallel_work_uses_no_more_cores(backend, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.full_trials  # workers have no others
 def test_n_jobs_inside_a_grid_search(data):
     X, y = data[0][:400], data[1][:400]
     model = FourierClassifier(8, smoothing=0.06, random_state=0, n_jobs=2)

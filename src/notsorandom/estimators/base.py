@@ -34,7 +34,6 @@ from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.base import ResolvedSpace, Space
 from notsorandom.tuning.choice import Choice, FitConfig
-from notsorandom.tuning.tune import tune
 
 if TYPE_CHECKING:
     from notsorandom.estimators.resume import WarmStart
@@ -118,7 +117,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         view = start.view or make_view(config, problem, view_rng)
         # From here on, everything is computed in the coordinates of the view.
         config, problem = config.in_view(view), problem.viewed(view)
-        choice = start.choice(config) or tune(config, problem, trial_rng, self.verbose)
+        choice = start.choice(config) or self._tune(config, problem, trial_rng)
         self._store_choice(config, choice)
         fit = Fit(choice.apply(config), view, problem.with_C(choice.C))
         observers = self._observers(fit, tasks, start, choice)
@@ -166,6 +165,12 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         from notsorandom.estimators.resume import find_start
 
         return find_start(start, self, checkpoint, problem, last_fit)
+
+    def _tune(self, config: FitConfig, problem: Problem, rng: np.random.Generator) -> Choice:
+        """Return what is to be chosen by trials, or was given."""
+        from notsorandom.tuning.tune import tune  # needed by fits only
+
+        return tune(config, problem, rng, self.verbose)
 
     def _store_choice(self, config: FitConfig, choice: Choice) -> None:
         """Store what trials chose."""

@@ -13,7 +13,6 @@ from notsorandom.game.losses import LOSSES
 from notsorandom.game.problem import Problem
 from notsorandom.game.state import GameState
 from notsorandom.kernel import LearnedKernel
-from notsorandom.linear.newton import solve_tasks
 from notsorandom.spaces.view import View
 from notsorandom.tuning.choice import Choice, FitConfig
 
@@ -116,6 +115,8 @@ def fit_linear_models(
     scale = problem.power_of_scale()
     problem = problem.rescaled(scale)
     if rows.is_local and len(rows) * n_features * rows.dtype.itemsize <= feature_bytes:
+        from notsorandom.linear.newton import solve_tasks
+
         coef, intercept, gap = solve_tasks(kernel.features_of(rows), problem, tol, callback)
     else:
         from notsorandom.linear.streaming import solve_streaming
