@@ -118,6 +118,10 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class. ``"balanced"`` gives all classes the same total
         weight. A weight multiplies `C`, so leave that to the trials where a class is rare.
+    optional_columns : str, array-like of int or str, or None, default=None
+        Columns that trials may leave out, because they restate others: their numbers, their names,
+        or a regular expression that finds their names. They are used unless the others alone are
+        clearly better. All are used with more than 128 columns that are projected.
     warm_start : bool, default=False
         Continue the game of the last fit, which must have had ``warm_start=True`` too, the same
         data, and the same parameters except for more components or rounds: 50 features and then 100
@@ -168,6 +172,8 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         The values that were given or chosen.
     spectrum_ : {"gaussian", "cauchy"} or None
         Spectrum of the ascent's starts; None for other searches and on the sphere.
+    uses_optional_columns_ : bool
+        Whether the features depend on the `optional_columns`.
     tuning_ : dict of str to ndarray, or None
         What the trials found, one entry per setting tried; ``pandas.DataFrame(model.tuning_)`` is
         a table. Columns: spectrum, smoothing, C, n_components, loss, standard_error, temperature.
@@ -233,6 +239,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         smoothing: Any = "auto",
         solver: Any = "gradient",
         class_weight: Any = None,
+        optional_columns: Any = None,
         warm_start: bool = False,
         checkpoint: Any = None,
         n_jobs: int | None = None,
@@ -249,6 +256,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         self.smoothing = smoothing
         self.solver = solver
         self.class_weight = class_weight
+        self.optional_columns = optional_columns
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.n_jobs = n_jobs

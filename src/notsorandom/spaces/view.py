@@ -136,6 +136,13 @@ class ProjectedView(View):
         centred = cast(offsets / self.scale, np.dtype(self.dtype))
         return centred if self.basis is None else centred @ cast_like(self.basis, centred)
 
+    def select(self, columns: Array) -> ProjectedView:
+        """Return the view of some of the columns, given by a mask, of a view that has them all."""
+        basis = np.eye(len(columns), dtype=np.float32)[:, columns]
+        center = np.zeros(basis.shape[1], dtype=self.dtype)
+        space = self.space.with_parameters(center=center)  # type: ignore[attr-defined]
+        return replace(self, space=space, basis=basis)
+
     def restore(self, frequencies: Array) -> Array:
         """Return the frequencies in all columns, in float64."""
         frequencies = frequencies.astype(np.float64)
