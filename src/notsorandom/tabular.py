@@ -138,6 +138,8 @@ def tabular_pipeline(
         # The steps give names that differ from the table's: the last step alone refuses the table.
         verbose_feature_names_out="{feature_name}",
     ).set_output(transform="pandas")
+    for _, step, _ in encode.transformers:  # arrays, of which one frame is made: much faster
+        step.set_output(transform="default")
     return Pipeline([("clean", TableCleaner()), ("encode", encode), ("model", model)])
 
 
@@ -243,28 +245,34 @@ class TableCleaner(TransformerMixin, BaseEstimator):
                 f"{self.n_features_in_} features as input."
             )
         # Numbers in one block: a column at a time would take longer than all that follows.
-        floats = {name for name, dtype in frame.dtypes.items() if dtype == np.float64}
-        plain = [name for name in self.kinds_ if name in floats and self.kinds_[name] == "number"]
-        numbers = frame[plain].to_numpy(copy=True)
+        are_numbers = {
+            name: isinstance(dtype, np.dtype) and dtype.kind in "biuf"
+            for name, dtype in zip(frame.columns, frame.dtypes, strict=True)
+        }
+        plain = [
+            name
+            for name, kind in self.kinds_.items()
+            if kind in ("number", "boolean") and are_numbers[name]
+        ]
+        numbers = frame[plain].to_numpy(np.float64, copy=True)
         finite = np.isfinite(numbers)
         if not finite.all():
             numbers[~finite] = np.nan
-        columns: dict[str, Any] = {}
-        done = {*plain, *self.left_out_}
-        for name in [name for name in self.kinds_ if name not in done]:
-            kind = self.kinds_[name]
+        pandas = import_pandas()
+        names = self.get_feature_names_out()
+        if len(plain) == len(names):
+            return pandas.DataFrame(numbers, columns=plain, copy=False)
+        columns: dict[str, Any] = dict(zip(plain, numbers.T, strict=True))
+        for name, kind in self.kinds_.items():
+            if kind == "left out" or name in columns:
+                continue
             values = convert(frame[name], name, kind, self.formats_.get(name, ""))
             if kind == "date":
                 for part in self.date_parts_[name]:
                     columns[f"{name}_{part}"] = date_part(values, part).to_numpy()
-            else:
-                columns[name] = values.to_numpy()
-        pandas = import_pandas()
-        result = pandas.DataFrame(numbers, columns=plain, copy=False)
-        if not columns:
-            return result
-        others = pandas.DataFrame(columns, copy=False)
-        return pandas.concat([result, others], axis=1)[self.get_feature_names_out()]
+            else:  # text stays objects, which pandas would convert
+                columns[name] = pandas.array(values.to_numpy(), dtype=values.dtype)
+        return pandas.DataFrame({name: columns[name] for name in names})
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the columns of the clean frame.
@@ -486,7 +494,8 @@ def as_frame(X: Any, names: Array | None = None) -> Any:
                 X = pandas.DataFrame(X, columns=names)
             else:
                 X = pandas.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
-    columns = X.columns.map(str)
+    is_named = X.columns.inferred_type == "string"
+    columns = X.columns if is_named else X.columns.map(str)
     if not columns.is_unique:
         repeated = columns[columns.duplicated()].unique().tolist()
         raise ValueError(f"X has columns of the same name, {format_names(repeated)}: rename them.")
@@ -495,4 +504,4 @@ def as_frame(X: Any, names: Array | None = None) -> Any:
             f"Found array with {len(X)} sample(s) and {len(columns)} feature(s) "
             f"(shape={X.shape}) while a minimum of 1 is required."
         )
-    return X.set_axis(columns, axis=1)
+    return X if is_named else X.set_axis(columns, axis=1)
