@@ -270,8 +270,8 @@ class TableCleaner(TransformerMixin, BaseEstimator):
             if kind == "date":
                 for part in self.date_parts_[name]:
                     columns[f"{name}_{part}"] = date_part(values, part).to_numpy()
-            else:  # text stays objects, which pandas would convert
-                columns[name] = pandas.array(values.to_numpy(), dtype=values.dtype)
+            else:
+                columns[name] = values.to_numpy()
         return pandas.DataFrame({name: columns[name] for name in names})
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
@@ -385,7 +385,7 @@ class NumberEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
-        encoded = np.empty((len(X), len(self.input_columns())))
+        encoded = np.empty((len(X), len(self.input_columns())), order="F")
         n_numbers = len(self.number_columns_)
         # In place: temporary arrays take most of the time.
         scaled = encoded[:, :n_numbers]
