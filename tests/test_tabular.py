@@ -16,9 +16,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from notsorandom import FourierClassifier, FourierRegressor, Sphere, tabular_pipeline
-from notsorandom.data.column_kinds import convert, infer_kind
+from notsorandom.data.column_kinds import convert, infer_kind, parse_plain_numbers
 from notsorandom.spaces.view import MAX_DIRECTIONS
-from notsorandom.tabular import SCORE_COLUMNS, NumberEncoder, TableCleaner
+from notsorandom.tabular import SCORE_COLUMNS, SHORT, NumberEncoder, TableCleaner
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
 
@@ -494,6 +494,38 @@ def test_numbers_with_signs_and_marks(cells, numbers, text_format):
     assert infer_kind(column) == ("number", text_format)
     values = convert(column, "x", "number", text_format)
     np.testing.assert_allclose(values, numbers * 10)
+
+
+@pytest.mark.parametrize(
+    ("cells", "is_plain"),
+    [
+        ([1, 2.5, None, np.nan, pd.NA], True),
+        ([" 1.5 ", "2e3", "-7.", "+3", "0012", None], True),
+        ([np.int64(3), np.float32(0.5), "4"], True),
+        (["1", "NA"], False),
+        (["1", "$5"], False),
+        (["1", 10**400], False),
+    ],
+)
+def test_numbers_that_are_read_cell_by_cell(cells, is_plain):
+    column = pd.Series(cells, dtype=object)
+    numbers = parse_plain_numbers(column.to_numpy())
+    assert (numbers is not None) == is_plain
+    frame = pd.DataFrame({"x": [f"{k}.5" for k in range(30)]})
+    cleaner = TableCleaner().fit(frame)
+    if is_plain:
+        np.testing.assert_array_equal(numbers, convert(column, "x", "number", ""))
+        np.testing.assert_array_equal(cleaner.transform(column.to_frame("x"))["x"], numbers)
+
+
+@pytest.mark.parametrize("cell", [True, "1_000", "inf", "1e999", np.inf, "x", 1j, "\u0663", "1 2"])
+def test_cells_that_are_no_plain_numbers(cell):
+    """Whether they are numbers is decided by pandas, in short and in long tables."""
+    assert parse_plain_numbers(np.array([cell, 1], dtype=object)) is None
+    cleaner = TableCleaner().fit(pd.DataFrame({"x": [f"{k}.5" for k in range(30)]}))
+    for n_rows in (1, SHORT + 1):
+        with pytest.raises(ValueError, match="'x' had numbers at fit, but row 0 has"):
+            cleaner.transform(pd.DataFrame({"x": pd.Series([cell] * n_rows, dtype=object)}))
 
 
 @pytest.mark.parametrize("cells", [["1,5", "1.5"], ["1.234,5", "1,234.5"], ["12,34", "1,234.5"]])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from notsorandom.data.array_api import Array
 from notsorandom.data.checks import import_pandas, shorten
 from notsorandom.data.text import MISSING
 
@@ -29,6 +30,8 @@ NUMBER_FORMATS = {
     THOUSANDS: (r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?", ","),
     DECIMAL_COMMA: (r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d*)?", "."),
 }
+# Numbers in text that are read cell by cell.
+PLAIN_NUMBER = re.compile(r"\s*[+-]?\d+(\.\d*)?([eE][+-]?\d+)?\s*", re.ASCII)
 # Signs around numbers that are not part of them.
 SIGNS = r"^([+-]?)[$€£¥]\s?|\s?[$€£¥%]$"
 # What text must look like to be tried as a date: plain numbers and words are not.
@@ -151,6 +154,25 @@ def parse_numbers(text: Any, number_format: str = "") -> Any:
         text = numbers.where(is_written, plain)
     numbers = import_pandas().to_numeric(text, errors="coerce")
     return numbers.astype(np.float64).replace([np.inf, -np.inf], np.nan)
+
+
+def parse_plain_numbers(cells: Array) -> Array | None:
+    """Return objects as float64, if all are numbers, plain numbers in text, or missing; else None.
+
+    For these it is what `convert` returns, without the costs of a series, which matter for a row.
+    """
+    numbers = np.full(len(cells), np.nan)
+    for row in np.flatnonzero(import_pandas().notna(cells)):
+        cell = cells[row]
+        is_number = isinstance(cell, int | float | np.integer | np.floating)
+        is_plain = PLAIN_NUMBER.fullmatch(cell) if isinstance(cell, str) else is_number
+        if not is_plain or isinstance(cell, bool):
+            return None
+        try:
+            numbers[row] = float(cell)
+        except OverflowError:  # of an integer
+            return None
+    return None if np.isinf(numbers).any() else numbers
 
 
 def parse_dates(text: Any, date_format: str) -> Any:
