@@ -13,8 +13,8 @@ chosen   C="auto" against C=1.0, both with smoothing and spectrum chosen; and ag
          trials, at what was chosen
 mnist    ten classes of MNIST, 60,000 images, 500 features
 csv      `notsorandom fit` of a CSV file with 100,000 rows, against the fit alone
-predict  transform and predict of 200,000 rows by n_jobs, and of one row, of an array and of a table,
-         against scikit-learn
+predict  transform and predict of 200,000 rows by n_jobs; and of one row, also of a table, against
+         scikit-learn
 tiny     fits of few samples with unusual spaces, searches and shapes
 
 Each number is the least of `--repeats` runs. Runs that are compared alternate, so that ratios hold
