@@ -15,9 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from notsorandom import FourierClassifier, FourierRegressor, Sphere, tabular_pipeline
+from notsorandom import Euclidean, FourierClassifier, FourierRegressor, Sphere, tabular_pipeline
 from notsorandom.data.column_kinds import convert, infer_kind, parse_plain_numbers
-from notsorandom.spaces.view import MAX_DIRECTIONS
 from notsorandom.tabular import SCORE_COLUMNS, SHORT, NumberEncoder, TableCleaner
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
@@ -319,7 +318,7 @@ class TestNumbers:
         assert [low, high] == pytest.approx([exact[0], exact[-1]])
         assert encoder.transform([[0.0], [11.0]]).ravel().tolist() == [low, high]
 
-    @pytest.mark.parametrize("output", ["raw", "scores", "both", "auto"])
+    @pytest.mark.parametrize("output", ["raw", "scores", "both"])
     def test_which_columns_come_out(self, output):
         X = self.make_columns()
         encoder = NumberEncoder(output).set_output(transform="pandas").fit(X)
@@ -328,7 +327,7 @@ class TestNumbers:
             "raw": [f"{name} (number)" for name in X],
             "scores": [f"{name} (number)" for name in X if name not in scored],
         }
-        names["both"] = names["auto"] = names["raw"]
+        names["both"] = names["raw"]
         expected = list(names[output])
         if output != "raw":
             expected += [f"{name} (score)" for name in scored]
@@ -352,13 +351,6 @@ class TestNumbers:
         for output in ("raw", "scores"):
             columns = list(encoded[output])
             pd.testing.assert_frame_equal(encoded["both"][columns], encoded[output])
-
-    def test_auto_is_raw_where_the_estimators_project_the_columns(self, rng):
-        X = rng.normal(size=(40, MAX_DIRECTIONS // 2))
-        assert NumberEncoder("auto").fit_transform(X).shape == (40, MAX_DIRECTIONS)
-        X[0, 0] = np.nan  # one more for the indicator
-        assert NumberEncoder("auto").fit_transform(X).shape == (40, MAX_DIRECTIONS // 2 + 1)
-        assert NumberEncoder("both").fit_transform(X).shape == (40, MAX_DIRECTIONS + 1)
 
     def test_huge_numbers_are_at_the_limit(self):
         encoder = NumberEncoder().fit(np.linspace(-1, 1, 1001)[:, None])
@@ -417,8 +409,9 @@ class TestPipeline:
     @pytest.mark.parametrize(
         ("given", "output"),
         [
-            ("classifier", "auto"),
-            (FourierRegressor(), "auto"),
+            ("classifier", "both"),
+            (FourierRegressor(), "both"),
+            (FourierRegressor(space=Euclidean(max_norm=3.0)), "raw"),
             (FourierClassifier(space=Sphere(normalize=True)), "raw"),
             (LogisticRegression(), "raw"),
         ],
@@ -433,8 +426,6 @@ class TestPipeline:
 
     def test_trials_choose_whether_to_use_scores(self):
         """Only where that was not decided."""
-        if "optional_columns" not in FourierClassifier().get_params():
-            pytest.skip("until the estimators have optional_columns")
         model = FourierClassifier
         for pipeline, expected in (
             (tabular_pipeline(), SCORE_COLUMNS),

@@ -6,6 +6,7 @@ categories are one-hot encoded, and the estimator gets the resulting columns, by
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -35,7 +36,6 @@ from notsorandom.data.rows import Array
 from notsorandom.estimators.classifier import FourierClassifier
 from notsorandom.estimators.regressor import FourierRegressor
 from notsorandom.spaces import Euclidean
-from notsorandom.spaces.view import MAX_DIRECTIONS
 
 ESTIMATORS: dict[str, Any] = {"classifier": FourierClassifier, "regressor": FourierRegressor}
 # Most columns that are made of one column of categories.
@@ -44,7 +44,7 @@ MAX_CATEGORIES = 100
 SHORT = 1000
 # Share of numbers or dates in a column of categories that is warned of.
 MOSTLY = 0.8
-OUTPUTS = ("auto", "raw", "scores", "both")
+OUTPUTS = ("raw", "scores", "both")
 # Largest absolute value of a scaled number, in units of the interquartile range, and of a score.
 LIMIT = 3.0
 # Distinct values up to which a column has no scores: hardly more than codes, or answers on a scale.
@@ -82,8 +82,8 @@ def tabular_pipeline(
     numbers : {"auto", "raw", "scores", "both"}, default="auto"
         Whether the estimator gets numbers scaled, as normal scores, or both: the `output` of
         :class:`notsorandom.tabular.NumberEncoder`. With ``"auto"``, our classifier and regressor on
-        R^d get both, unless these are more than 128 columns, and their trials choose whether to use
-        the scores; other estimators get ``"raw"``.
+        R^d get both, and their trials choose whether to use the scores (`optional_columns`); other
+        estimators get ``"raw"``.
     **parameters : dict
         Parameters of the estimator.
 
@@ -102,7 +102,7 @@ def tabular_pipeline(
     >>> model.fit(frame, ["a", "b"] * 40).predict(frame.head(2)).tolist()
     ['a', 'b']
     """
-    check_choice("numbers", numbers, OUTPUTS)
+    check_choice("numbers", numbers, ["auto", *OUTPUTS])
     if isinstance(estimator, str):
         if estimator not in ESTIMATORS:
             raise ValueError(
@@ -119,13 +119,13 @@ def tabular_pipeline(
         )
     if numbers == "auto":
         is_euclidean = isinstance(model, FourierClassifier | FourierRegressor) and (
-            model.space == "euclidean" or isinstance(model.space, Euclidean)
+            model.space == "euclidean"
+            or (type(model.space) is Euclidean and math.isinf(model.space.max_norm))
         )
-        if not is_euclidean:
-            numbers = "raw"
-        elif "optional_columns" in model.get_params().keys() - parameters.keys():
-            # Trials choose whether to use the scores, unless the given estimator has its own.
-            model.set_params(optional_columns=model.optional_columns or SCORE_COLUMNS)
+        numbers = "both" if is_euclidean else "raw"
+        # An estimator may have optional columns of its own.
+        if is_euclidean and "optional_columns" not in parameters and not model.optional_columns:
+            model.set_params(optional_columns=SCORE_COLUMNS)
     categories = OneHotEncoder(
         handle_unknown="infrequent_if_exist",
         min_frequency=FREQUENT,
@@ -321,11 +321,9 @@ class NumberEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    output : {"raw", "scores", "both", "auto"}, default="both"
+    output : {"raw", "scores", "both"}, default="both"
         ``"raw"``: columns as numbers. ``"scores"``: as scores, and as numbers where there are none.
-        ``"both"``: as numbers, and as scores where there are any. ``"auto"``: like ``"both"``, but
-        like ``"raw"`` if that would make more than 128 columns. Our estimators search among the
-        principal directions of more than 128 columns, and can't choose among columns there.
+        ``"both"``: as numbers, and as scores where there are any.
 
     Attributes
     ----------
@@ -373,9 +371,6 @@ class NumberEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.missing_columns_ = np.flatnonzero(np.isnan(X).any(axis=0))
         knots = [np.empty((2, 0)) if self.output == "raw" else score_knots(x) for x in X.T]
         has_score = np.array([each.size > 0 for each in knots])
-        n_columns = len(knots) + has_score.sum() + len(self.missing_columns_)
-        if self.output == "auto" and n_columns > MAX_DIRECTIONS:
-            has_score[:] = False
         self.score_columns_ = np.flatnonzero(has_score)
         self.knots_ = [knots[k] for k in self.score_columns_]
         self.number_columns_ = np.flatnonzero(~has_score | (self.output != "scores"))

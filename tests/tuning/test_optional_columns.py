@@ -102,6 +102,15 @@ def test_projected_columns_are_all_used(rng):
     assert model.uses_optional_columns_
 
 
+def test_columns_that_would_make_a_projection_necessary_are_left_out(rng):
+    X = rng.standard_normal((300, 3)) @ rng.standard_normal((3, 200))
+    columns = range(60, 200)
+    model = FourierRegressor(20, random_state=0, optional_columns=columns).fit(X, X[:, 0])
+    assert not model.uses_optional_columns_
+    assert not model.frequencies_[:, columns].any()
+    assert set(model.tuning_["spectrum"].tolist()) == {"cauchy", "gaussian"}
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [

@@ -116,7 +116,8 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
     optional_columns : str, array-like of int or str, or None, default=None
         Columns that trials may leave out, because they restate others: their numbers, their names,
         or a regular expression that finds their names. They are used unless the others alone are
-        clearly better. All are used with more than 128 columns that are projected.
+        clearly better. They are left out if there are more than 128 columns with them, and all are
+        used if there are more without them.
     warm_start : bool, default=False
         Continue the game of the last fit, which must have had ``warm_start=True`` too, the same
         data, and the same parameters except for more components or rounds: 50 features and then 100

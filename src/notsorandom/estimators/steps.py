@@ -13,7 +13,7 @@ from notsorandom.game.losses import LOSSES
 from notsorandom.game.problem import Problem
 from notsorandom.game.state import GameState
 from notsorandom.kernel import LearnedKernel
-from notsorandom.spaces.view import View
+from notsorandom.spaces.view import MAX_DIRECTIONS, ProjectedView, View
 from notsorandom.tuning.choice import Choice, FitConfig
 
 if TYPE_CHECKING:
@@ -92,6 +92,10 @@ def make_view(config: FitConfig, problem: Problem, rng: np.random.Generator) -> 
     space, offset = config.space.resolve(problem.rows, rng), problem.mean_target()
     dtype = "float32" if problem.fits_float32(FLOAT32_LIMIT, offset) else "float64"
     view = space.view(problem.rows, dtype, rng)
+    if view.is_projected and config.optional is not None:
+        assert isinstance(view, ProjectedView)
+        if np.sum(~config.optional) <= MAX_DIRECTIONS:  # the others need no projection
+            view = view.select(~config.optional)
     return replace(view, given_space=space, given_dtype=problem.dtype, offset=offset)
 
 

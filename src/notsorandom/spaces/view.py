@@ -112,16 +112,19 @@ class ProjectedView(View):
     scale : float
     basis : ndarray of shape (n_features, n_directions), optional
         Orthonormal columns; None for all directions.
+    is_selection : bool, default=False
+        Whether the directions are some of the columns.
     """
 
     center: Array
     scale: float
     basis: Array | None
+    is_selection: bool = False
 
     @property
     def is_projected(self) -> bool:
-        """Whether the directions are not all columns."""
-        return self.basis is not None
+        """Whether the directions are not columns."""
+        return self.basis is not None and not self.is_selection
 
     @np.errstate(over="ignore")  # checked
     def transform(self, X: Any) -> Any:
@@ -137,11 +140,11 @@ class ProjectedView(View):
         return centred if self.basis is None else centred @ cast_like(self.basis, centred)
 
     def select(self, columns: Array) -> ProjectedView:
-        """Return the view of some of the columns, given by a mask, of a view that has them all."""
+        """Return the view of some of the columns, given by a mask."""
         basis = np.eye(len(columns), dtype=np.float32)[:, columns]
         center = np.zeros(basis.shape[1], dtype=self.dtype)
         space = self.space.with_parameters(center=center)  # type: ignore[attr-defined]
-        return replace(self, space=space, basis=basis)
+        return replace(self, space=space, basis=basis, is_selection=True)
 
     def restore(self, frequencies: Array) -> Array:
         """Return the frequencies in all columns, in float64."""

@@ -63,16 +63,23 @@ class FitConfig:
         return self.n_components // self.space.n_columns(self.phase)
 
     def in_view(self, view: View) -> FitConfig:
-        """Return the configuration in the coordinates of a view."""
+        """Return the configuration in the coordinates of a view.
+
+        Of optional columns, it has a mask only if they can still be left out.
+        """
+        optional = self.optional
         candidates, usual = self.candidates, self.candidates[0].spectrum
+        without = tuple(each._replace(uses_optional=False) for each in candidates)
         if view.is_projected:
+            optional = None
             # Directions mix the columns, which the Cauchy spectrum selects. None can be left out.
             if len({each.spectrum for each in candidates}) > 1:
                 candidates = tuple(each for each in candidates if each.spectrum == "gaussian")
-        elif self.optional is not None:
-            candidates = tuple(each for each in candidates if each.spectrum == usual)
-            candidates += tuple(each._replace(uses_optional=False) for each in self.candidates)
-        return replace(self, space=view.space, candidates=candidates)
+        elif isinstance(view, ProjectedView) and view.is_selection:
+            candidates, optional = without, None
+        elif optional is not None:
+            candidates = *(each for each in candidates if each.spectrum == usual), *without
+        return replace(self, space=view.space, candidates=candidates, optional=optional)
 
     def search_in(self, space: ResolvedSpace) -> Search:
         """Return the configured search, or the one that suits a space."""
@@ -112,10 +119,9 @@ class Choice:
 
     def view(self, config: FitConfig, view: View) -> View:
         """Return the view without the optional columns, if they are left out."""
-        if self.candidate.uses_optional:
+        if self.candidate.uses_optional or config.optional is None:
             return view
         assert isinstance(view, ProjectedView)
-        assert config.optional is not None
         return view.select(~config.optional)
 
     def apply(self, config: FitConfig, view: View) -> FitConfig:

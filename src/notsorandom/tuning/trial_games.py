@@ -106,8 +106,7 @@ class EuclideanContest(Contest):
     ) -> TrialGames:
         problem, (spectrum, uses_optional) = self.problem, group
         smoothing = np.array([each.smoothing for each in self.candidates if each.group == group])
-        if not uses_optional:
-            assert optional is not None
+        if optional is not None and not uses_optional:
             columns = np.ascontiguousarray(problem.rows.array[:, ~optional])
             problem = replace(problem, rows=replace(problem.rows, array=columns))
         return TrialGames(
