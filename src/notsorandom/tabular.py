@@ -6,7 +6,6 @@ categories are one-hot encoded, and the estimator gets the resulting columns, by
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any
 
@@ -120,7 +119,7 @@ def tabular_pipeline(
     if numbers == "auto":
         is_euclidean = isinstance(model, FourierClassifier | FourierRegressor) and (
             model.space == "euclidean"
-            or (type(model.space) is Euclidean and math.isinf(model.space.max_norm))
+            or (isinstance(model.space, Euclidean) and model.space.has_batched_trials)
         )
         numbers = "both" if is_euclidean else "raw"
         # An estimator may have optional columns of its own.

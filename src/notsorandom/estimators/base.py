@@ -39,6 +39,7 @@ from notsorandom.game.state import GameResult
 from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.base import ResolvedSpace, Space
+from notsorandom.spaces.view import View
 from notsorandom.tuning.choice import Choice, FitConfig
 
 if TYPE_CHECKING:
@@ -126,13 +127,11 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         rng, trial_rng, _, view_rng = np.random.default_rng(start.seed).spawn(4)
         view = start.view or make_view(config, problem, view_rng)
         # From here on, everything is computed in the coordinates of the view.
-        config, viewed = config.in_view(view), problem.viewed(view)
-        choice = start.choice(config) or self._tune(config, viewed, trial_rng)
-        self._store_choice(config, choice)
-        chosen_view = choice.view(config, view)
-        if chosen_view is not view:
-            viewed = problem.viewed(chosen_view)
-        fit = Fit(choice.apply(config, chosen_view), chosen_view, viewed.with_C(choice.C))
+        config = config.in_view(view)
+        choice = start.choice(config) or self._tune(config, problem, view, trial_rng)
+        self._store_choice(config, view, choice)
+        chosen = choice.view(view)
+        fit = Fit(choice.apply(config, chosen), chosen, problem.viewed(chosen).with_C(choice.C))
         observers = self._observers(fit, tasks, start, choice)
         result = self._play(fit, observers, start, rng)
         self._store_model(fit, result, fit.config.solver.final_kernel(result, fit.problem))
@@ -179,17 +178,20 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
 
         return find_start(start, self, checkpoint, problem, last_fit)
 
-    def _tune(self, config: FitConfig, problem: Problem, rng: np.random.Generator) -> Choice:
+    def _tune(
+        self, config: FitConfig, problem: Problem, view: View, rng: np.random.Generator
+    ) -> Choice:
         """Return what is to be chosen by trials, or was given."""
         from notsorandom.tuning.tune import tune  # needed by fits only
 
-        return tune(config, problem, rng, self.verbose)
+        return tune(config, problem, view, rng, self.verbose)
 
-    def _store_choice(self, config: FitConfig, choice: Choice) -> None:
+    def _store_choice(self, config: FitConfig, view: View, choice: Choice) -> None:
         """Store what trials chose."""
         candidate, self.C_ = choice.candidate, choice.C
         self.spectrum_, self.smoothing_ = candidate.spectrum, candidate.smoothing
-        self.uses_optional_columns_ = candidate.uses_optional
+        leaves_out = view.is_selection or not candidate.uses_optional
+        self.uses_optional_columns_ = view.is_projected or not leaves_out
         self.tuning_ = choice.table
         if config.calibrated:
             self.temperature_ = choice.temperature

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from dataclasses import dataclass, replace
@@ -141,8 +140,8 @@ def check_combinations(estimator: Any, config: FitConfig) -> None:
             f"{name}={config.n_components} is not allowed with phase={config.phase!r}: each "
             f"frequency gives {n_columns} features, so it must be a multiple of {n_columns}."
         )
-    is_plain = type(config.space) is Euclidean and math.isinf(config.space.max_norm)
-    if estimator.optional_columns is not None and not is_plain:
+    is_batched = isinstance(config.space, Euclidean) and config.space.has_batched_trials
+    if estimator.optional_columns is not None and not is_batched:
         raise ValueError(
             f"optional_columns is not allowed with space={estimator.space!r}: trials can leave "
             "columns out on R^d only, without a limit of the frequencies."

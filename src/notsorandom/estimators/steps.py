@@ -92,10 +92,14 @@ def make_view(config: FitConfig, problem: Problem, rng: np.random.Generator) -> 
     space, offset = config.space.resolve(problem.rows, rng), problem.mean_target()
     dtype = "float32" if problem.fits_float32(FLOAT32_LIMIT, offset) else "float64"
     view = space.view(problem.rows, dtype, rng)
-    if view.is_projected and config.optional is not None:
+    if config.optional is not None:
         assert isinstance(view, ProjectedView)
-        if np.sum(~config.optional) <= MAX_DIRECTIONS:  # the others need no projection
-            view = view.select(~config.optional)
+        if not view.is_projected:
+            view = replace(view, optional=config.optional)
+        elif np.sum(~config.optional) <= MAX_DIRECTIONS:  # the others need no projection
+            view = replace(view, basis=None, optional=config.optional).without_optional()
+    if isinstance(view, ProjectedView) and view.is_projected and not config.chooses_directions:
+        view = view.without_optional()
     return replace(view, given_space=space, given_dtype=problem.dtype, offset=offset)
 
 

@@ -24,7 +24,7 @@ class Candidate(NamedTuple):
 
     spectrum: str | None  # None if the search has none
     smoothing: float
-    uses_optional: bool = True  # whether the game sees the optional columns
+    uses_optional: bool = True  # whether the game sees the optional columns of the view
 
     @property
     def group(self) -> tuple[str | None, bool]:
@@ -63,23 +63,23 @@ class FitConfig:
         return self.n_components // self.space.n_columns(self.phase)
 
     def in_view(self, view: View) -> FitConfig:
-        """Return the configuration in the coordinates of a view.
-
-        Of optional columns, it has a mask only if they can still be left out.
-        """
-        optional = self.optional
+        """Return the configuration in the coordinates of a view."""
         candidates, usual = self.candidates, self.candidates[0].spectrum
+        if view.is_projected and len({each.spectrum for each in candidates}) > 1:
+            # Directions mix the columns, which the Cauchy spectrum selects.
+            candidates = tuple(each for each in candidates if each.spectrum == "gaussian")
         without = tuple(each._replace(uses_optional=False) for each in candidates)
-        if view.is_projected:
-            optional = None
-            # Directions mix the columns, which the Cauchy spectrum selects. None can be left out.
-            if len({each.spectrum for each in candidates}) > 1:
-                candidates = tuple(each for each in candidates if each.spectrum == "gaussian")
-        elif isinstance(view, ProjectedView) and view.is_selection:
-            candidates, optional = without, None
-        elif optional is not None:
+        if view.optional is not None and view.is_projected:
+            candidates = *without, candidates[0]
+        elif view.optional is not None:
             candidates = *(each for each in candidates if each.spectrum == usual), *without
-        return replace(self, space=view.space, candidates=candidates, optional=optional)
+        return replace(self, space=view.space, candidates=candidates)
+
+    @property
+    def chooses_directions(self) -> bool:
+        """Whether trials choose the number of directions: where they choose the smoothing too."""
+        is_batched = isinstance(self.space, Euclidean) and self.space.has_batched_trials
+        return is_batched and len({each.smoothing for each in self.candidates}) > 1
 
     def search_in(self, space: ResolvedSpace) -> Search:
         """Return the configured search, or the one that suits a space."""
@@ -117,12 +117,12 @@ class Choice:
     n_components: int | None = None
     sizes: dict[str, Any] | None = None
 
-    def view(self, config: FitConfig, view: View) -> View:
+    def view(self, view: View) -> View:
         """Return the view without the optional columns, if they are left out."""
-        if self.candidate.uses_optional or config.optional is None:
-            return view
+        if self.candidate.uses_optional:
+            return replace(view, optional=None)
         assert isinstance(view, ProjectedView)
-        return view.select(~config.optional)
+        return view.without_optional()
 
     def apply(self, config: FitConfig, view: View) -> FitConfig:
         """Return the configuration with what was chosen, in the coordinates of the chosen view."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from abc import ABC, abstractmethod
 from dataclasses import replace
@@ -70,13 +69,12 @@ def start_contest(
     problem: Problem,
     masks: Array,
     candidates: list[Candidate],
+    optional: Array | None,
     rng: np.random.Generator,
 ) -> Contest:
-    """Return the contest that suits the space."""
-    # Games that are played at once have no limit of the frequencies. A space that derives from R^d
-    # may have other frequencies or features.
-    if type(config.space) is Euclidean and math.isinf(config.space.max_norm):
-        return EuclideanContest(problem, masks, candidates, config.optional, rng)
+    """Return the contest that suits the space; `optional` is the mask of the view."""
+    if isinstance(config.space, Euclidean) and config.space.has_batched_trials:
+        return EuclideanContest(problem, masks, candidates, optional, rng)
     return SequentialContest(problem, masks, candidates, config, rng)
 
 

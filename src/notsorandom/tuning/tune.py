@@ -13,6 +13,7 @@ from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array
 from notsorandom.game.problem import Problem
 from notsorandom.spaces import Euclidean
+from notsorandom.spaces.view import View
 from notsorandom.tuning.choice import AUTO_C, Candidate, Choice, FitConfig
 from notsorandom.tuning.held_out import (
     assign_folds,
@@ -243,8 +244,16 @@ class TrialLosses:
         }
 
 
-def tune(config: FitConfig, problem: Problem, rng: np.random.Generator, verbose: int = 0) -> Choice:
+def tune(
+    config: FitConfig,
+    problem: Problem,
+    view: View,
+    rng: np.random.Generator,
+    verbose: int = 0,
+) -> Choice:
     """Compare candidates of spectrum, smoothing and `C` by short games on a part of the data.
+
+    The configuration is in the coordinates of the view, the problem is as it was given.
 
     Each game is followed by linear models with several values of `C`, whose held-out loss decides:
     the log loss at the best temperature for classes, the squared error for real targets. The games
@@ -262,12 +271,12 @@ def tune(config: FitConfig, problem: Problem, rng: np.random.Generator, verbose:
     )
     # The games depend little on `C`, and not on the order of the candidates.
     game_C = min(max(usual_C, min(last_C)), max(last_C))
-    trials = start_trials(problem, game_C, rng)
+    trials = start_trials(problem, view, game_C, rng)
     if trials is None:
         return default
     is_euclidean = isinstance(config.space, Euclidean)
     stages = plan_stages(config, trials) if is_euclidean else [(ROUNDS, 1)]
-    contest = start_contest(config, trials.problem, trials.masks, candidates, rng)
+    contest = start_contest(config, trials.problem, trials.masks, candidates, view.optional, rng)
     tables = []
     with progress_bar(len(stages), "tuning", verbose) as update:
         for number, (n_frequencies, n_kept) in enumerate(stages):
@@ -341,8 +350,8 @@ def plan_stages(config: FitConfig, trials: Trials) -> list[tuple[int, int]]:
     return stages
 
 
-def start_trials(problem: Problem, C: float, rng: np.random.Generator) -> Trials | None:
-    """Return rows to compare settings on, or None if a class has too few samples.
+def start_trials(problem: Problem, view: View, C: float, rng: np.random.Generator) -> Trials | None:
+    """Return rows to compare settings on, in a view, or None if a class has too few samples.
 
     `C` is the value of the games. Weights are multiplied by their unit, and `C` is divided by it.
     Real targets are divided by a power of two near their scale; see :meth:`Problem.rescaled`.
@@ -352,8 +361,8 @@ def start_trials(problem: Problem, C: float, rng: np.random.Generator) -> Trials
         indices = rng.permutation(n_rows)
     else:
         indices = rng.choice(n_rows, size=MAX_TRIAL_ROWS, replace=False)
-    problem = problem.with_C(C / unit)
-    subsample = problem.rescaled(problem.power_of_scale()).take(indices)
+    scale = problem.power_of_scale()
+    subsample = problem.with_C(C / unit).take(indices).viewed(view).rescaled(scale)
     rows = replace(subsample.rows, array=to_host(subsample.rows.array))
     if rows.weights is not None:
         rows = replace(rows, weights=rows.weights * rows.dtype.type(unit))
