@@ -45,9 +45,11 @@ MAX_PRODUCTS = 50
 COEF_SHARE = 0.7
 # A line search ends where the slope is at most this share of the first: the first step, from the
 # zero model, is much too long.
-MAX_SCORE_SLOPE = 0.2
+MAX_SCORE_SLOPE = 0.02
 # A step that is too long for all rows is shortened at most this often.
 MAX_SHORTENINGS = 20
+# The fraction of a step to try first grows by this factor after a step that was too short.
+GROWTH = 1.5
 # Steps that are remembered where the Hessian is that of a sample.
 N_PAIRS = 8
 
@@ -121,8 +123,9 @@ class Evaluation:
 
     @property
     def gap(self) -> float:
-        """Bound on the duality gap, relative to the primal value."""
-        return self.absolute_gap / max(self.primal, 1e-300)  # no division by zero
+        """Bound on the duality gap, relative to the primal value; infinite if it is not known."""
+        gap = self.absolute_gap / max(self.primal, 1e-300)  # no division by zero
+        return gap if math.isfinite(gap) else math.inf
 
     def improves(self, other: Evaluation, tol: float) -> bool:
         """Whether the gap or the objective is noticeably less."""
@@ -301,6 +304,20 @@ class CurvedRows:
         step = conjugate_gradients(product, precondition, gradient.astype(dtype), MAX_PRODUCTS)
         return step.astype(np.float64)
 
+    def first_step(self, gradient: Array) -> Array:
+        """Return Newton's step from the zero model, as if all classes had equal weights.
+
+        The Hessian is diagonal there. Where classes are of different weights, Newton's own step
+        would be longest for the lightest one.
+        """
+        rows = self.problem.rows
+        squares = rows.sum_blocks(
+            lambda X, mass: (mass[:, 0] @ np.square(X),), self.mass, dtype=np.float64
+        )[0]
+        step = np.zeros_like(gradient)
+        step[:, :-1] = -gradient[:, :-1] / (1 + squares / len(gradient))
+        return step
+
     def line_search(self, step: Array, gain: float) -> float:
         """Return the fraction of a step that nearly minimises the objective of these rows."""
         coef, scores, changes = self.model[:, :-1], self.scores, self.scores_of(step)
@@ -325,7 +342,7 @@ class CurvedRows:
             return 1.0
         slopes = np.vectorize(slope, otypes=[np.float64])
         ends = np.array([-gain]), np.array([last])
-        return float(find_roots(slopes, *ends, np.array([MAX_SCORE_SLOPE * gain]))[0])
+        return float(find_roots(slopes, *ends, np.array([MAX_SCORE_SLOPE * gain]), 20)[0])
 
 
 Pair = tuple[Array, Array]  # a step, and the change of the gradient
@@ -355,25 +372,31 @@ def minimise(
     """
     state = best = evaluate(rows.model)
     pairs: list[Pair] = []
-    n_stalled = 0
+    n_stalled, fraction = 0, 1.0
     for _ in range(MAX_SOFTMAX_STEPS):
         if best.gap <= tol or n_stalled > MAX_STALLED or not math.isfinite(state.primal):
             break
-        fraction = 1.0
         if state.coef_gap <= COEF_SHARE * tol * state.primal:
             step = np.zeros_like(state.model)
             step[:, -1] = state.intercept_step / max(1.0, np.ptp(state.intercept_step))
+            new, _ = take_step(state, step, 1.0, evaluate)
         else:
             rows = rows.at(state.model)
-            step = remembering_step(rows, state.gradient, pairs)
+            if state.model[:, :-1].any():
+                step = remembering_step(rows, state.gradient, pairs)
+            else:
+                step = rows.first_step(state.gradient)
             if not is_sample:
                 fraction = rows.line_search(step, -float(inner(state.gradient, step)))
-        new = take_step(state, step, fraction, evaluate)
+            new, fraction = take_step(state, step, fraction, evaluate)
+            # Steps of a sample are too long by about the same factor in succession.
+            if inner(new.gradient, step) < 0:
+                fraction = min(1.0, GROWTH * fraction)
         pair = new.model - state.model, new.gradient - state.gradient
         if is_sample and inner(*pair) > 0:
             pairs = [*pairs[-N_PAIRS + 1 :], pair]
         n_stalled = 0 if new.improves(best, tol) else n_stalled + 1
-        if not (best.gap, best.primal) <= (new.gap, new.primal):
+        if math.isfinite(new.primal) and (new.gap, new.primal) < (best.gap, best.primal):
             best = new
         state = new
     return best
@@ -381,8 +404,11 @@ def minimise(
 
 def take_step(
     state: Evaluation, step: Array, fraction: float, evaluate: Callable[[Array], Evaluation]
-) -> Evaluation:
-    """Return the evaluation after a fraction of a step, or less where that is too long."""
+) -> tuple[Evaluation, float]:
+    """Return the evaluation after a fraction of a step, or after less of one that is too long.
+
+    The second result is the fraction taken.
+    """
     gain = -float(inner(state.gradient, step))
     for _ in range(MAX_SHORTENINGS):
         new = evaluate(state.model + fraction * step)
@@ -392,7 +418,7 @@ def take_step(
             break
         # The zero of the slope, by linear interpolation.
         fraction *= gain / (gain + slope) if slope > gain else 0.5
-    return new
+    return new, fraction
 
 
 # As in newton.solve_task.
@@ -436,7 +462,7 @@ def solve_softmax(
     for precision in dict.fromkeys([problem.rows.dtype, np.dtype(np.float64)]):
         n_rows = min(sample_size(n_features, precision, sample_rows), len(problem.rows))
         result = solve_in(problem, feature_map, tol, width, n_rows, precision)
-        if best is None or not best.gap <= result.gap:
+        if best is None or result.gap < best.gap:
             best = result
         if best.gap <= tol:
             break
@@ -445,6 +471,17 @@ def solve_softmax(
         callback(problem.n_tasks)
     model = best.model - best.model.mean(axis=0)
     return model[:, :-1], model[:, -1], best.gap
+
+
+def solve_features(
+    features: Array, problem: Problem, tol: float, callback: Callable[[int], Any] | None = None
+) -> tuple[Array, Array, float]:
+    """Solve the multinomial logistic model of features in memory; see :func:`solve_softmax`."""
+    rows = Rows(features, problem.weights, problem.rows.pool)
+    held = Problem(problem.loss, problem.targets, rows)
+    n_rows, n_features = features.shape
+    feature_map = lambda _: lambda X: X  # noqa: E731
+    return solve_softmax(held, feature_map, n_features, tol, callback, sample_rows=n_rows)
 
 
 def solve_in(
