@@ -37,7 +37,7 @@ from notsorandom.linear.softmax_step import (
 from notsorandom.linear.streaming import SAMPLE_ROWS, FeatureMap, sample_size
 
 # Largest number of steps, and of steps in a row without improvement. Five to ten are usual.
-MAX_SOFTMAX_STEPS, MAX_STALLED = 200, 6
+MAX_SOFTMAX_STEPS, MAX_STALLED = 200, 10
 # Products with the Hessian in a step. Five to twenty are usual, more only with a large `C`.
 MAX_PRODUCTS = 50
 # The last steps change the intercepts alone, when the coefficients cost at most this share of the
@@ -128,9 +128,13 @@ class Evaluation:
         return gap if math.isfinite(gap) else math.inf
 
     def improves(self, other: Evaluation, tol: float) -> bool:
-        """Whether the gap or the objective is noticeably less."""
+        """Whether the gap, the coefficients' part of it or the objective is noticeably less."""
         decrease = other.primal - self.primal
-        return self.gap < SMALLER_GAP * other.gap or decrease > MIN_DECREASE * tol * self.primal
+        return (
+            self.gap < SMALLER_GAP * other.gap
+            or self.coef_gap < SMALLER_GAP * other.coef_gap
+            or decrease > MIN_DECREASE * tol * self.primal
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,9 +255,7 @@ class CurvedRows:
     def scores_of(self, model: Array) -> Array:
         """Return the scores of a model, of shape (n_rows, n_classes)."""
         model = model.astype(self.problem.rows.dtype)
-        return self.problem.rows.map(
-            lambda X: X @ model[:, :-1].T + model[:, -1], width=len(model)
-        )
+        return self.problem.rows.map(lambda X: X @ model[:, :-1].T + model[:, -1], width=len(model))
 
     @cached_property
     def scores(self) -> Array:
@@ -338,7 +340,7 @@ class CurvedRows:
             return float(linear + fraction * square + float(total[0]))
 
         last = slope(1.0)
-        if not last > MAX_SCORE_SLOPE * gain:
+        if not last > MAX_SCORE_SLOPE * gain > 0:
             return 1.0
         slopes = np.vectorize(slope, otypes=[np.float64])
         ends = np.array([-gain]), np.array([last])

@@ -114,9 +114,7 @@ class LogisticBatch:
 
     def part(self, games: Array, values: Array) -> LogisticBatch:
         """Return the batch of some of the games and values of `C`."""
-        return LogisticBatch(
-            self.design[games], self.mass[games], self.is_class, self.C[values]
-        )
+        return LogisticBatch(self.design[games], self.mass[games], self.is_class, self.C[values])
 
     def probabilities(self, scores: Array) -> Array:
         """Return the probabilities of the classes."""
@@ -179,7 +177,7 @@ class LogisticBatch:
         last = slopes(fractions, *parts)
         # The slope increases from -gain. While it is small, the minimum is near.
         largest = gain.dtype.type(MAX_TRIAL_SLOPE) * gain
-        long = last > largest
+        long = (last > largest) & (gain > 0)  # which rounding may make negative at the optimum
         if long.any():
             some = [part[long] for part in parts]
             fractions[long] = find_roots(
