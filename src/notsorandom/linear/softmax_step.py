@@ -117,7 +117,9 @@ def conjugate_gradients(
     allowed = LEAST_RESIDUAL**2 * size
     for _ in range(max_products):
         curved = product(directions)
-        lengths = (size / np.maximum(inner(directions, curved), TINY))[..., None, None]
+        lengths = size / np.maximum(inner(directions, curved), TINY)
+        # Solved systems wait for the others: rounding errors would grow.
+        lengths = np.where(size > allowed, lengths, 0)[..., None, None]
         steps += lengths * directions
         residuals -= lengths * curved
         scaled = precondition(residuals)
