@@ -16,7 +16,8 @@ from notsorandom.data.rows import Rows
 from notsorandom.estimators.steps import fit_linear_models
 from notsorandom.game import LOSSES, Problem
 from notsorandom.game.problem import signs_from_codes
-from notsorandom.linear.softmax import SoftmaxPass, evaluate, solve_features, solve_softmax
+from notsorandom.linear.softmax import solve_features, solve_softmax
+from notsorandom.linear.softmax_pass import SoftmaxPass, evaluate
 from notsorandom.linear.softmax_step import Preconditioner, conjugate_gradients
 
 N_FEATURES = 9

@@ -10,7 +10,8 @@ from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, LogisticLoss, Proble
 from notsorandom.game.problem import signs_from_codes
 from notsorandom.linear.newton import solve_task
 from notsorandom.linear.newton_step import find_roots
-from notsorandom.linear.softmax import evaluate, solve_features
+from notsorandom.linear.softmax import solve_features
+from notsorandom.linear.softmax_pass import evaluate
 from notsorandom.tuning import trial_models
 from notsorandom.tuning.trial_models import Batch, solve_batch
 

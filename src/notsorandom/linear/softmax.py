@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,327 +24,25 @@ from notsorandom.data.array_api import cast, to_host
 from notsorandom.data.rows import Array, Rows
 from notsorandom.game import Problem
 from notsorandom.linear.newton import SAMPLE_GAP
-from notsorandom.linear.newton_step import MAX_SLOPE, MIN_DECREASE, SMALLER_GAP, find_roots
-from notsorandom.linear.softmax_step import (
-    INTERCEPT_RIDGE,
-    Preconditioner,
-    conjugate_gradients,
-    curve,
-    inner,
-    to_probabilities,
-)
+from notsorandom.linear.newton_step import MAX_SLOPE
+from notsorandom.linear.softmax_pass import Evaluation, evaluate
+from notsorandom.linear.softmax_rows import Basis, CurvedRows
+from notsorandom.linear.softmax_step import inner
 from notsorandom.linear.streaming import SAMPLE_ROWS, FeatureMap, sample_size
 
 # Largest number of steps, and of steps in a row without improvement. Five to ten are usual.
 MAX_SOFTMAX_STEPS, MAX_STALLED = 200, 10
-# Products with the Hessian in a step. Five to twenty are usual, more only with a large `C`.
-MAX_PRODUCTS = 50
 # The last steps change the intercepts alone, when the coefficients cost at most this share of the
 # duality gap allowed.
 COEF_SHARE = 0.7
-# A line search ends where the slope is at most this share of the first: the first step, from the
-# zero model, is much too long.
-MAX_SCORE_SLOPE = 0.02
 # A step that is too long for all rows is shortened at most this often.
 MAX_SHORTENINGS = 20
 # The fraction of a step to try first grows by this factor after a step that was too short.
 GROWTH = 1.5
 # Steps that are remembered where the Hessian is that of a sample.
-N_PAIRS = 8
-
-
-@dataclass(frozen=True, eq=False)
-class Evaluation:
-    r"""A model, the gradient of the objective there, and a bound on the distance from the optimum.
-
-    Softmax gives :math:`p` with the measure's :math:`A = \sum_i m_i a_i \phi_i^T` and
-    :math:`r = \sum_i m_i a_i`. With :math:`r = 0`, the duality gap is :math:`\tfrac12 |W - A|^2`.
-    Otherwise :math:`p'_{ik} = p_{ik} (1 + x_{ik})` with
-    :math:`x_{ik} = \beta_k - \langle p_i, \beta \rangle` is feasible, if :math:`\beta` is a step of
-    Newton's method for the intercepts, :math:`C \sum_i m_i (\mathrm{diag}(p_i) - p_i p_i^T) \beta =
-    r`, and its range at most 1. It changes `A` by
-
-    .. math:: |E|^2 \le \langle r, \beta \rangle \, \max_k C \sum_i m_i p_{ik} |\phi_i|^2
-
-    by the inequality of Cauchy and Schwarz, and since
-    :math:`\mathrm{KL}(p' | p) \le \sum_k p_k x_k^2`, the gap is at most
-    :math:`\tfrac12 (|W - A| + |E|)^2 + \langle r, \beta \rangle`.
-
-    Parameters
-    ----------
-    model : ndarray of shape (n_classes, n_features + 1)
-        Coefficients, and the intercept last.
-    primal : float
-    gradient : ndarray of shape (n_classes, n_features + 1)
-    intercept_step : ndarray of shape (n_classes,)
-        :math:`\beta`.
-    coef_gap, absolute_gap : float
-        The gap with the best intercepts, about, and a bound on it with the given ones.
-    """
-
-    model: Array
-    primal: float
-    gradient: Array
-    intercept_step: Array
-    coef_gap: float
-    absolute_gap: float
-
-    @classmethod
-    def from_sums(
-        cls, model: Array, loss: Array, aligned: Array, products: Array, traces: Array
-    ) -> Evaluation:
-        """Return the evaluation, given the sums of a :class:`SoftmaxPass`."""
-        gradient = -aligned
-        gradient[:, :-1] += model[:, :-1]
-        # The rows of the Hessian have a sum of zero. Its diagonal would lose digits otherwise.
-        hessian = -products
-        np.fill_diagonal(hessian, 0)
-        diagonal = -hessian.sum(axis=1)
-        np.fill_diagonal(hessian, diagonal * (1 + 1e-12) + np.finfo(float).tiny)
-        # Intercepts with a mean of zero; the scale of the added matrix does not matter.
-        hessian += diagonal.mean() / len(diagonal)
-        try:
-            step = np.linalg.solve(hessian, aligned[:, -1])
-        except np.linalg.LinAlgError:
-            step = np.full(len(model), np.nan)
-        square = float(aligned[:, -1] @ step)
-        norm = float(np.linalg.norm(gradient[:, :-1]))
-        moved = math.sqrt(max(square, 0.0) * float(traces.max()))
-        is_feasible = np.ptp(step) <= 1
-        return cls(
-            model=model,
-            primal=0.5 * float(np.square(model[:, :-1]).sum()) + float(loss),
-            gradient=gradient,
-            intercept_step=step,
-            coef_gap=0.5 * norm**2,
-            absolute_gap=0.5 * (norm + moved) ** 2 + square if is_feasible else math.inf,
-        )
-
-    @property
-    def gap(self) -> float:
-        """Bound on the duality gap, relative to the primal value; infinite if it is not known."""
-        gap = self.absolute_gap / max(self.primal, 1e-300)  # no division by zero
-        return gap if math.isfinite(gap) else math.inf
-
-    def improves(self, other: Evaluation, tol: float) -> bool:
-        """Whether the gap, the coefficients' part of it or the objective is noticeably less."""
-        decrease = other.primal - self.primal
-        return (
-            self.gap < SMALLER_GAP * other.gap
-            or self.coef_gap < SMALLER_GAP * other.coef_gap
-            or decrease > MIN_DECREASE * tol * self.primal
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class SoftmaxPass:
-    """A function of one block of samples that returns its sums.
-
-    It may be sent to another process, so it holds none of the samples. `features` computes the
-    features of a block, in the type of the model.
-    """
-
-    features: Callable[[Any], Array]
-    model: Array
-    C: float
-
-    def __call__(self, X: Any, targets: Any, weights: Any = None) -> tuple[Array, ...]:
-        """Return sums of the loss, the measure, products of probabilities, and squared norms."""
-        dtype = self.model.dtype
-        features = to_host(self.features(cast(X, dtype)))
-        scores = features @ self.model[:, :-1].T  # (n_rows, n_classes)
-        scores += self.model[:, -1]
-        is_class = to_host(targets) > 0
-        truth = scores[is_class]
-        largest, totals = to_probabilities(scores.T)
-        mass = row_mass(weights, self.C, len(scores), dtype)
-        losses = np.log(totals[0]) + (largest[0] - truth)
-        probabilities, weighted = scores, mass[:, None] * scores
-        measure = mass[:, None] * is_class - weighted
-        norms = np.einsum("ij,ij->i", features, features)
-        aligned = np.column_stack([measure.T @ features, measure.sum(axis=0, dtype=np.float64)])
-        loss = losses.astype(np.float64) @ mass.astype(np.float64)
-        return loss, aligned, probabilities.T @ weighted, norms @ weighted
-
-
-def row_mass(weights: Any, C: float, n_rows: int, dtype: Any) -> Array:
-    """Return `C` times the weights of a block of rows, of shape (n_rows,)."""
-    if weights is None:
-        return np.full(n_rows, C, dtype=dtype)
-    return (C * to_host(weights)[:, 0].astype(np.float64)).astype(dtype)
-
-
-def evaluate(
-    problem: Problem, features: Callable[[Any], Array], width: int, dtype: Any, model: Array
-) -> Evaluation:
-    """Evaluate a model, in one pass over the rows."""
-    sums = problem.rows.sum_blocks(
-        SoftmaxPass(features, model.astype(dtype), problem.loss.upper),
-        problem.targets,
-        *problem.rows.weight_columns,
-        width=width,
-        dtype=np.float64,
-    )
-    return Evaluation.from_sums(model, *sums)
-
-
-@dataclass(frozen=True, eq=False)
-class Basis:
-    """Principal directions of some features, of shape (n_features, n_directions), and the mean."""
-
-    mean: Array
-    directions: Array
-
-    @classmethod
-    def of(cls, rows: Rows) -> Basis:
-        """Return the principal directions of all features, computed in float64."""
-        mean = rows.mean().astype(np.float64)
-        if len(rows) < rows.n_features:
-            roots = np.sqrt(rows.weights) if rows.weights is not None else 1.0
-            # Models are in the span of the rows.
-            return cls(mean, np.linalg.svd((rows.array - mean) * roots, full_matrices=False)[2].T)
-
-        def sums(X: Array, weights: Any = None) -> tuple[Array]:
-            return ((X if weights is None else weights * X).T @ X,)
-
-        (gram,) = rows.sum_blocks(
-            sums, *rows.weight_columns, width=rows.n_features, dtype=np.float64
-        )
-        gram -= rows.total_weight * np.outer(mean, mean)
-        return cls(mean, np.linalg.eigh((gram + gram.T) / 2)[1])
-
-    def rotated(self, X: Array) -> Array:
-        """Return features in the basis."""
-        return (X - self.mean.astype(X.dtype)) @ self.directions.astype(X.dtype)
-
-    def to_features(self, model: Array) -> Array:
-        """Return the model on the features, given the model in the basis."""
-        coef = model[:, :-1] @ self.directions.T
-        return np.column_stack([coef, model[:, -1] - coef @ self.mean])
-
-    def gradient(self, gradient: Array) -> Array:
-        """Return the gradient in the basis, given the gradient on the features.
-
-        The penalty's part of it is that of a model in the basis, whose intercept has none.
-        """
-        last = gradient[:, -1:]
-        return np.column_stack([(gradient[:, :-1] - last * self.mean) @ self.directions, last])
-
-
-@dataclass(frozen=True, eq=False)
-class CurvedRows:
-    """Features in memory, in the basis of their principal directions, that give the Hessian."""
-
-    problem: Problem  # its rows are the features
-    model: Array
-
-    @cached_property
-    def mass(self) -> Array:
-        """`C` times the weights of the rows, a column."""
-        problem = self.problem
-        mass = row_mass(problem.weights, problem.loss.upper, len(problem.rows), problem.rows.dtype)
-        return mass[:, None]
-
-    def at(self, model: Array) -> CurvedRows:
-        """Return the same rows for another model."""
-        rows = CurvedRows(self.problem, model)
-        rows.__dict__["mass"] = self.mass
-        return rows
-
-    def scores_of(self, model: Array) -> Array:
-        """Return the scores of a model, of shape (n_rows, n_classes)."""
-        model = model.astype(self.problem.rows.dtype)
-        return self.problem.rows.map(lambda X: X @ model[:, :-1].T + model[:, -1], width=len(model))
-
-    @cached_property
-    def scores(self) -> Array:
-        """The scores of the rows."""
-        return self.scores_of(self.model)
-
-    @cached_property
-    def probabilities(self) -> Array:
-        """The probabilities of the classes, of shape (n_rows, n_classes)."""
-
-        def compute(_: Any, scores: Array) -> Array:
-            result = scores.copy()
-            to_probabilities(result.T)
-            return result
-
-        return self.problem.rows.columns_only.map(compute, self.scores, width=len(self.model))
-
-    def sum(self, function: Callable[..., tuple[Any, ...]], *columns: Array) -> tuple[Array, ...]:
-        """Sum a function of features, probabilities, masses and other columns over the rows."""
-        return self.problem.rows.sum_blocks(
-            function, self.probabilities, self.mass, *columns, width=len(self.model)
-        )
-
-    def newton_step(self, gradient: Array) -> Array:
-        """Return a step that nearly solves Newton's equations."""
-        dtype = self.problem.rows.dtype
-        penalty = np.append(np.ones(self.model.shape[1] - 1), 0).astype(dtype)
-
-        def product(step: Array) -> Array:
-            def block_product(X: Array, probabilities: Array, mass: Array) -> tuple[Array]:
-                changes = X @ step[:, :-1].T
-                changes += step[:, -1]
-                curve(changes.T, probabilities.T)
-                changes *= mass
-                return (np.column_stack([changes.T @ X, changes.sum(axis=0)]),)
-
-            return self.sum(block_product)[0] + penalty * step
-
-        def block_sums(X: Array, probabilities: Array, mass: Array) -> tuple[Array, Array]:
-            variances = mass * probabilities * (1 - probabilities)
-            total = variances.sum(axis=0)
-            first, second = variances.T @ X, variances.T @ np.square(X)
-            return np.column_stack([first, total]), np.column_stack([second, total])
-
-        sums, squares = self.sum(block_sums)
-        ridge = dtype.type(INTERCEPT_RIDGE * float(self.mass.sum(dtype=np.float64)))
-        precondition = Preconditioner.from_sums(sums, squares, ridge)
-        step = conjugate_gradients(product, precondition, gradient.astype(dtype), MAX_PRODUCTS)
-        return step.astype(np.float64)
-
-    def first_step(self, gradient: Array) -> Array:
-        """Return Newton's step from the zero model, as if all classes had equal weights.
-
-        The Hessian is diagonal there. Where classes are of different weights, Newton's own step
-        would be longest for the lightest one.
-        """
-        rows = self.problem.rows
-        squares = rows.sum_blocks(
-            lambda X, mass: (mass[:, 0] @ np.square(X),), self.mass, dtype=np.float64
-        )[0]
-        step = np.zeros_like(gradient)
-        step[:, :-1] = -gradient[:, :-1] / (1 + squares / len(gradient))
-        return step
-
-    def line_search(self, step: Array, gain: float) -> float:
-        """Return the fraction of a step that nearly minimises the objective of these rows."""
-        coef, scores, changes = self.model[:, :-1], self.scores, self.scores_of(step)
-        linear, square = float(inner(coef, step[:, :-1])), float(inner(step[:, :-1], step[:, :-1]))
-
-        def slope(fraction: float) -> float:
-            factor = scores.dtype.type(fraction)
-
-            def block_slope(_: Any, s: Array, c: Array, targets: Array, mass: Array) -> tuple[Any]:
-                moved = s + factor * c
-                to_probabilities(moved.T)
-                moved -= targets > 0
-                return (np.einsum("ij,ij->i", moved, c).astype(np.float64) @ mass,)
-
-            columns = scores, changes, self.problem.targets, self.mass
-            rows = self.problem.rows.columns_only
-            (total,) = rows.sum_blocks(block_slope, *columns, width=len(step), dtype=np.float64)
-            return float(linear + fraction * square + float(total[0]))
-
-        last = slope(1.0)
-        if not last > MAX_SCORE_SLOPE * gain > 0:
-            return 1.0
-        slopes = np.vectorize(slope, otypes=[np.float64])
-        ends = np.array([-gain]), np.array([last])
-        return float(find_roots(slopes, *ends, np.array([MAX_SCORE_SLOPE * gain]), 20)[0])
-
+N_REMEMBERED = 8
+# A class that is missing from a sample has this share of the mean weight of the classes.
+LEAST_CLASS = 1e-3
 
 Pair = tuple[Array, Array]  # a step, and the change of the gradient
 
@@ -396,7 +93,7 @@ def minimise(
                 fraction = min(1.0, GROWTH * fraction)
         pair = new.model - state.model, new.gradient - state.gradient
         if is_sample and inner(*pair) > 0:
-            pairs = [*pairs[-N_PAIRS + 1 :], pair]
+            pairs = [*pairs[-N_REMEMBERED + 1 :], pair]
         n_stalled = 0 if new.improves(best, tol) else n_stalled + 1
         if math.isfinite(new.primal) and (new.gap, new.primal) < (best.gap, best.primal):
             best = new
@@ -510,7 +207,7 @@ def solve_in(
     )
     # Intercepts alone would have the logarithms of the classes' weights.
     counts = np.bincount(sample.strata(), sample.counts, minlength=problem.n_tasks)
-    curved.model[:, -1] = np.log(np.maximum(counts, counts.mean() / 1e3))
+    curved.model[:, -1] = np.log(np.maximum(counts, LEAST_CLASS * counts.mean()))
 
     def evaluate_held(model: Array) -> Evaluation:
         return evaluate(curved.problem, lambda X: X, held.n_features, precision, model)

@@ -20,7 +20,7 @@ from notsorandom.data.rows import Array
 LEAST_RESIDUAL = 0.3
 # Added to the curvature of the unpenalised intercepts, as a share of the rows' weight: they have
 # nearly none where all rows are far on the right side.
-INTERCEPT_RIDGE = 1e-7
+LOGISTIC_INTERCEPT_RIDGE = 1e-7
 # Avoids divisions by zero.
 TINY = 1e-30
 

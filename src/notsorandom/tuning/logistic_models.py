@@ -10,7 +10,7 @@ import numpy as np
 from notsorandom.data.rows import Array
 from notsorandom.linear.newton_step import find_roots
 from notsorandom.linear.softmax_step import (
-    INTERCEPT_RIDGE,
+    LOGISTIC_INTERCEPT_RIDGE,
     TINY,
     Preconditioner,
     conjugate_gradients,
@@ -149,7 +149,7 @@ class LogisticBatch:
         weights = self.weights[:, :, None]
         variances = weights * probabilities * (1 - probabilities)
         sums, squares = (self.times_design(variances, part) for part in (self.design, self.squares))
-        ridge = gradient.dtype.type(INTERCEPT_RIDGE) * weights.sum(axis=-1) + TINY
+        ridge = gradient.dtype.type(LOGISTIC_INTERCEPT_RIDGE) * weights.sum(axis=-1) + TINY
 
         def product(steps: Array) -> Array:
             changes = curve(self.scores_of(steps), probabilities)
