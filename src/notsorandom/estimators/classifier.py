@@ -147,8 +147,9 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         zero.
     intercept_ : ndarray of shape (1,) or (n_classes,)
     duality_gap_ : float
-        Duality gap of the final model, relative to the objective; the largest one of one-versus-rest
-        models. They are solved to 1e-3; where that can't be reached, as with a huge `C`, a ``ConvergenceWarning`` says so.
+        Duality gap of the final model, relative to the objective; the largest one of
+        one-versus-rest models. They are solved to 1e-3; where that can't be reached, as with a
+        huge `C`, a ``ConvergenceWarning`` says so.
     temperature_ : float
         Decision values are divided by it for probabilities.
     features_ : FourierFeatures
