@@ -171,6 +171,46 @@ def test_weights_of_large_ratios(rng):
     assert objective(problem, coef, intercept) <= value / (1 - gap)
 
 
+def test_sample_that_tells_little(rng):
+    """A few rows have nearly all the weight, and a sample lacks them."""
+    problem = make_problem(rng, n_samples=1000, C=10.0)
+    weights = (10.0 ** rng.uniform(-4, 4, size=(1000, 1))).astype(np.float64)
+    problem = replace(problem, rows=replace(problem.rows, weights=weights))
+    coef, intercept, gap = solve(problem, sample_rows=60)
+    _, value = optimum(problem)
+    assert gap <= 1e-3
+    assert objective(problem, coef, intercept) <= value / (1 - gap)
+
+
+def test_sample_of_fewer_rows_than_features(rng):
+    problem = make_problem(rng, n_classes=3, n_samples=200, C=10.0)
+    X = np.concatenate([problem.rows.array, rng.standard_normal((200, 60))], axis=1)
+    problem = replace(problem, rows=replace(problem.rows, array=X))
+    coef, intercept, gap = solve(problem, sample_rows=40)
+    _, value = optimum(problem)
+    assert gap <= 1e-3
+    assert objective(problem, coef, intercept) <= value / (1 - gap)
+
+
+@pytest.mark.parametrize("sample_rows", [60, 600])
+def test_passes_hold_no_samples(rng, sample_rows):
+    """They may be sent to another process, also those of the Hessian of all rows."""
+    cloudpickle = pytest.importorskip("cloudpickle", reason="needs cloudpickle: pip install dask")
+    sizes = []
+
+    class SentRows(Rows):
+        def sum_blocks(self, function, *columns, **settings):
+            sent = cloudpickle.dumps(function)
+            sizes.append(len(sent))
+            return super().sum_blocks(cloudpickle.loads(sent), *columns, **settings)
+
+    problem = make_problem(rng, n_samples=5000, C=10.0)
+    weights = 10.0 ** rng.uniform(-4, 4, size=(5000, 1))
+    rows = SentRows(problem.rows.array, weights)
+    assert solve(replace(problem, rows=rows), sample_rows=sample_rows)[2] <= 1e-3
+    assert 0 < max(sizes) < 10_000
+
+
 def test_order_of_the_classes_does_not_matter(rng):
     problem = make_problem(rng, n_classes=3, C=3.0)
     order = [2, 0, 1]

@@ -199,18 +199,17 @@ def solve_in(
         weights = sample.counts[:, None] * (problem.total_weight / sample.total_weight)
     weights = None if weights is None else weights.astype(precision)
     held = Rows(features, weights, rows.pool)
-    basis = Basis.of(held)
+    basis = Basis.of(held, complete=is_sample)
     held = replace(held, array=held.map(basis.rotated, width=held.n_features))
-    curved = CurvedRows(
-        replace(sample, rows=held, positions=None),
-        np.zeros((problem.n_tasks, basis.directions.shape[1] + 1)),
-    )
+    sample = replace(sample, rows=held, positions=None)
+    model = np.zeros((problem.n_tasks, basis.directions.shape[1] + 1))
     # Intercepts alone would have the logarithms of the classes' weights.
     counts = np.bincount(sample.strata(), sample.counts, minlength=problem.n_tasks)
-    curved.model[:, -1] = np.log(np.maximum(counts, LEAST_CLASS * counts.mean()))
+    model[:, -1] = np.log(np.maximum(counts, LEAST_CLASS * counts.mean()))
+    curved = CurvedRows(sample, model, lambda X: X, precision)
 
     def evaluate_held(model: Array) -> Evaluation:
-        return evaluate(curved.problem, lambda X: X, held.n_features, precision, model)
+        return evaluate(sample, lambda X: X, held.n_features, precision, model)
 
     def evaluate_all(model: Array) -> Evaluation:
         n_numbers = max(width, features.shape[1])
@@ -224,4 +223,16 @@ def solve_in(
             best = minimise(curved, evaluate_held, max(tol, SAMPLE_GAP), is_sample=False)
             curved = curved.at(best.model)
         best = minimise(curved, evaluate_all, tol, is_sample=True)
+        if not best.gap <= tol:  # the sample tells too little, as with very different weights
+            everything = CurvedRows(
+                problem,
+                best.model,
+                lambda X: basis.rotated(to_host(compute(cast(X, precision)))),
+                precision,
+            )
+            best = min(
+                best,
+                minimise(everything, evaluate_all, tol, is_sample=False),
+                key=lambda each: each.gap,
+            )
     return replace(best, model=basis.to_features(best.model))

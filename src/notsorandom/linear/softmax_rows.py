@@ -1,14 +1,15 @@
-"""Features in memory that give the Hessian of a softmax model, and so Newton's steps."""
+"""Rows whose features give the Hessian of a softmax model, and so Newton's steps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array, Rows
 from notsorandom.game import Problem
 from notsorandom.linear.newton_step import find_roots
@@ -38,10 +39,10 @@ class Basis:
     directions: Array
 
     @classmethod
-    def of(cls, rows: Rows) -> Basis:
-        """Return the principal directions of all features, computed in float64."""
+    def of(cls, rows: Rows, complete: bool) -> Basis:
+        """Return the principal directions of features; if not `complete`, those in their span."""
         mean = rows.mean().astype(np.float64)
-        if len(rows) < rows.n_features:
+        if len(rows) < rows.n_features and not complete:
             roots = np.sqrt(rows.weights) if rows.weights is not None else 1.0
             # Models are in the span of the rows.
             return cls(mean, np.linalg.svd((rows.array - mean) * roots, full_matrices=False)[2].T)
@@ -75,35 +76,35 @@ class Basis:
 
 @dataclass(frozen=True, eq=False)
 class CurvedRows:
-    """Features in memory, in the basis of their principal directions, that give the Hessian."""
+    """Rows whose features give the Hessian at a model, best in the basis of their own directions.
 
-    problem: Problem  # its rows are the features
+    `features` computes the features of a block, in `dtype`; the rows may be anywhere.
+    """
+
+    problem: Problem
     model: Array
-
-    @cached_property
-    def mass(self) -> Array:
-        """`C` times the weights of the rows, a column."""
-        problem = self.problem
-        mass = row_mass(problem.weights, problem.loss.upper, len(problem.rows), problem.rows.dtype)
-        return mass[:, None]
+    features: Callable[[Any], Array]
+    dtype: np.dtype[Any]
 
     def at(self, model: Array) -> CurvedRows:
         """Return the same rows for another model."""
-        return CurvedRows(self.problem, model)
+        return replace(self, model=model)
 
-    def scores_of(self, model: Array) -> Array:
-        """Return the scores of a model, of shape (n_rows, n_classes)."""
-        model = model.astype(self.problem.rows.dtype)
-        return self.problem.rows.map(lambda X: X @ model[:, :-1].T + model[:, -1], width=len(model))
+    def scores_of(self, model: Array) -> Any:
+        """Return the scores of a model, a column of shape (n_rows, n_classes)."""
+        features, model = self.features, model.astype(self.dtype)
+        return self.problem.rows.map(
+            lambda X: features(X) @ model[:, :-1].T + model[:, -1], width=self.model.shape[1]
+        )
 
     @cached_property
-    def scores(self) -> Array:
+    def scores(self) -> Any:
         """The scores of the rows."""
         return self.scores_of(self.model)
 
     @cached_property
-    def probabilities(self) -> Array:
-        """The probabilities of the classes, of shape (n_rows, n_classes)."""
+    def probabilities(self) -> Any:
+        """The probabilities of the classes, a column of shape (n_rows, n_classes)."""
 
         def compute(_: Any, scores: Array) -> Array:
             result = scores.copy()
@@ -113,14 +114,23 @@ class CurvedRows:
         return self.problem.rows.columns_only.map(compute, self.scores, width=len(self.model))
 
     def sum(self, function: Callable[..., tuple[Array, ...]]) -> tuple[Array, ...]:
-        """Sum a function of features, probabilities and masses over the rows."""
-        return self.problem.rows.sum_blocks(
-            function, self.probabilities, self.mass, width=len(self.model)
-        )
+        """Sum a function of features, probabilities and masses over the rows.
+
+        A row's mass is `C` times its weight.
+        """
+        features, C, dtype = self.features, self.problem.loss.upper, self.dtype
+
+        def compute(X: Any, probabilities: Any, weights: Any = None) -> tuple[Array, ...]:
+            mass = row_mass(weights, C, len(probabilities), dtype)
+            return function(features(X), to_host(probabilities), mass[:, None])
+
+        rows = self.problem.rows
+        columns = self.probabilities, *rows.weight_columns
+        return rows.sum_blocks(compute, *columns, width=self.model.shape[1], dtype=self.dtype)
 
     def newton_step(self, gradient: Array) -> Array:
         """Return a step that nearly solves Newton's equations."""
-        dtype = self.problem.rows.dtype
+        dtype = self.dtype
         penalty = np.append(np.ones(self.model.shape[1] - 1), 0).astype(dtype)
 
         def product(step: Array) -> Array:
@@ -140,7 +150,8 @@ class CurvedRows:
             return np.column_stack([first, total]), np.column_stack([second, total])
 
         sums, squares = self.sum(block_sums)
-        ridge = dtype.type(LOGISTIC_INTERCEPT_RIDGE * float(self.mass.sum(dtype=np.float64)))
+        total = self.problem.loss.upper * self.problem.total_weight
+        ridge = dtype.type(LOGISTIC_INTERCEPT_RIDGE * total)
         precondition = Preconditioner.from_sums(sums, squares, ridge)
         step = conjugate_gradients(product, precondition, gradient.astype(dtype), MAX_PRODUCTS)
         return step.astype(np.float64)
@@ -151,10 +162,7 @@ class CurvedRows:
         The Hessian is diagonal there. Where classes are of different weights, Newton's own step
         would be longest for the lightest one.
         """
-        rows = self.problem.rows
-        squares = rows.sum_blocks(
-            lambda X, mass: (mass[:, 0] @ np.square(X),), self.mass, dtype=np.float64
-        )[0]
+        (squares,) = self.sum(lambda X, _, mass: (mass[:, 0] @ np.square(X),))
         step = np.zeros_like(gradient)
         step[:, :-1] = -gradient[:, :-1] / (1 + squares / len(gradient))
         return step
@@ -164,19 +172,23 @@ class CurvedRows:
         coef, scores, changes = self.model[:, :-1], self.scores, self.scores_of(step)
         linear, square = float(inner(coef, step[:, :-1])), float(inner(step[:, :-1], step[:, :-1]))
 
-        def slope(fraction: float) -> float:
-            factor = scores.dtype.type(fraction)
+        C, rows = self.problem.loss.upper, self.problem.rows
+        columns = scores, changes, self.problem.targets, *rows.weight_columns
 
-            def block_slope(_: Any, s: Array, c: Array, targets: Array, mass: Array) -> tuple[Any]:
+        def slope(fraction: float) -> float:
+            factor = self.dtype.type(fraction)
+
+            def block_slope(_: Any, s: Array, c: Array, t: Array, w: Any = None) -> tuple[Any]:
                 moved = s + factor * c
                 to_probabilities(moved.T)
-                moved -= targets > 0
-                return (np.einsum("ij,ij->i", moved, c).astype(np.float64) @ mass,)
+                moved -= t > 0
+                mass = row_mass(w, C, len(s), np.float64)
+                return (np.einsum("ij,ij->i", moved, c) @ mass,)
 
-            columns = scores, changes, self.problem.targets, self.mass
-            rows = self.problem.rows.columns_only
-            (total,) = rows.sum_blocks(block_slope, *columns, width=len(step), dtype=np.float64)
-            return float(linear + fraction * square + float(total[0]))
+            (total,) = rows.columns_only.sum_blocks(
+                block_slope, *columns, width=len(step), dtype=np.float64
+            )
+            return float(linear + fraction * square + total)
 
         last = slope(1.0)
         if not last > MAX_SCORE_SLOPE * gain > 0:
