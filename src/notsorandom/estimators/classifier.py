@@ -99,7 +99,9 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         harmonics, the indices :math:`l_1` and :math:`-l_1` form one kernel.
     loss : {"logistic", "hinge", "squared_hinge"} or Loss, default="logistic"
         Loss in the game and in the final model. ``"logistic"`` gives probabilities; the others are
-        losses of SVMs. A :class:`notsorandom.game.Loss` of class labels is multiplied by `C`.
+        losses of SVMs. A :class:`notsorandom.game.Loss` of class labels is multiplied by `C`. With
+        more than two classes, the final model of ``"logistic"`` is multinomial, those of others
+        are one-versus-rest.
     C : float, list of floats or "auto", default="auto"
         Inverse regularisation strength of the linear model, from 1e-30 to 1e30: higher fits the
         training data more closely. Trials choose from a list, or for ``"auto"`` from 0.03 to 3000.
@@ -146,11 +148,13 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
     ----------
     classes_ : ndarray of shape (n_classes,)
     coef_ : ndarray of shape (1, n_components) or (n_classes, n_components)
-        Weights of the learned features.
+        Weights of the learned features. In the multinomial model their sum over the classes is
+        zero.
     intercept_ : ndarray of shape (1,) or (n_classes,)
     duality_gap_ : float
-        Largest duality gap of the final models, relative to the objective. They are solved to 1e-3;
-        where that can't be reached, as with a huge `C`, a ``ConvergenceWarning`` says so.
+        Duality gap of the final model, relative to the objective; the largest one of
+        one-versus-rest models. They are solved to 1e-3; where that can't be reached, as with a
+        huge `C`, a ``ConvergenceWarning`` says so.
     temperature_ : float
         Decision values are divided by it for probabilities.
     features_ : FourierFeatures

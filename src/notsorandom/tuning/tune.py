@@ -111,26 +111,26 @@ class Trials:
 
         `features` has the shape (n_splits, n_candidates, n_samples, n_features).
         """
-        problem, n_tasks = self.problem, self.problem.n_tasks
+        problem = self.problem
         n_splits, n_candidates, n_samples, _ = features.shape
         features = compress(features, self.masks)
         coef, intercept = solve_batch(
             features.reshape(n_splits * n_candidates, n_samples, -1),
-            np.tile(problem.targets, (1, len(C))),
+            problem.targets,
             np.repeat(self.masks, n_candidates, axis=0),
             problem.loss,
             None if problem.weights is None else problem.weights[:, 0],
-            loss_scales=np.clip(np.repeat(C, n_tasks) / self.C, 1 / MAX_C_RATIO, MAX_C_RATIO),
+            loss_scales=np.clip(np.array(C) / self.C, 1 / MAX_C_RATIO, MAX_C_RATIO),
             tol=TRIAL_GAP,
         )
-        coef = coef.reshape(n_splits, n_candidates, len(C) * n_tasks, -1)
+        coef = coef.reshape(n_splits, n_candidates, -1, coef.shape[-1])
         intercept = intercept.reshape(n_splits, n_candidates, 1, -1)
         parts = [
             part[:, ~mask] @ np.swapaxes(w, 1, 2) + b
             for part, mask, w, b in zip(features, self.masks, coef, intercept, strict=True)
         ]
         scores = np.concatenate(parts, axis=1)  # (n_candidates, n_held_out, n_C * n_tasks)
-        scores = np.moveaxis(scores.reshape(*scores.shape[:2], len(C), n_tasks), 2, 1)
+        scores = np.moveaxis(scores.reshape(*scores.shape[:2], len(C), -1), 2, 1)
         return TrialLosses.of(scores, self.held_out, np.array(C))
 
     def search_C(self, features: Array, C: tuple[float, ...], extends: bool) -> TrialLosses:
