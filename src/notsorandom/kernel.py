@@ -13,6 +13,8 @@ from sklearn.gaussian_process.kernels import Kernel
 from notsorandom.data.array_api import as_floats, cast_like, is_device_array, namespace, to_host
 from notsorandom.data.rows import Array, Rows, dense
 from notsorandom.spaces.base import ResolvedSpace
+from notsorandom.spaces.gegenbauer import legendre, n_harmonics
+from notsorandom.spaces.sphere import unit_rows
 from notsorandom.spaces.view import View, round_to_float32
 
 
@@ -224,6 +226,82 @@ class LearnedKernel:
         last[groups] = np.arange(len(groups))  # later ones overwrite
         is_end = np.maximum.accumulate(last[groups]) == np.arange(len(groups))
         return (np.flatnonzero(is_end) + 1) * int(self.space.n_columns(self.phase))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DegreeKernel:
+    r"""A rotation-invariant kernel :math:`k(x, z) = \sum_l \lambda_l P_l(\cos(x, z))`.
+
+    :math:`P_l` is the Gegenbauer polynomial of degree `l` in the dimension of the samples, with
+    :math:`P_l(1) = 1`, so that :math:`k(x, x) = 1`. By Schoenberg's theorem these are all kernels
+    that depend on the angle only (Section 2.1 of the paper). It holds none of the training data,
+    and can be passed to any estimator that takes a kernel as a callable, such as ``SVC``.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (max_degree,)
+        :math:`\lambda_1, \lambda_2, \dots`: non-negative, with sum 1.
+    n_features : int
+        Number of columns of the samples.
+    """
+
+    weights: Array
+    n_features: int
+
+    def __post_init__(self) -> None:
+        weights = np.array(self.weights)
+        weights.flags.writeable = False
+        object.__setattr__(self, "weights", weights)
+
+    def __repr__(self) -> str:
+        shares = [f"{w:.2g} P_{l}" for l, w in enumerate(self.weights, 1) if w > 0]
+        return f"DegreeKernel({' + '.join(shares)}, n_features={self.n_features})"
+
+    def __sklearn_clone__(self) -> DegreeKernel:
+        return self  # frozen: estimators that hold it can share it
+
+    def __call__(self, X: Any, Z: Any = None) -> Any:
+        """Return the Gram matrix of shape (n_samples_X, n_samples_Z); `Z` defaults to `X`.
+
+        Rows are divided by their norms. Beside the matrix, a block of its rows is in memory. For
+        two vectors of shape (n_features,) it returns a number.
+        """
+        if np.ndim(X) == 1 and np.ndim(Z) == 1:
+            return self(np.asarray(X)[None], np.asarray(Z)[None])[0, 0]
+        left = self._directions(X)
+        right = left if Z is None else self._directions(Z)
+        n_degrees = int(np.flatnonzero(self.weights).max(initial=0)) + 1
+
+        def gram(block: Any) -> Array:
+            cosines = dense(block @ right.T)
+            result = np.zeros_like(cosines)
+            for weight, values in zip(
+                self.weights, legendre(cosines, self.n_features, n_degrees), strict=False
+            ):
+                if weight > 0:
+                    result += values * cosines.dtype.type(weight)
+            return result
+
+        # Cosines, two polynomials, their product and the result.
+        return Rows(left).map(gram, width=5 * right.shape[0])
+
+    def features(self, X: Any) -> Any:
+        """Raise ValueError: there are too many features in high dimension."""
+        raise ValueError(
+            f"A kernel of whole degrees has no features to compute: degree 2 alone has "
+            f"{n_harmonics(self.n_features, 2):,} with {self.n_features} columns. Use the kernel "
+            "itself, kernel(X, Z) or SVC(kernel=kernel), or FourierClassifier(space='sphere')."
+        )
+
+    def _directions(self, X: Any) -> Any:
+        """Validate samples and return them with norm one."""
+        X = as_samples(X)
+        if X.ndim != 2 or X.shape[1] != self.n_features:
+            raise ValueError(
+                f"X has shape {tuple(X.shape)}, but this kernel takes arrays of shape "
+                f"(n_samples, {self.n_features}), as at fit."
+            )
+        return unit_rows(X, normalize=True)
 
 
 class GaussianProcessKernel(Kernel):
