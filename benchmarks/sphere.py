@@ -6,12 +6,12 @@
 enumerate  time for the potential of all 961 harmonics up to degree 30 on S^2, n = 100,000, relative
            to the matrix product of that size
 mnist      the digits 4 and 9 as unit vectors: 100 zonal features, and 100 on R^d
-embeddings an SVM with C = 1 and the learned kernel of whole degrees, or kernels that are not learned
+embeddings an SVM with C = 1: the learned kernel of whole degrees, and kernels that aren't learned
 folds      the same by three folds of the training rows and on scikit-learn's digits: this is for
            choosing settings
 
-The folder of the last two has trec.npz and banking77.npz, with the embeddings `X`, `y` and `X_test`,
-`y_test`.
+The folder of the last two has trec.npz and banking77.npz, with the embeddings `X`, `y`, `X_test`
+and `y_test`.
 """
 
 from __future__ import annotations

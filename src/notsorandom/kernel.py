@@ -254,7 +254,9 @@ class DegreeKernel:
         object.__setattr__(self, "weights", weights)
 
     def __repr__(self) -> str:
-        shares = [f"{w:.2g} P_{l}" for l, w in enumerate(self.weights, 1) if w > 0]
+        shares = [
+            f"{share:.2g} P_{degree}" for degree, share in enumerate(self.weights, 1) if share
+        ]
         return f"DegreeKernel({' + '.join(shares)}, n_features={self.n_features})"
 
     def __sklearn_clone__(self) -> DegreeKernel:
@@ -294,8 +296,8 @@ class DegreeKernel:
         )
 
     def _directions(self, X: Any) -> Any:
-        """Validate samples and return them with norm one."""
-        X = as_samples(X)
+        """Validate samples and return them with norm one, in memory."""
+        X = as_floats(sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X))
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise ValueError(
                 f"X has shape {tuple(X.shape)}, but this kernel takes arrays of shape "

@@ -20,9 +20,10 @@ from notsorandom.game.problem import Problem, signs_from_codes
 from notsorandom.kernel import DegreeKernel
 from notsorandom.spaces.sphere import unit_rows
 
-# Rows that the game is played on: the twelve Gram matrices then take 200 MB.
-MAX_PLAYED_ROWS = 2000
-# Rounds of the game: the weights then differ from those of 800 rounds by a few percent.
+# Rows that the game is played on: its twelve Gram matrices then take 48 MB. With twice as many, the
+# accuracy on folds of trec and banking77 was the same to 0.1 %, at four to ten times the time.
+MAX_PLAYED_ROWS = 1000
+# Rounds of the game: more don't change the accuracy.
 N_ROUNDS = 200
 
 
@@ -48,7 +49,7 @@ class SphereKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Higher is smoother. Length of the noise that blurs the samples, in radians: it multiplies
         the kernel of degree `l` by about :math:`e^{-l \sigma^2}` in high dimension.
     random_state : int, RandomState instance or None, default=None
-        Seed of the rows that the game is played on, if there are more than 2000.
+        Seed of the rows that the game is played on, if there are more than 1000.
     verbose : int, default=0
         If positive, show a progress bar.
 
@@ -69,7 +70,7 @@ class SphereKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     Notes
     -----
-    The game's Gram matrices are of at most 2000 random rows, since the weights of a dozen kernels
+    The game's Gram matrices are of at most 1000 random rows, since the weights of a dozen kernels
     are estimated precisely enough from these. The kernel itself is of all rows.
 
     References

@@ -34,8 +34,9 @@ class Sphere(Space):
         is a polynomial in the cosine to the pole, and the search follows a gradient. ``"degree"``:
         all harmonics of a degree are used together, so that the kernel is a function of
         :math:`\langle x, z\rangle` alone. Each harmonic of the degree is one of the
-        `n_components` features, and in high dimensions a degree has many. ``"auto"`` is harmonic up
-        to four columns and zonal beyond.
+        `n_components` features; in high dimensions a degree has too many, and
+        :class:`notsorandom.SphereKernel` learns the same kernel without features. ``"auto"`` is
+        harmonic up to four columns and zonal beyond.
     max_degree : int or "auto", default="auto"
         The largest degree. ``"auto"`` is the largest that `max_harmonics` allows; in the zonal
         basis at least three and at most 64.

@@ -1,0 +1,151 @@
+"""SphereKernel: learning, Gram matrices, use in scikit-learn, errors."""
+
+import pickle
+
+import numpy as np
+import pytest
+import reference
+from scipy import sparse
+from scipy.stats import special_ortho_group
+from sklearn.base import clone
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from notsorandom import DegreeKernel, FourierFeatures, Sphere, SphereKernel
+from notsorandom.estimators import degrees
+
+
+def expected_failures(_):
+    return {
+        "check_estimators_dtypes": "its data have a row of zeros, which has no direction",
+        "check_sample_weight_equivalence_on_dense_data": (
+            "the columns of a Gram matrix are the training samples"
+        ),
+    }
+
+
+@parametrize_with_checks([SphereKernel(max_degree=3)], expected_failed_checks=expected_failures)
+def test_scikit_learn_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def embeddings(rng):
+    """Four classes on the sphere of R^30, which a linear kernel can't separate."""
+    X = reference.sphere_points(rng, 300, 30)
+    X[:, :2] *= 5  # so that the two columns that matter are large
+    return reference.unit(X), 2 * (X[:, 0] * X[:, 1] > 0) + (X[:, 0] > 0)
+
+
+def test_learned_kernel_in_an_svm(embeddings):
+    X, y = embeddings
+    model = SphereKernel(random_state=0).fit(X, y)
+    pipeline = make_pipeline(SphereKernel(random_state=0), SVC(kernel="precomputed")).fit(X, y)
+    svm = SVC(kernel=model.kernel_).fit(X, y)
+    np.testing.assert_allclose(svm.decision_function(X), pipeline.decision_function(X), atol=1e-10)
+    np.testing.assert_array_equal(clone(svm).fit(X, y).predict(X), svm.predict(X))
+    assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.8
+    assert model.transform(X[:7]).shape == (7, 300)
+    assert len(model.get_feature_names_out()) == 300
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_features", [2, 3, 20, 384])
+def test_kernel_is_the_weighted_sum_of_the_degrees(rng, n_features, dtype):
+    X, Z = (reference.sphere_points(rng, n, n_features).astype(dtype) for n in (400, 90))
+    weights = rng.dirichlet(np.ones(6)) * np.array([1, 0, 1, 1, 1, 0])
+    weights /= weights.sum()
+    kernel = DegreeKernel(weights, n_features)
+    gram = kernel(X, Z)
+    assert gram.dtype == dtype
+    cosines = (X @ Z.T).astype(float)
+    expected = sum(
+        w * reference.legendre(n_features, k + 1, cosines) for k, w in enumerate(weights)
+    )
+    np.testing.assert_allclose(gram, expected, atol=1e-5 if dtype == np.float32 else 1e-12)
+    square = kernel(X)
+    np.testing.assert_allclose(np.diag(square), 1, rtol=1e-5)
+    assert np.linalg.eigvalsh(square.astype(float)).min() > -1e-4
+    np.testing.assert_allclose(kernel(3 * X, Z / 7), gram, atol=1e-5)
+    np.testing.assert_allclose(kernel(sparse.csr_array(X), sparse.csr_array(Z)), gram, atol=1e-5)
+    assert kernel(X[0], Z[0]) == pytest.approx(gram[0, 0], rel=1e-4)
+    np.testing.assert_allclose(pairwise_kernels(X[:5], Z[:5], metric=kernel), gram[:5, :5], 1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
+def test_all_data_types(rng, dtype):
+    X = (20 * rng.standard_normal((20, 5))).astype(dtype)
+    model = SphereKernel(3).fit(X, rng.permutation(20) % 2)
+    assert model.transform(X).dtype == (np.float32 if dtype == np.float32 else np.float64)
+
+
+def test_fit_is_invariant_to_rotations_and_norms(rng, embeddings):
+    X, y = embeddings
+    rotated = X @ special_ortho_group.rvs(30, random_state=0) * rng.uniform(1, 9, size=(300, 1))
+    one, other = (SphereKernel(random_state=0).fit(data, y).kernel_ for data in (X, rotated))
+    np.testing.assert_allclose(one.weights, other.weights, atol=0.02)  # of one or two plays
+    np.testing.assert_allclose(one(X), one(rotated), atol=1e-10)
+
+
+def test_equal_seeds_give_equal_kernels(embeddings, monkeypatch):
+    monkeypatch.setattr(degrees, "MAX_PLAYED_ROWS", 100)
+    X, y = embeddings
+    one, other, third = (SphereKernel(random_state=s).fit(X, y).kernel_.weights for s in (0, 0, 1))
+    np.testing.assert_array_equal(one, other)
+    assert not np.array_equal(one, third)
+
+
+def test_sample_weights(embeddings):
+    """Weight 0 leaves a row out."""
+    X, y = embeddings
+    weights = np.arange(300) % 2
+    weighted = SphereKernel().fit(X, y, weights).kernel_.weights
+    np.testing.assert_array_equal(weighted, SphereKernel().fit(X[1::2], y[1::2]).kernel_.weights)
+    labels = [str(one) for one in y]
+    np.testing.assert_array_equal(SphereKernel().fit(X, labels, weights).kernel_.weights, weighted)
+
+
+def test_kernel_can_be_pickled_and_is_frozen():
+    kernel = DegreeKernel(np.array([0.25, 0.0, 0.75]), 30)
+    assert repr(kernel) == "DegreeKernel(0.25 P_1 + 0.75 P_3, n_features=30)"
+    again = pickle.loads(pickle.dumps(kernel))
+    np.testing.assert_array_equal(again.weights, kernel.weights)
+    with pytest.raises(ValueError, match="read-only"):
+        kernel.weights[0] = 1
+
+
+def test_progress_is_shown(embeddings, capsys):
+    SphereKernel(verbose=1).fit(*embeddings)
+    assert "rounds" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_degree": 0}, r"max_degree=0 is not allowed"),
+        ({"C": 0.0}, r"C=0.0 is not allowed"),
+        ({"smoothing": -1}, r"smoothing=-1 is not allowed"),
+    ],
+)
+def test_bad_settings(embeddings, settings, message):
+    with pytest.raises(ValueError, match=message):
+        SphereKernel(**settings).fit(*embeddings)
+
+
+def test_errors_say_what_to_do(embeddings):
+    X, y = embeddings
+    kernel = SphereKernel().fit(X, y).kernel_
+    with pytest.raises(ValueError, match=r"shape \(300, 29\).*\(n_samples, 30\)"):
+        kernel(X[:, 1:])
+    with pytest.raises(ValueError, match=r"degree 2 alone has 464 with 30.*SVC\(kernel=kernel\)"):
+        kernel.features(X)
+    with pytest.raises(ValueError, match=r"only one class.*at least two classes"):
+        SphereKernel().fit(X, np.zeros(300))
+    with pytest.raises(ValueError, match=r"Row 3 of X is zero"):
+        SphereKernel().fit(X * (np.arange(300) != 3)[:, None], y)
+    space = Sphere(basis="degree", max_degree=4)
+    with pytest.raises(ValueError, match=r"more harmonics with 30 columns.*SphereKernel"):
+        FourierFeatures(100, space=space).fit(X, y)
