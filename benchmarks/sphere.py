@@ -106,13 +106,9 @@ def svm_scores(X: Any, y: Any, X_test: Any, y_test: Any) -> dict[str, float]:
     machines = {
         "learned": SVC(kernel=learned),
         "degree 1": SVC(kernel=degrees([1])),
-        "degree 2": SVC(kernel=degrees([0, 1])),
-        "degree 3": SVC(kernel=degrees([0, 0, 1])),
         "degrees 1-4": SVC(kernel=degrees([1] * 4)),
-        "degrees 1-12": SVC(kernel=degrees([1] * 12)),
-        "RBF scale": SVC(),
-        "RBF 1": SVC(gamma=1.0),
-        "RBF 2": SVC(gamma=2.0),
+        "RBF": SVC(),  # its gamma="scale" is 1 for unit vectors
+        "RBF, gamma 2": SVC(gamma=2.0),
     }
     return {name: 100 * svm.fit(X, y).score(X_test, y_test) for name, svm in machines.items()}
 

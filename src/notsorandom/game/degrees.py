@@ -18,9 +18,9 @@ from notsorandom.game.problem import Problem
 from notsorandom.kernel import normalized
 from notsorandom.spaces.gegenbauer import legendre
 
-# Length of the dual player's first step, in units of the inverse norm of the largest
-# Gram matrix. Step t is shorter by the root of t, as in the regret bound. After 400 rounds on 600 rows of
-# trec and of digits, the bounds on the value of the game differ by 0.3 and 3 %. Equal steps cycle
+# Length of the dual player's first step, in units of the inverse norm of the largest Gram matrix.
+# Step t is shorter by the root of t, as in the regret bound. After 400 rounds on 600 rows of trec
+# and of digits, the bounds on the value of the game differ by 0.3 and 3 %. Equal steps cycle
 # between the degrees.
 FIRST_STEP = 2.0
 # Steps of the power method for the norms of the Gram matrices, which need not be exact.
