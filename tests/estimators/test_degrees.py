@@ -108,6 +108,12 @@ def test_sample_weights(embeddings):
     np.testing.assert_array_equal(SphereKernel().fit(X, labels, weights).kernel_.weights, weighted)
 
 
+@pytest.mark.parametrize("settings", [{"C": 1e6}, {"C": 1e-9}, {"smoothing": 1e3}])
+def test_extreme_settings(embeddings, settings):
+    weights = SphereKernel(**settings).fit(*embeddings).kernel_.weights
+    assert weights.sum() == pytest.approx(1)
+
+
 def test_kernel_can_be_pickled_and_is_frozen():
     kernel = DegreeKernel(np.array([0.25, 0.0, 0.75]), 30)
     assert repr(kernel) == "DegreeKernel(0.25 P_1 + 0.75 P_3, n_features=30)"
@@ -127,6 +133,7 @@ def test_progress_is_shown(embeddings, capsys):
     [
         ({"max_degree": 0}, r"max_degree=0 is not allowed"),
         ({"C": 0.0}, r"C=0.0 is not allowed"),
+        ({"C": 1e7}, r"C=10000000.0 is not allowed"),
         ({"smoothing": -1}, r"smoothing=-1 is not allowed"),
     ],
 )
