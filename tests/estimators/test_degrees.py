@@ -123,6 +123,18 @@ def test_kernel_can_be_pickled_and_is_frozen():
         kernel.weights[0] = 1
 
 
+def test_sparse_samples(embeddings):
+    X, y = embeddings
+    thin = np.where(np.abs(X) > 0.1, X, 0)
+    one, other = (
+        SphereKernel(random_state=0).fit(data, y) for data in (thin, sparse.csr_array(thin))
+    )
+    np.testing.assert_allclose(one.kernel_.weights, other.kernel_.weights, atol=0.02)
+    np.testing.assert_allclose(
+        other.transform(sparse.csr_array(thin)), one.kernel_(thin), atol=0.05
+    )
+
+
 def test_progress_is_shown(embeddings, capsys):
     SphereKernel(verbose=1).fit(*embeddings)
     assert "rounds" in capsys.readouterr().err
