@@ -1,6 +1,7 @@
 """Real tables as they are, with categories, gaps, dates and identifiers, against boosted trees.
 
     python -m benchmarks.messy [table ...] [--splits 3] [--methods ours boosting]
+    python -m benchmarks.messy --validation --methods changed ours --set numbers=raw
     python -m benchmarks.messy --validation --methods changed ours --set scale=standard
     python -m benchmarks.messy --validation --methods changed ours --set max_categories=30
 
@@ -26,7 +27,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.impute import SimpleImputer
 from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.common import make_parser
@@ -37,7 +40,7 @@ MOST_ROWS = 6000  # of a table
 LEAST_ROWS = 20  # of a class
 METHODS = ("ours", "ours500", "skrub", "boosting")
 SETTINGS = {
-    "scale": "encode__number__scale",
+    "scale": "encode__number",
     "max_categories": "encode__category__max_categories",
     "min_frequency": "encode__category__min_frequency",
     "drop": "encode__category__drop",
@@ -109,13 +112,16 @@ def make_model(method: str, is_regression: bool, split: int, change: str) -> Any
     if method == "skrub":
         ours = FourierRegressor if is_regression else FourierClassifier
         return skrub.tabular_pipeline(ours(random_state=split))
-    size = {"n_components": 500} if method == "ours500" else {}
+    size: dict[str, Any] = {"n_components": 500} if method == "ours500" else {}
+    name, _, value = change.partition("=") if method == "changed" else ("", "", "")
+    if name == "numbers":
+        return tabular_pipeline(kind, numbers=value, random_state=split)
     model = tabular_pipeline(kind, random_state=split, **size)
-    if method == "changed":
-        name, value = change.split("=")
-        values = {"standard": StandardScaler(), "none": "passthrough", "if_binary": value}
+    if name:
+        impute = SimpleImputer(strategy="median", add_indicator=True)
+        values = {"standard": make_pipeline(StandardScaler(), impute), "none": impute}
+        values["if_binary"] = value
         model.set_params(**{SETTINGS[name]: values[value] if value in values else int(value)})
-        model["encode"].set_output(transform="pandas")
     return model
 
 

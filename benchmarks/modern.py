@@ -3,6 +3,7 @@
     python -m benchmarks.modern --data FOLDER [set ...] --records FILE
 
 ours      FourierRegressor, all defaults
+table     tabular_pipeline("regressor"), all defaults
 kernel    kernel ridge regression with an RBF or a Laplacian kernel, tuned by 3 folds on at most
           4,500 of the training rows
 boosting  HistGradientBoostingRegressor, defaults
@@ -30,7 +31,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV
 
 from benchmarks.common import make_parser
-from notsorandom import FourierRegressor
+from notsorandom import FourierRegressor, tabular_pipeline
 
 SETS = "skillcraft sml airfoil energy pumadyn32nm pol elevators keggdirected".split()
 MOST_ROWS = 4500  # of kernel ridge regression
@@ -67,6 +68,8 @@ def run(method: str, parts: tuple[Any, Any, Any, Any], split: int) -> Record:
     start = time.process_time()
     if method == "ours":
         model: Any = FourierRegressor(random_state=split)
+    elif method == "table":
+        model = tabular_pipeline("regressor", random_state=split)
     elif method == "boosting":
         model = HistGradientBoostingRegressor(random_state=split)
     else:
@@ -75,10 +78,11 @@ def run(method: str, parts: tuple[Any, Any, Any, Any], split: int) -> Record:
     seconds = time.process_time() - start
     rmse = float(np.sqrt(np.mean((model.predict(X_test) - y_test) ** 2)))
     record: Record = {"rmse": rmse, "seconds": round(seconds, 2)}
-    if method == "ours":
-        names = ("C_", "smoothing_", "spectrum_")
-        record["chosen"] = {name: getattr(model, name) for name in names}
-        record["features"] = model.kernel_.n_components
+    last = model[-1] if method == "table" else model
+    if method in ("ours", "table"):
+        names = ("C_", "smoothing_", "spectrum_", "uses_optional_columns_")
+        record["chosen"] = {name: getattr(last, name) for name in names}
+        record["features"] = last.kernel_.n_components
     elif method == "kernel":
         record["chosen"] = model.best_params_
     return record
@@ -104,7 +108,7 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("sets", nargs="*", metavar="set", help=", ".join(SETS))
     parser.add_argument("--data", type=Path, required=True, help="folder of the files")
-    parser.add_argument("--methods", nargs="+", default=["ours", "kernel", "boosting"])
+    parser.add_argument("--methods", nargs="+", default=["ours", "table", "kernel", "boosting"])
     parser.add_argument("--splits", type=int, default=3, help="default: %(default)s")
     parser.add_argument("--validation", action="store_true", help="score training rows")
     parser.add_argument("--records", type=Path, help="file of JSON lines")

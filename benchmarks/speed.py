@@ -13,7 +13,8 @@ chosen   C="auto" against C=1.0, both with smoothing and spectrum chosen; and ag
          trials, at what was chosen
 mnist    ten classes of MNIST, 60,000 images, 500 features
 csv      `notsorandom fit` of a CSV file with 100,000 rows, against the fit alone
-predict  transform and predict of 200,000 rows by n_jobs, and of one row against scikit-learn
+predict  transform and predict of 200,000 rows by n_jobs; and of one row, also of a table, against
+         scikit-learn
 tiny     fits of few samples with unusual spaces, searches and shapes
 
 Each number is the least of `--repeats` runs. Runs that are compared alternate, so that ratios hold
@@ -39,20 +40,22 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from threadpoolctl import threadpool_info
 
 from benchmarks.common import busy_process, least_of_messages, least_seconds, run_parts, timed
 from experiments.tables import Table
 from experiments.tasks import load_task
-from notsorandom import Ascent, FourierClassifier, FourierFeatures, Sphere
+from notsorandom import Ascent, FourierClassifier, FourierFeatures, Sphere, tabular_pipeline
 from notsorandom.baselines import median_gamma
 from notsorandom.datasets import fetch_mnist
 
@@ -339,12 +342,38 @@ def run_predict(data_home: str | None, repeats: int, timeout: float) -> None:
         other = means.pop("other")
         for name, value in means.items():
             rows.append(Row(f"{method}, one row, {name} / scikit-learn", value, other, 2.0))
+    rows.append(compare_table_rows(repeats))
     libraries = [
         f"{library['internal_api']} ({library['num_threads']} threads)"
         for library in threadpool_info()
         if library["user_api"] == "blas"
     ]
     show("transform and predict", rows, f"BLAS as it is found: {', '.join(libraries)}")
+
+
+def compare_table_rows(repeats: int) -> Row:
+    """Compare the prediction of one row of a table with a pipeline of scikit-learn's alone."""
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(1000, 20))).add_prefix("number_")
+    for k in range(5):
+        frame[f"text_{k}"] = rng.choice(["Rome", "Oslo", "Bonn"], len(frame))
+    y = (frame["number_0"] > 0) ^ (frame["text_0"] == "Rome")
+    encode = make_column_transformer(
+        (make_pipeline(SimpleImputer(add_indicator=True), StandardScaler()), frame.columns[:20]),
+        (OneHotEncoder(handle_unknown="ignore"), frame.columns[20:]),
+    )
+    models = {
+        "ours": tabular_pipeline(n_components=100, C=1.0, smoothing=0.1, random_state=0),
+        "other": make_pipeline(encode, LinearSVC()),
+    }
+    single = {
+        name: partial(repeat_call, model.fit(frame, y).predict, frame[:1], N_CALLS)
+        for name, model in models.items()
+    }
+    means = {name: value / N_CALLS for name, value in least_seconds(single, repeats).items()}
+    return Row("predict, one row of a table / scikit-learn", means["ours"], means["other"], 2.0)
 
 
 TINY: dict[str, tuple[tuple[int, int], dict[str, Any]]] = {

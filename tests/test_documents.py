@@ -35,7 +35,7 @@ SUBSTITUTES = {
 }
 # README imports what it uses. Pages of docs may leave these out.
 IMPORTS = """
-import numpy as np, pandas, pyarrow.dataset
+import numpy as np, pandas, pyarrow.dataset, sklearn.impute
 import notsorandom
 from notsorandom import *
 from notsorandom.display import *

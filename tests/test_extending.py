@@ -309,7 +309,7 @@ class OwnLoss(LogisticLoss):
 def test_trials_solve_models_of_any_loss(rng):
     """The models of trials are the same, whether or not there is code for one loss alone."""
     features = rng.normal(size=(2, 60, 4))
-    targets = np.where(features[0, :, :2] + rng.normal(size=(60, 2)) > 0, 1.0, -1.0)
+    targets = np.where(features[0, :, :1] + rng.normal(size=(60, 1)) > 0, 1.0, -1.0)
     masks = rng.random((2, 60)) < 0.8
     weights, scales = rng.uniform(0.5, 2, size=60), np.array([0.3, 30.0])
     own, known = (

@@ -1,19 +1,23 @@
 """Ordinary tables: what columns are taken for, and the pipeline around an estimator."""
 
+import re
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm, rankdata
 from sklearn.base import clone
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from notsorandom import FourierClassifier, FourierRegressor, tabular_pipeline
-from notsorandom.data.column_kinds import convert, infer_kind
-from notsorandom.tabular import SmoothScaler, TableCleaner
+from notsorandom import Euclidean, FourierClassifier, FourierRegressor, Sphere, tabular_pipeline
+from notsorandom.data.column_kinds import convert, infer_kind, parse_plain_numbers
+from notsorandom.tabular import SCORE_COLUMNS, SHORT, NumberEncoder, TableCleaner
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
 
@@ -238,28 +242,122 @@ def test_wrong_tables():
         tabular_pipeline("cluster")
     with pytest.raises(TypeError, match="such as FourierClassifier"):
         tabular_pipeline(FourierClassifier)
+    with pytest.raises(ValueError, match=r"numbers='ranks' is not allowed: .* 'scores', 'both'"):
+        tabular_pipeline(numbers="ranks")
+    with pytest.raises(ValueError, match="output=None is not allowed"):
+        NumberEncoder(None).fit([[1.0], [2.0]])
 
 
-@parametrize_with_checks([SmoothScaler(), TableCleaner()])
+@parametrize_with_checks([NumberEncoder(), NumberEncoder("scores"), TableCleaner()])
 def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Columns left out")
         check(estimator)
 
 
-def test_smooth_scaler_against_its_formula(rng):
-    X = rng.standard_t(1, size=(101, 3))
-    X[:, 2] = np.arange(101) == 0  # interquartile range zero
-    X[5, 0] = np.nan
-    scaled = SmoothScaler().fit_transform(X)
-    for column, values in zip(X.T, scaled.T, strict=True):
-        known = column[~np.isnan(column)]
-        lower, center, upper = np.quantile(known, [0.25, 0.5, 0.75])
-        scale = upper - lower if upper > lower else np.ptp(known) / 2
-        z = (column - center) / scale
-        np.testing.assert_allclose(values, z / np.sqrt(1 + (z / 3) ** 2))
-    assert np.nanmax(np.abs(scaled)) < 3
-    assert np.isnan(scaled[5, 0])
+class TestNumbers:
+    """Each column of `make_columns` is a case of its own."""
+
+    def make_columns(self, n=2000):
+        rng = np.random.default_rng(0)
+        columns = {
+            "heavy": rng.standard_t(1, n),
+            "ties": rng.normal(size=n).round(1),  # about 70 distinct values
+            "zeros": np.maximum(rng.normal(size=n), 0),  # half of them equal
+            "few": rng.integers(10, size=n),
+            "eleven": rng.integers(11, size=n),
+            "rare": np.arange(n) == 0,  # interquartile range zero
+            "small": rng.normal(size=n) * 1e-308,
+            "huge": rng.normal(size=n) * 1e303,
+        }
+        X = pd.DataFrame(columns, dtype=float)
+        X.loc[::7, ["heavy", "few"]] = np.nan
+        return X
+
+    def test_numbers_against_their_formula(self):
+        X = self.make_columns()
+        encoded = NumberEncoder("raw").set_output(transform="pandas").fit_transform(X)
+        for name in X.drop(columns=["huge", "small"]):
+            column = X[name].to_numpy()
+            known = column[~np.isnan(column)]
+            lower, center, upper = np.quantile(known, [0.25, 0.5, 0.75])
+            scale = upper - lower if upper > lower else np.ptp(known) / 2
+            z = np.nan_to_num((column - center) / scale)
+            values = encoded.pop(f"{name} (number)")
+            np.testing.assert_allclose(values, z / np.sqrt(1 + (z / 3) ** 2))
+            assert np.abs(values).max() < 3
+        for name in ("heavy", "few"):
+            np.testing.assert_array_equal(encoded.pop(f"{name} (missing)"), X[name].isna())
+        assert set(encoded) == {"huge (number)", "small (number)"}
+
+    @pytest.mark.parametrize("name", ["heavy", "ties", "zeros", "eleven", "huge"])
+    def test_scores_against_ranks(self, name):
+        """Of more than 256 distinct values, other values are off by less than the spacing."""
+        column = self.make_columns()[name]
+        encoder = NumberEncoder("scores").fit(column.to_frame())
+        known = column.dropna()
+        exact = norm.ppf((rankdata(known) - 0.5) / len(known)).clip(-3, 3)
+        scores = encoder.transform(known.to_frame())[:, 0]
+        error = np.abs(scores - exact)
+        n_values = known.nunique()
+        assert encoder.knots_[0].shape[1] <= min(n_values, 256)
+        if n_values <= 256:
+            np.testing.assert_allclose(scores, exact, atol=1e-12)
+        else:
+            assert error.max() < 6 / 127
+            # Smooth curves are much nearer, and both sides of the step at zero are exact.
+            assert error.mean() < 0.005
+        assert (np.diff(scores[np.argsort(known)]) >= 0).all()
+
+    def test_scores_between_and_outside_of_training_values(self):
+        X = np.arange(12.0)[:, None]
+        encoder = NumberEncoder("scores").fit(X)
+        low, middle, high = encoder.transform([[-1e300], [4.25], [1e300]]).ravel()
+        exact = norm.ppf((np.arange(12) + 0.5) / 12)
+        assert middle == pytest.approx(0.75 * exact[4] + 0.25 * exact[5])
+        assert [low, high] == pytest.approx([exact[0], exact[-1]])
+        assert encoder.transform([[0.0], [11.0]]).ravel().tolist() == [low, high]
+
+    @pytest.mark.parametrize("output", ["raw", "scores", "both"])
+    def test_which_columns_come_out(self, output):
+        X = self.make_columns()
+        encoder = NumberEncoder(output).set_output(transform="pandas").fit(X)
+        scored = ["heavy", "ties", "zeros", "eleven", "huge"]  # "small" has no numbers above TINY
+        names = {
+            "raw": [f"{name} (number)" for name in X],
+            "scores": [f"{name} (number)" for name in X if name not in scored],
+        }
+        names["both"] = names["raw"]
+        expected = list(names[output])
+        if output != "raw":
+            expected += [f"{name} (score)" for name in scored]
+        expected += ["heavy (missing)", "few (missing)"]
+        encoded = encoder.transform(X.assign(ties=np.nan))
+        assert encoded.columns.tolist() == expected
+        assert [X.columns[k] for k in encoder.input_columns()] == [
+            name.split(" ")[0] for name in expected
+        ]
+        # NaN is the middle, also where none was missing at fit.
+        assert not encoded.filter(like="ties").any(axis=None)
+        assert np.isfinite(encoded).all(axis=None)
+        assert (np.abs(encoded) <= 3).all(axis=None)
+
+    def test_the_parts_are_the_same_in_every_output(self):
+        X = self.make_columns()
+        encoded = {
+            output: NumberEncoder(output).set_output(transform="pandas").fit_transform(X)
+            for output in ("raw", "scores", "both")
+        }
+        for output in ("raw", "scores"):
+            columns = list(encoded[output])
+            pd.testing.assert_frame_equal(encoded["both"][columns], encoded[output])
+
+    def test_huge_numbers_are_at_the_limit(self):
+        encoder = NumberEncoder().fit(np.linspace(-1, 1, 1001)[:, None])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            scaled = encoder.transform([[1e140], [1e300], [-1.7e308]])
+        np.testing.assert_allclose(scaled, np.array([[3, 3], [3, 3], [-3, -3]]))
 
 
 @pytest.mark.filterwarnings("ignore:Columns left out")
@@ -269,8 +367,12 @@ class TestPipeline:
         model = tabular_pipeline(n_components=40, random_state=0).fit(frame, y)
         assert model.score(frame, y) > 0.9
         names = model[-1].feature_names_in_.tolist()
-        numbers = ["age", "missingindicator_age", "paid", "since_days", "since_month", "born_day"]
+        numbers = ["age", "paid", "since_days", "since_month", "born_day"]
         assert {f"{name} (number)" for name in numbers} <= set(names)
+        scores = {name for name in names if re.fullmatch(SCORE_COLUMNS, name)}
+        assert {"age (score)", "income (score)", "since_days (score)"} <= scores
+        assert all(name.endswith(" (score)") for name in scores)
+        assert "age (missing)" in names
         assert {"city_Rome (category)", "city_missing (category)"} <= set(names)
         assert not {"id", "name", "kind", "nothing"} & {name.split(" (")[0] for name in names}
         assert model.predict_proba(frame).shape == (300, 2)
@@ -289,7 +391,7 @@ class TestPipeline:
         frame = pd.DataFrame({"x": [*"aaaaaabbbbbb", "c", "d", "d"], "z": np.arange(15) / 2})
         encoded = tabular_pipeline()[:-1].fit_transform(frame)
         names = [name.split(" ")[0] for name in encoded]
-        assert names == ["z", "x_a", "x_b", "x_infrequent_sklearn"]
+        assert names == ["z", "z", "x_a", "x_b", "x_infrequent_sklearn"]
         assert encoded["x_infrequent_sklearn (category)"].sum() == 3
 
     def test_regression_and_other_estimators(self, table):
@@ -303,6 +405,37 @@ class TestPipeline:
         assert model[-1].C == 0.5
         assert given.C == 1.0
         assert model.fit(frame, y).score(frame, y) > 0.55
+
+    @pytest.mark.parametrize(
+        ("given", "output"),
+        [
+            ("classifier", "both"),
+            (FourierRegressor(), "both"),
+            (FourierRegressor(space=Euclidean(max_norm=3.0)), "raw"),
+            (FourierClassifier(space=Sphere(normalize=True)), "raw"),
+            (LogisticRegression(), "raw"),
+        ],
+    )
+    def test_what_the_estimators_get_of_numbers(self, given, output):
+        encoders = {
+            numbers: tabular_pipeline(given, numbers=numbers)["encode"].transformers[0][1]
+            for numbers in ("auto", "raw", "scores", "both")
+        }
+        assert encoders.pop("auto").output == output
+        assert all(encoder.output == numbers for numbers, encoder in encoders.items())
+
+    def test_trials_choose_whether_to_use_scores(self):
+        """Only where that was not decided."""
+        model = FourierClassifier
+        for pipeline, expected in (
+            (tabular_pipeline(), SCORE_COLUMNS),
+            (tabular_pipeline(numbers="both"), model().optional_columns),
+            (tabular_pipeline(optional_columns="x.*"), "x.*"),
+            (tabular_pipeline(optional_columns=None), None),
+            (tabular_pipeline(model(optional_columns="x.*")), "x.*"),
+            (tabular_pipeline(model(space="sphere")), model().optional_columns),
+        ):
+            assert pipeline["model"].optional_columns == expected
 
     def test_inside_of_scikit_learn(self, table):
         frame, y = table
@@ -354,6 +487,38 @@ def test_numbers_with_signs_and_marks(cells, numbers, text_format):
     np.testing.assert_allclose(values, numbers * 10)
 
 
+@pytest.mark.parametrize(
+    ("cells", "is_plain"),
+    [
+        ([1, 2.5, None, np.nan, pd.NA], True),
+        ([" 1.5 ", "2e3", "-7.", "+3", "0012", None], True),
+        ([np.int64(3), np.float32(0.5), "4"], True),
+        (["1", "NA"], False),
+        (["1", "$5"], False),
+        (["1", 10**400], False),
+    ],
+)
+def test_numbers_that_are_read_cell_by_cell(cells, is_plain):
+    column = pd.Series(cells, dtype=object)
+    numbers = parse_plain_numbers(column.to_numpy())
+    assert (numbers is not None) == is_plain
+    frame = pd.DataFrame({"x": [f"{k}.5" for k in range(30)]})
+    cleaner = TableCleaner().fit(frame)
+    if is_plain:
+        np.testing.assert_array_equal(numbers, convert(column, "x", "number", ""))
+        np.testing.assert_array_equal(cleaner.transform(column.to_frame("x"))["x"], numbers)
+
+
+@pytest.mark.parametrize("cell", [True, "1_000", "inf", "1e999", np.inf, "x", 1j, "\u0663", "1 2"])
+def test_cells_that_are_no_plain_numbers(cell):
+    """Whether they are numbers is decided by pandas, in short and in long tables."""
+    assert parse_plain_numbers(np.array([cell, 1], dtype=object)) is None
+    cleaner = TableCleaner().fit(pd.DataFrame({"x": [f"{k}.5" for k in range(30)]}))
+    for n_rows in (1, SHORT + 1):
+        with pytest.raises(ValueError, match="'x' had numbers at fit, but row 0 has"):
+            cleaner.transform(pd.DataFrame({"x": pd.Series([cell] * n_rows, dtype=object)}))
+
+
 @pytest.mark.parametrize("cells", [["1,5", "1.5"], ["1.234,5", "1,234.5"], ["12,34", "1,234.5"]])
 def test_numbers_of_two_formats_are_categories(cells):
     assert infer_kind(pd.Series(cells * 10)) == ("category", "")
@@ -388,16 +553,8 @@ def test_errors_of_dates_name_the_format():
         cleaner.transform(pd.DataFrame({"when": ["21.01.2023"]}))
 
 
-def test_a_scaler_can_be_replaced_where_rows_are_not_counted_from_zero():
+def test_a_step_can_be_replaced_where_rows_are_not_counted_from_zero():
     frame = pd.DataFrame({"a": np.linspace(-1, 1, 60), "c": ["u", "v"] * 30}, index=range(100, 160))
     model = tabular_pipeline("classifier", n_components=4, C=1.0, smoothing=0.1, random_state=0)
-    model.set_params(encode__number__scale=StandardScaler())
+    model.set_params(encode__number=make_pipeline(StandardScaler(), SimpleImputer()))
     assert model.fit(frame, frame["a"] > 0).score(frame, frame["a"] > 0) > 0.9
-
-
-def test_huge_numbers_are_at_the_limit():
-    scaler = SmoothScaler().fit(np.linspace(-1, 1, 51)[:, None])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        scaled = scaler.transform([[1e140], [1e300], [-1.7e308]])
-    np.testing.assert_allclose(scaled.ravel(), [3, 3, -3])

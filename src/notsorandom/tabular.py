@@ -1,7 +1,7 @@
 """Ordinary data frames: a pipeline of scikit-learn's own parts around an estimator.
 
-A table is cleaned (:class:`TableCleaner`), its numbers are scaled and imputed, its categories are
-one-hot encoded, and the estimator gets the resulting columns, by name.
+A table is cleaned (:class:`TableCleaner`), its numbers are scaled (:class:`NumberEncoder`), its
+categories are one-hot encoded, and the estimator gets the resulting columns, by name.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.special import ndtri
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer, make_column_selector
-from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from notsorandom._utils.parameters import check_choice
 from notsorandom.data.checks import format_names, import_pandas
 from notsorandom.data.column_kinds import (
     DATE_PARTS,
@@ -27,29 +28,44 @@ from notsorandom.data.column_kinds import (
     describe_mixture,
     infer_kind,
     is_ambiguous,
+    parse_plain_numbers,
     why_useless,
 )
 from notsorandom.data.rows import Array
 from notsorandom.estimators.classifier import FourierClassifier
 from notsorandom.estimators.regressor import FourierRegressor
+from notsorandom.spaces import Euclidean
 
 ESTIMATORS: dict[str, Any] = {"classifier": FourierClassifier, "regressor": FourierRegressor}
 # Most columns that are made of one column of categories.
 MAX_CATEGORIES = 100
+# Rows up to which numbers in text are read cell by cell. From 2000 on, pandas is faster.
+SHORT = 1000
 # Share of numbers or dates in a column of categories that is warned of.
 MOSTLY = 0.8
-# Largest absolute value of a scaled number, in units of the interquartile range.
+OUTPUTS = ("raw", "scores", "both")
+# Largest absolute value of a scaled number, in units of the interquartile range, and of a score.
 LIMIT = 3.0
+# Distinct values up to which a column has no scores: hardly more than codes, or answers on a scale.
+FEW_VALUES = 10
+# Most knots of a column's scores: 128 pairs, whose scores are 0.05 apart.
+MAX_KNOTS = 256
+# Smaller values are zero among the knots, whose slopes would overflow else.
+TINY = 1e-290
+# Names of columns of scores, as a regular expression.
+SCORE_COLUMNS = r"(?s).* \(score\)\Z"
 # Scaled numbers whose square doesn't overflow, and which are at the limit to the last digit.
 HUGE = 1e100
 
 
-def tabular_pipeline(estimator: Any = "classifier", **parameters: Any) -> Pipeline:
+def tabular_pipeline(
+    estimator: Any = "classifier", *, numbers: str = "auto", **parameters: Any
+) -> Pipeline:
     """Return a pipeline that fits an estimator to a data frame as people have them.
 
-    - Numbers are scaled by their quartiles, with smooth limits for outliers
-      (:class:`notsorandom.tabular.SmoothScaler`). Missing ones become the median, with an
-      additional column that says where they were missing.
+    - Numbers are scaled by their quartiles, with smooth limits for outliers. Their normal scores
+      are additional columns (:class:`notsorandom.tabular.NumberEncoder`). Missing ones become the
+      median, with an additional column that says where they were missing.
     - Categories (text) are one-hot encoded. Those of fewer than 5 rows share a column, which
       unknown ones get too at predict. Missing ones are a category of their own.
     - Booleans, also as text such as "yes" and "No", become 0 and 1.
@@ -62,6 +78,11 @@ def tabular_pipeline(estimator: Any = "classifier", **parameters: Any) -> Pipeli
     estimator : {"classifier", "regressor"} or estimator, default="classifier"
         The last step: :class:`FourierClassifier`, :class:`FourierRegressor`, or an estimator, which
         is cloned.
+    numbers : {"auto", "raw", "scores", "both"}, default="auto"
+        Whether the estimator gets numbers scaled, as normal scores, or both: the `output` of
+        :class:`notsorandom.tabular.NumberEncoder`. With ``"auto"``, our classifier and regressor on
+        R^d get both, and their trials choose whether to use the scores (`optional_columns`); other
+        estimators get ``"raw"``.
     **parameters : dict
         Parameters of the estimator.
 
@@ -80,6 +101,7 @@ def tabular_pipeline(estimator: Any = "classifier", **parameters: Any) -> Pipeli
     >>> model.fit(frame, ["a", "b"] * 40).predict(frame.head(2)).tolist()
     ['a', 'b']
     """
+    check_choice("numbers", numbers, ["auto", *OUTPUTS])
     if isinstance(estimator, str):
         if estimator not in ESTIMATORS:
             raise ValueError(
@@ -94,26 +116,32 @@ def tabular_pipeline(estimator: Any = "classifier", **parameters: Any) -> Pipeli
             f"estimator={estimator!r} is not allowed: give 'classifier', 'regressor' or an "
             "estimator, such as FourierClassifier()."
         )
-    numbers = Pipeline(
-        [
-            ("scale", SmoothScaler()),
-            ("impute", SimpleImputer(strategy="median", add_indicator=True)),
-        ]
-    )
+    if numbers == "auto":
+        is_euclidean = isinstance(model, FourierClassifier | FourierRegressor) and (
+            model.space == "euclidean"
+            or (isinstance(model.space, Euclidean) and model.space.has_batched_trials)
+        )
+        numbers = "both" if is_euclidean else "raw"
+        # An estimator may have optional columns of its own.
+        if is_euclidean and "optional_columns" not in parameters and not model.optional_columns:
+            model.set_params(optional_columns=SCORE_COLUMNS)
     categories = OneHotEncoder(
         handle_unknown="infrequent_if_exist",
         min_frequency=FREQUENT,
         max_categories=MAX_CATEGORIES,
         sparse_output=False,
+        feature_name_combiner=name_category,
     )
     encode = ColumnTransformer(
         [
-            ("number", numbers, make_column_selector(dtype_include="number")),
+            ("number", NumberEncoder(numbers), make_column_selector(dtype_include="number")),
             ("category", categories, make_column_selector(dtype_exclude="number")),
         ],
-        # Names differ from the names in the table, so that the last step alone refuses the table.
-        verbose_feature_names_out="{feature_name} ({transformer_name})",
+        # The steps give names that differ from the table's: the last step alone refuses the table.
+        verbose_feature_names_out="{feature_name}",
     ).set_output(transform="pandas")
+    for _, step, _ in encode.transformers:  # arrays, of which one frame is made: much faster
+        step.set_output(transform="default")
     return Pipeline([("clean", TableCleaner()), ("encode", encode), ("model", model)])
 
 
@@ -219,28 +247,37 @@ class TableCleaner(TransformerMixin, BaseEstimator):
                 f"{self.n_features_in_} features as input."
             )
         # Numbers in one block: a column at a time would take longer than all that follows.
-        floats = {name for name, dtype in frame.dtypes.items() if dtype == np.float64}
-        plain = [name for name in self.kinds_ if name in floats and self.kinds_[name] == "number"]
-        numbers = frame[plain].to_numpy(copy=True)
+        kinds = {name: kind for name, kind in self.kinds_.items() if kind in ("number", "boolean")}
+        types = dict(zip(frame.columns, frame.dtypes, strict=True))
+        plain = [n for n in kinds if isinstance(types[n], np.dtype) and types[n].kind in "biuf"]
+        numbers = frame[plain].to_numpy(np.float64, copy=True)
         finite = np.isfinite(numbers)
         if not finite.all():
             numbers[~finite] = np.nan
-        columns: dict[str, Any] = {}
-        done = {*plain, *self.left_out_}
-        for name in [name for name in self.kinds_ if name not in done]:
-            kind = self.kinds_[name]
+        pandas = import_pandas()
+        names = self.get_feature_names_out()
+        if len(plain) == len(names):
+            return pandas.DataFrame(numbers, columns=plain, copy=False)
+        columns: dict[str, Any] = dict(zip(plain, numbers.T, strict=True))
+        texts = []
+        if len(frame) <= SHORT:
+            texts = [n for n in kinds if kinds[n] == "number" and types[n].kind == "O"]
+            texts = [name for name in texts if name not in self.formats_]
+        cells = frame[texts].to_numpy(object)
+        for name, column in zip(texts, cells.T, strict=True):
+            values = parse_plain_numbers(column)
+            if values is not None:
+                columns[name] = values
+        for name, kind in self.kinds_.items():
+            if kind == "left out" or name in columns:
+                continue
             values = convert(frame[name], name, kind, self.formats_.get(name, ""))
             if kind == "date":
                 for part in self.date_parts_[name]:
                     columns[f"{name}_{part}"] = date_part(values, part).to_numpy()
             else:
                 columns[name] = values.to_numpy()
-        pandas = import_pandas()
-        result = pandas.DataFrame(numbers, columns=plain, copy=False)
-        if not columns:
-            return result
-        others = pandas.DataFrame(columns, copy=False)
-        return pandas.concat([result, others], axis=1)[self.get_feature_names_out()]
+        return pandas.DataFrame({name: columns[name] for name in names})
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the columns of the clean frame.
@@ -266,22 +303,54 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         return tags
 
 
-class SmoothScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    r"""Scale columns by their quartiles, with smooth limits for outliers.
+class NumberEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    r"""Scale numbers by their quartiles, and add their normal scores and where they are missing.
 
-    A column becomes :math:`z / \sqrt{1 + (z / 3)^2}`, where :math:`z` is its distance from the
-    median in units of the interquartile range, or of half the range if that is zero. Values stay
-    between -3 and 3, and the middle of a column changes little. NaN is kept.
+    As a number, a column becomes :math:`z / \sqrt{1 + (z / 3)^2}`, where :math:`z` is its distance
+    from the median in units of the interquartile range, or of half the range if that is zero.
+    Values stay between -3 and 3, and the middle of a column changes little.
+
+    As a score, it becomes the quantile of the normal distribution at the value's rank among the
+    training values, between -3 and 3: linear between at most 256 of them, constant outside of their
+    range. Equal values have their mean rank. Only columns of more than ten distinct values have
+    scores.
+
+    Missing values (NaN) become 0 in both, and a column of zeros and ones says where they are if any
+    were missing at `fit`.
+
+    Parameters
+    ----------
+    output : {"raw", "scores", "both"}, default="both"
+        ``"raw"``: columns as numbers. ``"scores"``: as scores, and as numbers where there are none.
+        ``"both"``: as numbers, and as scores where there are any.
 
     Attributes
     ----------
     center_, scale_ : ndarrays of shape (`n_features_in_`,)
+        Medians, and units of the distances from them.
+    number_columns_, score_columns_, missing_columns_ : ndarrays of int
+        The columns of `X` that are given as numbers, as scores, and by where they are missing, in
+        the order of the output.
+    knots_ : list of ndarrays of shape (2, n_knots)
+        Values, which increase, and their scores: for each of `score_columns_`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
+
+    Examples
+    --------
+    >>> from notsorandom.tabular import NumberEncoder
+    >>> encoder = NumberEncoder().fit([[k**3] for k in range(101)])
+    >>> encoder.get_feature_names_out().tolist()
+    ['x0 (number)', 'x0 (score)']
+    >>> encoder.transform([[50**3], [float("nan")]]).tolist()
+    [[0.0, 0.0], [0.0, 0.0]]
     """
 
-    def fit(self, X: Any, y: Any = None) -> SmoothScaler:
-        """Compute median and scale of each column.
+    def __init__(self, output: str = "both") -> None:
+        self.output = output
+
+    def fit(self, X: Any, y: Any = None) -> NumberEncoder:
+        """Compute median, scale and scores of each column.
 
         Parameters
         ----------
@@ -290,6 +359,7 @@ class SmoothScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         y : object, optional
             Ignored.
         """
+        check_choice("output", self.output, OUTPUTS)
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # columns of NaN only
@@ -297,10 +367,16 @@ class SmoothScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         scale = np.where(upper > lower, upper - lower, (most - least) / 2)
         self.center_ = np.where(np.isnan(center), 0.0, center)
         self.scale_ = np.where(scale > 0, scale, 1.0)
+        self.missing_columns_ = np.flatnonzero(np.isnan(X).any(axis=0))
+        knots = [np.empty((2, 0)) if self.output == "raw" else score_knots(x) for x in X.T]
+        has_score = np.array([each.size > 0 for each in knots])
+        self.score_columns_ = np.flatnonzero(has_score)
+        self.knots_ = [knots[k] for k in self.score_columns_]
+        self.number_columns_ = np.flatnonzero(~has_score | (self.output != "scores"))
         return self
 
     def transform(self, X: Any) -> Array:
-        """Scale the columns.
+        """Return the columns as numbers, as scores, and by where they are missing.
 
         Parameters
         ----------
@@ -309,22 +385,74 @@ class SmoothScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
-        with np.errstate(over="ignore"):  # of what is clipped
-            scaled = X - self.center_
-            scaled /= self.scale_
+        encoded = np.empty((len(X), len(self.input_columns())), order="F")
+        n_numbers = len(self.number_columns_)
         # In place: temporary arrays take most of the time.
+        scaled = encoded[:, :n_numbers]
+        given = X if n_numbers == X.shape[1] else X[:, self.number_columns_]
+        with np.errstate(over="ignore"):  # of what is clipped
+            np.subtract(given, self.center_[self.number_columns_], out=scaled)
+            scaled /= self.scale_[self.number_columns_]
         np.clip(scaled, -HUGE, HUGE, out=scaled)
         divisor = scaled * scaled
         divisor /= LIMIT**2
         divisor += 1
         np.sqrt(divisor, out=divisor)
         scaled /= divisor
-        return scaled
+        for place, (column, knots) in enumerate(zip(self.score_columns_, self.knots_, strict=True)):
+            encoded[:, n_numbers + place] = np.interp(X[:, column], *knots)
+        n_known = n_numbers + len(self.knots_)
+        encoded[:, n_known:] = np.isnan(X[:, self.missing_columns_])
+        encoded[np.isnan(encoded)] = 0.0
+        return encoded
+
+    def input_columns(self) -> Array:
+        """Return the number of the column of `X` that each column of the output is made of."""
+        return np.concatenate([self.number_columns_, self.score_columns_, self.missing_columns_])
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Return names such as "age (number)", "age (score)" and "age (missing)".
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names of the columns of `X`; by default those at fit.
+        """
+        names = super().get_feature_names_out(input_features)  # checked
+        forms = ["number"] * len(self.number_columns_) + ["score"] * len(self.score_columns_)
+        forms += ["missing"] * len(self.missing_columns_)
+        pairs = zip(names[self.input_columns()], forms, strict=True)
+        return np.array([f"{name} ({form})" for name, form in pairs], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def score_knots(values: Array) -> Array:
+    """Return the knots of a column's scores, of shape (2, n_knots); none for few distinct values.
+
+    Up to 256 distinct values are all knots. Of more, those are taken on both sides of 128 evenly
+    spaced scores: other training values are then less than the spacing from their scores.
+    """
+    known = values[~np.isnan(values)]
+    known[np.abs(known) < TINY] = 0.0
+    known, counts = np.unique(known, return_counts=True)
+    if len(known) <= FEW_VALUES:
+        return np.empty((2, 0))
+    shares = (np.cumsum(counts) - counts / 2) / counts.sum()  # mean ranks from 0 to 1
+    scores = np.clip(ndtri(shares), -LIMIT, LIMIT)
+    if len(known) > MAX_KNOTS:
+        above = np.searchsorted(scores, np.linspace(-LIMIT, LIMIT, MAX_KNOTS // 2))
+        chosen = np.unique(np.clip([above - 1, above], 0, len(known) - 1))
+        known, scores = known[chosen], scores[chosen]
+    return np.array([known, scores])
+
+
+def name_category(column: str, category: Any) -> str:
+    """Return the name of the column of a category."""
+    return f"{column}_{category} (category)"
 
 
 def warn_of_doubts(name: str, column: Any, values: Any, kind: str, text_format: str) -> None:
@@ -366,7 +494,8 @@ def as_frame(X: Any, names: Array | None = None) -> Any:
                 X = pandas.DataFrame(X, columns=names)
             else:
                 X = pandas.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
-    columns = X.columns.map(str)
+    is_named = X.columns.inferred_type == "string"
+    columns = X.columns if is_named else X.columns.map(str)
     if not columns.is_unique:
         repeated = columns[columns.duplicated()].unique().tolist()
         raise ValueError(f"X has columns of the same name, {format_names(repeated)}: rename them.")
@@ -375,4 +504,4 @@ def as_frame(X: Any, names: Array | None = None) -> Any:
             f"Found array with {len(X)} sample(s) and {len(columns)} feature(s) "
             f"(shape={X.shape}) while a minimum of 1 is required."
         )
-    return X.set_axis(columns, axis=1)
+    return X if is_named else X.set_axis(columns, axis=1)

@@ -159,6 +159,7 @@ SETTINGS = [
     (f"{FLOWERS} --columns width,sepal", lambda m: features_of(m) == ["width", "sepal"]),
     (f"{FLOWERS} --smoothing 0.1 --C 2", lambda m: (m[-1].smoothing_, m[-1].C) == (0.1, 2.0)),
     (f"{FLOWERS} --class-weight balanced", lambda m: m[-1].class_weight == "balanced"),
+    (f"{FLOWERS} --numbers scores", lambda m: m[-1].feature_names_in_[0] == "sepal (score)"),
     (f"{FLOWERS} --seed 3", lambda m: m[-1].random_state == 3),
     (f"{FLOWERS} --C auto", lambda m: m[-1].C == "auto" and len(m[-1].tuning_["loss"]) > 1),
     (f"fit arrays.npz {QUICK} --task regression", lambda m: isinstance(m, FourierRegressor)),

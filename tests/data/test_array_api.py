@@ -31,6 +31,8 @@ from notsorandom.data.array_api import (
 from notsorandom.data.rows import Rows
 from notsorandom.estimators import steps
 from notsorandom.game import LOSSES, Problem
+from notsorandom.game.problem import signs_from_codes
+from notsorandom.linear.softmax import solve_softmax
 from notsorandom.linear.streaming import solve_streaming
 from notsorandom.spaces.harmonic_sphere import HarmonicSphere
 from notsorandom.spaces.landscape import draw_by_weight
@@ -286,6 +288,18 @@ def test_linear_model_in_passes(to, data):
     for array in (X, to(X)):
         problem = Problem(LOSSES["hinge"], targets, Rows(array, weights))
         coefs += solve_streaming(problem, kernel.feature_map, 8, 1e-3, sample_rows=200)[:1]
+    np.testing.assert_allclose(coefs[1], coefs[0], rtol=1e-4, atol=1e-6)
+
+
+def test_softmax_model_in_passes(to, data):
+    X, y = data
+    targets = signs_from_codes((y > 0).astype(int) + (X[:, 0] > 0), 3, np.float64)
+    weights = 1.0 + np.arange(len(y))[:, None] % 2
+    kernel = FourierFeatures(8, smoothing=0.06, random_state=0).fit(X, y).kernel_
+    coefs = []
+    for array in (X, to(X)):
+        problem = Problem(LOSSES["logistic"], targets, Rows(array, weights))
+        coefs += solve_softmax(problem, kernel.feature_map, 8, 1e-3, sample_rows=200)[:1]
     np.testing.assert_allclose(coefs[1], coefs[0], rtol=1e-4, atol=1e-6)
 
 

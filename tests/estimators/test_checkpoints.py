@@ -82,6 +82,7 @@ def variants():
         ),
         "zonal": FourierClassifier(20, space=Sphere("zonal", normalize=True), **quick),
         "regression": FourierRegressor(24, **quick),
+        "columns left out": FourierClassifier(24, optional_columns=[2], **quick),
     }
 
 
@@ -182,6 +183,7 @@ OTHERS = {
     "smoothing": ([0.1, 0.06], "0.06 and is [0.1, 0.06]"),
     "solver": (GradientSolver(0.2), "'auto' and is 0.2"),
     "class_weight": ({"no": 2}, "None and is {'no': 2}"),
+    "optional_columns": ([1], "None and is [1]"),
     "n_components": (14, "12.0 and is 14.0"),
     "C": (3, "1.0 and is 3.0"),
     "space": (Sphere(normalize=True), "'euclidean' and is Sphere"),

@@ -54,6 +54,8 @@ from notsorandom import (
 from notsorandom.cli import main
 from notsorandom.io import read_metadata
 from notsorandom.io.archive import METADATA, SCHEMA, pack
+from notsorandom.io.checks import validate
+from notsorandom.tabular import NumberEncoder
 
 SETTINGS = {"smoothing": 0.06, "C": 1.0, "random_state": 0}
 
@@ -447,6 +449,30 @@ class TestPipelines:
         assert main(["inspect", str(path)]) == 1
         assert capsys.readouterr().err.count("\n") == 1
 
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("center_", np.array([0.0, np.nan, 0.0])),
+            ("scale_", np.ones(2)),
+            ("scale_", np.zeros(3)),
+            ("number_columns_", np.array([0, 1, 3])),
+            ("score_columns_", np.array([0, 1, -1])),
+            ("missing_columns_", np.zeros(1000, int)),
+            ("knots_", []),
+            ("knots_", [np.zeros((2, 0))] * 3),
+            ("knots_", [np.zeros((3, 5))] * 3),
+            ("knots_", [np.array([[0.0, 0.0], [1.0, 2.0]])] * 3),
+            ("knots_", [np.array([[0.0, 1.0], [1.0, np.nan]])] * 3),
+        ],
+    )
+    def test_forged_numbers(self, name, value):
+        X = np.random.default_rng(0).normal(size=(60, 3))
+        model = make_pipeline(NumberEncoder(), Ridge()).fit(X, X[:, 0])
+        validate(model, "missing", 1000)
+        setattr(model[0], name, value)
+        with pytest.raises(ValueError, match=f"{name} is not valid"):
+            validate(model, "missing", 1000)
+
     def test_arguments_of_functions_are_no_arrays(self, tmp_path):
         """An array would be combined with every row: `where` of a ufunc, for example."""
         X = np.random.default_rng(0).normal(size=(20, 3))
@@ -459,7 +485,7 @@ class TestPipelines:
     def test_format_of_feature_names(self, files, path):
         """ColumnTransformer formats any template, also one with a width of 30 million letters."""
         parts = unzip(files["cleaned"][0])
-        template = "{feature_name} ({transformer_name})"
+        template = "{feature_name}"
         schema = parts[SCHEMA].decode()
         assert template in schema
         for wide in ("{feature_name:>30000000}", "{feature_name!r}", "{feature_name.__class__}"):

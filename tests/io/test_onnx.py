@@ -18,7 +18,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     MinMaxScaler,
@@ -42,7 +42,7 @@ from notsorandom import (
 from notsorandom.data.rows import Rows
 from notsorandom.spaces import HarmonicSphere, ZonalSphere
 from notsorandom.spaces.harmonics import harmonic_indices
-from notsorandom.tabular import SmoothScaler
+from notsorandom.tabular import NumberEncoder
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
 
@@ -316,7 +316,9 @@ class TestPipelines:
             QuantileTransformer(n_quantiles=20),
             PolynomialFeatures(2),
             PCA(2),
-            SmoothScaler(),
+            NumberEncoder(),
+            NumberEncoder("raw"),
+            NumberEncoder("scores"),
             FeatureUnion([("scaled", StandardScaler()), ("directions", PCA(2))]),
             make_pipeline(SimpleImputer(), StandardScaler()),
         ],
@@ -333,8 +335,19 @@ class TestPipelines:
     def test_scaled_columns_far_from_zero(self, check):
         X, targets = make_samples(3, euclidean=True)
         far = (X + 1000 * X.std()).astype(np.float32)
-        model = make_pipeline(SmoothScaler(), FourierRegressor(**SETTINGS)).fit(far, targets[:, 0])
+        model = make_pipeline(NumberEncoder(), FourierRegressor(**SETTINGS)).fit(far, targets[:, 0])
         check(model, far, far.astype(np.float64))
+
+    @pytest.mark.parametrize("output", ["raw", "scores", "both"])
+    def test_numbers_alone(self, tmp_path, output):
+        """Scores of more and fewer values than knots, gaps, and values beyond the knots."""
+        rng = np.random.default_rng(0)
+        X = np.column_stack([rng.standard_t(2, (1000, 2)), rng.integers([3, 40], size=(1000, 2))])
+        X[::9, 1:3] = np.nan
+        encoder = NumberEncoder(output).fit(X)
+        new = np.float32(np.concatenate([X, 100 * X[:20], np.full((2, 4), np.nan)]))
+        found = run_graph(to_onnx(encoder, tmp_path / "model.onnx"), new)["features"]
+        np.testing.assert_allclose(found, encoder.transform(new), atol=1e-5)
 
     @pytest.mark.parametrize(
         ("last", "output", "method"),
@@ -388,11 +401,10 @@ def make_new_frame():
 
 
 def encode(remainder="drop", **parameters):
-    numbers = make_pipeline(SmoothScaler(), SimpleImputer(strategy="median", add_indicator=True))
     categories = OneHotEncoder(sparse_output=False, **parameters)
     return ColumnTransformer(
         [
-            ("numbers", numbers, ["gaps", "income in $"]),
+            ("numbers", NumberEncoder(), ["gaps", "income in $"]),
             ("categories", categories, ["city", "flag", "floor"]),
         ],
         remainder=remainder,
@@ -500,7 +512,9 @@ class TestTabularPipeline:
         frame, y = self.make_messy()
         frame = frame.drop(columns=["income in $", "amount"])  # far too large without a scaler
         model = tabular_pipeline("classifier", **SETTINGS)
-        model.set_params(encode__number__scale="passthrough").fit(frame, y)
+        impute = SimpleImputer(strategy="median", add_indicator=True)
+        numbers = Pipeline([("scale", "passthrough"), ("impute", impute)])
+        model.set_params(encode__number=numbers).fit(frame, y)
         path = to_onnx(model, tmp_path / "model.onnx")
         outputs = run_graph(path, model[0].transform(frame))
         assert (outputs["label"] == model.predict(frame)).mean() > 0.95  # of days since 1970

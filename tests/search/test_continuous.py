@@ -281,3 +281,12 @@ def test_no_ascent_of_the_definition_finds_a_higher_peak_of_several_tasks(rng):
     found = search.find(Landscape(space, problem.rows, measure, smoothing), 1, rng)
     assert found.height[0] > highest + np.log(0.99)
     np.testing.assert_allclose(found.height[0], -depth(found.frequencies[0])[0])
+
+
+@pytest.mark.parametrize("n_points", [1, 3, 10, 40, 100])
+def test_the_first_distinct_points_are_the_first_of_all_distinct_points(rng, n_points):
+    land = landscape(rng, n_samples=500, noise=3.0)
+    points = land.evaluate(land.draw(200, rng, spectrum="cauchy"))
+    all_points = land.distinct(points, 0.5, rng)
+    assert len(all_points) > 10
+    assert land.distinct(points, 0.5, rng, n_points) == all_points[:n_points]

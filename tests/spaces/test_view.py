@@ -6,7 +6,7 @@ import reference
 from scipy import sparse
 from scipy.spatial.distance import pdist
 
-from notsorandom import Euclidean, Sphere
+from notsorandom import Euclidean, FourierClassifier, Sphere
 from notsorandom.data.lazy import LazyArray
 from notsorandom.data.rows import Rows
 from notsorandom.spaces import view as view_module
@@ -21,8 +21,16 @@ def low_rank(rng, n_samples=300, n_features=200, rank=10):
 
 
 def view_of(X, dtype="float32"):
+    """The space, and the view in the usual directions."""
     space = Euclidean().resolve(Rows(X), np.random.default_rng(0))
-    return space, space.view(Rows(X), dtype, np.random.default_rng(1))
+    view = space.view(Rows(X), dtype, np.random.default_rng(1))
+    return space, view.without_optional()
+
+
+def usual_directions(X, rng):
+    directions, n_usual = principal_directions(Rows(X), X.mean(axis=0), rng)
+    assert n_usual == MAX_DIRECTIONS
+    return directions[:, :n_usual]
 
 
 def viewed(X, weights=None):
@@ -46,7 +54,7 @@ def test_waves_are_the_waves_of_the_samples(rng, n_features, kind):
 
 def test_directions_are_orthonormal_and_span_data_of_low_rank(rng):
     X = low_rank(rng)
-    basis = principal_directions(Rows(X), X.mean(axis=0), rng).astype(np.float64)
+    basis = usual_directions(X, rng).astype(np.float64)
     np.testing.assert_allclose(basis.T @ basis, np.eye(MAX_DIRECTIONS), atol=1e-5)
     centred = X - X.mean(axis=0)
     np.testing.assert_allclose(centred @ basis @ basis.T, centred, atol=1e-3)
@@ -56,7 +64,7 @@ def test_leading_directions_are_kept(rng):
     """Two hundred columns with variances from 200^2 down to 1: the large ones remain."""
     scales = np.arange(200, 0, -1.0)
     X = scales * rng.standard_normal((4000, 200))
-    basis = principal_directions(Rows(X), X.mean(axis=0), rng)
+    basis = usual_directions(X, rng)
     kept = np.square(basis).sum(axis=1)  # of each column
     assert kept[:60].min() > 0.8
     assert kept[-30:].max() < 0.2
@@ -67,9 +75,30 @@ def test_no_directions_hold_more_variance(rng):
     X = 0.99 ** np.arange(300.0) * rng.standard_normal((1000, 300))
     centred = X - X.mean(axis=0)
     best = np.linalg.svd(centred, full_matrices=False)[2][:MAX_DIRECTIONS].T
-    basis = principal_directions(Rows(X), X.mean(axis=0), rng)
+    basis = usual_directions(X, rng)
     kept, most = (np.square(centred @ each).sum() for each in (basis, best))
     assert kept > (1 - 1e-6) * most
+
+
+@pytest.mark.full_trials
+@pytest.mark.parametrize("column", [10, 160])
+def test_trials_choose_the_number_of_directions(rng, column):
+    """Of 200 columns of decreasing variance, with the signal in one of them."""
+    X = 0.99 ** np.arange(200.0) * rng.standard_normal((3000, 200))
+    model = FourierClassifier(50, random_state=0).fit(X, X[:, column] > 0)
+    rank = np.linalg.matrix_rank(model.frequencies_.astype(np.float64), rtol=1e-4)
+    assert rank == 50
+    _, view = view_of(X)
+    outside = model.frequencies_ - model.frequencies_ @ view.basis @ view.basis.T
+    assert (np.abs(outside).max() > 1e-3 * np.abs(model.frequencies_).max()) == (column == 160)
+
+
+def test_a_given_smoothing_has_the_usual_directions(rng):
+    X = 0.99 ** np.arange(200.0) * rng.standard_normal((1000, 200))
+    model = FourierClassifier(10, smoothing=0.07, random_state=0).fit(X, X[:, 160] > 0)
+    _, view = view_of(X)
+    outside = model.frequencies_ - model.frequencies_ @ view.basis @ view.basis.T
+    assert np.abs(outside).max() < 0.5 * np.abs(model.frequencies_).max()
 
 
 @pytest.mark.parametrize("n_samples", [20, 200])
@@ -84,7 +113,7 @@ def test_few_samples_keep_their_distances(rng, n_samples):
 @pytest.mark.parametrize("n_samples", [1000, 6000])
 def test_all_columns_are_kept_if_none_varies_more_than_others(rng, n_samples):
     X = rng.standard_normal((n_samples, 200))
-    assert principal_directions(Rows(X), X.mean(axis=0), rng) is None
+    assert principal_directions(Rows(X), X.mean(axis=0), rng) == (None, X.shape[1])
     assert viewed(X).array.shape == X.shape
 
 
@@ -95,7 +124,7 @@ def test_large_weights_outliers_and_units_leave_the_directions(rng, factor):
     X[0] *= 1000
     X[:, 7] *= 1000
     weights = np.full((600, 1), factor**10)
-    basis = principal_directions(Rows(factor * X, weights), factor * X.mean(axis=0), rng)
+    basis, _ = principal_directions(Rows(factor * X, weights), factor * X.mean(axis=0), rng)
     centred = np.delete(X - X.mean(axis=0), 0, axis=0)
     left_out = centred - centred @ basis @ basis.T
     assert np.square(left_out).sum() < 1e-3 * np.square(np.delete(centred, 7, axis=1)).sum()
@@ -130,7 +159,7 @@ def test_a_large_view_of_samples_on_disk_is_computed_on_demand(rng, tmp_path, mo
 
 def test_wide_sparse_samples_are_not_centred_for_their_directions(rng):
     X = sparse.random(2000, 5000, 0.01, random_state=0, format="csr")
-    basis = principal_directions(Rows(sparse.csr_array(X)), np.zeros(5000), rng)
+    basis, _ = principal_directions(Rows(sparse.csr_array(X)), np.zeros(5000), rng)
     assert basis.shape == (5000, MAX_DIRECTIONS)
     kept = np.linalg.norm(X @ basis) / sparse.linalg.norm(X)
     assert kept > np.sqrt(MAX_DIRECTIONS / 5000)  # more than random directions keep
@@ -139,8 +168,8 @@ def test_wide_sparse_samples_are_not_centred_for_their_directions(rng):
 def test_weights_matter_for_the_directions(rng):
     X = np.concatenate([low_rank(rng, 150), 30 * low_rank(rng, 150)])
     weights = np.repeat([1.0, 1e-12], 150)[:, None]
-    basis = principal_directions(Rows(X, weights), X[:150].mean(axis=0), rng)
-    light = principal_directions(Rows(X[:150]), X[:150].mean(axis=0), rng)
+    basis, _ = principal_directions(Rows(X, weights), X[:150].mean(axis=0), rng)
+    light, _ = principal_directions(Rows(X[:150]), X[:150].mean(axis=0), rng)
     overlap = np.linalg.svd(basis[:, :10].T @ light[:, :10], compute_uv=False)
     assert overlap.min() > 0.99
 

@@ -19,6 +19,7 @@ from notsorandom.cli.fit import fit
 from notsorandom.data.files import MAX_BYTES
 from notsorandom.game.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from notsorandom.game.solvers import SOLVERS
+from notsorandom.tabular import OUTPUTS
 
 DETAILS = """\
 For examples: notsorandom COMMAND --help
@@ -118,6 +119,11 @@ ARGUMENTS: dict[str, tuple[str, Any, Any]] = {
     "--solver": ("how the game is solved", DEFAULTS.solver, list(SOLVERS)),
     "--space": ("samples on the sphere get norm one", DEFAULTS.space, ["euclidean", "sphere"]),
     "--class-weight": ("give all classes the same total weight", None, ["balanced"]),
+    "--numbers": (
+        "tables with --scale auto: by quartiles (raw) or ranks (scores)",
+        "auto",
+        OUTPUTS,
+    ),
     "--scale": ("scaling of numbers: auto scales tables, not arrays", "auto", SCALES),
     "--checkpoint": ("file from which an interrupted fit continues", None, Path),
     "--holdout": ("fraction of the rows to hold out", 0.2, in_range(float, 0, 0.9)),
@@ -127,7 +133,7 @@ ARGUMENTS: dict[str, tuple[str, Any, Any]] = {
     "--json": ("print JSON, with fractions instead of percent", False, bool),
 }
 FIT = "data --target --columns --drop --task --loss --n-components --C --smoothing --solver"
-FIT += " --space --class-weight --scale --checkpoint --holdout --seed --quiet --max-bytes"
+FIT += " --space --class-weight --numbers --scale --checkpoint --holdout --seed --quiet --max-bytes"
 PREDICT = "model data --keep --scores --proba --quiet --max-bytes"
 EVALUATE = "model data --target --max-bytes"
 PICTURES = [".png", ".pdf", ".svg"]  # which every installation of matplotlib can write

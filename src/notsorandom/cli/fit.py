@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.impute import SimpleImputer
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -136,12 +137,11 @@ def make_model(options: argparse.Namespace, data: TrainingTable) -> Any:
     scaler = StandardScaler(with_mean=not issparse(data.X))
     if not hasattr(data.X, "columns"):
         return make_pipeline(scaler, estimator) if options.scale == "standard" else estimator
-    model = tabular_pipeline(estimator)
-    if options.scale == "standard":
-        model.set_params(encode__number__scale=scaler)
-    elif options.scale == "none" or options.space == "sphere":
-        model.set_params(encode__number__scale="passthrough")
-    return model
+    if options.scale == "auto" and options.space != "sphere":
+        return tabular_pipeline(estimator, numbers=options.numbers)
+    impute = SimpleImputer(strategy="median", add_indicator=True)
+    numbers = make_pipeline(scaler, impute) if options.scale == "standard" else impute
+    return tabular_pipeline(estimator, numbers="raw").set_params(encode__number=numbers)
 
 
 def measure(model: Any, X: Any, y: Array) -> dict[str, float]:

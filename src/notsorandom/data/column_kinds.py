@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from notsorandom.data.array_api import Array
 from notsorandom.data.checks import import_pandas, shorten
 from notsorandom.data.text import MISSING
 
@@ -29,6 +30,8 @@ NUMBER_FORMATS = {
     THOUSANDS: (r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?", ","),
     DECIMAL_COMMA: (r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d*)?", "."),
 }
+# Numbers in text that are read cell by cell.
+PLAIN_NUMBER = re.compile(r"\s*[+-]?\d+(\.\d*)?([eE][+-]?\d+)?\s*", re.ASCII)
 # Signs around numbers that are not part of them.
 SIGNS = r"^([+-]?)[$€£¥]\s?|\s?[$€£¥%]$"
 # What text must look like to be tried as a date: plain numbers and words are not.
@@ -71,7 +74,7 @@ def infer_kind(column: Any) -> tuple[str, str]:
 def convert(column: Any, name: str, kind: str, text_format: str) -> Any:
     """Return a column converted to its kind at fit; raise ValueError if a value has another."""
     if kind == "category":
-        return to_text(column).fillna(MISSING_CATEGORY)
+        return to_text(column, MISSING_CATEGORY)
     values = given = simplify(column)
     expected = "M" if kind == "date" else "f"
     if not given.notna().any():  # an empty column has no type of its own
@@ -115,14 +118,21 @@ def simplify(column: Any) -> Any:
     return to_text(column)
 
 
-def to_text(column: Any) -> Any:
-    """Return a column as text without spaces around it; None where a value is missing."""
+def to_text(column: Any, missing: str | None = None) -> Any:
+    """Return a column as text without spaces around it; `missing` where a value is missing."""
     if isinstance(column.dtype, import_pandas().CategoricalDtype):
         column = column.astype(object).infer_objects()
     if column.dtype.kind == "f" and (column.dropna() % 1 == 0).all():  # 3, not 3.0
         column = column.astype("Float64").astype("Int64")
-    text = column.astype(object).astype(str).str.strip().astype(object)
-    return text.mask(column.isna() | text.str.lower().isin(MISSING_TEXT), None)
+    known = column.notna().to_numpy()
+    cells = column.to_numpy(object)[known]
+    if not all(isinstance(cell, str) for cell in cells):
+        cells = column[known].astype(object).astype(str).to_numpy(object)
+    # In lists, which is faster than the methods of a series, above all for a single row.
+    stripped = [cell.strip() for cell in cells]
+    text = np.full(len(known), missing, dtype=object)
+    text[known] = [missing if cell.lower() in MISSING_TEXT else cell for cell in stripped]
+    return import_pandas().Series(text, index=column.index, dtype=object)
 
 
 def parse_booleans(text: Any) -> Any:
@@ -144,6 +154,25 @@ def parse_numbers(text: Any, number_format: str = "") -> Any:
         text = numbers.where(is_written, plain)
     numbers = import_pandas().to_numeric(text, errors="coerce")
     return numbers.astype(np.float64).replace([np.inf, -np.inf], np.nan)
+
+
+def parse_plain_numbers(cells: Array) -> Array | None:
+    """Return objects as float64, if all are numbers, plain numbers in text, or missing; else None.
+
+    For these it is what `convert` returns, without the costs of a series, which matter for a row.
+    """
+    numbers = np.full(len(cells), np.nan)
+    for row in np.flatnonzero(import_pandas().notna(cells)):
+        cell = cells[row]
+        is_number = isinstance(cell, int | float | np.integer | np.floating)
+        is_plain = PLAIN_NUMBER.fullmatch(cell) if isinstance(cell, str) else is_number
+        if not is_plain or isinstance(cell, bool):
+            return None
+        try:
+            numbers[row] = float(cell)
+        except OverflowError:  # of an integer
+            return None
+    return None if np.isinf(numbers).any() else numbers
 
 
 def parse_dates(text: Any, date_format: str) -> Any:

@@ -14,7 +14,7 @@ from notsorandom._utils.parameters import check_number
 from notsorandom.data.rows import Array
 from notsorandom.display.figures import BLUE, axes_or_new, check_image_shape
 from notsorandom.estimators.predictor import FourierPredictor
-from notsorandom.tabular import TableCleaner
+from notsorandom.tabular import NumberEncoder, TableCleaner
 
 N_COLUMNS = 15
 # Letters of a label, at its beginning and at its end.
@@ -138,7 +138,9 @@ def source_columns(model: Any, names: list[str]) -> list[str]:
             for column, categories, others in zip(columns, step.categories_, rare, strict=True):
                 n_merged = 0 if others is None else len(others) - 1  # they share a column
                 sources += [column] * (len(categories) - n_merged)
-        else:
+        elif isinstance(step, NumberEncoder):
+            sources += [columns[k] for k in step.input_columns()]
+        else:  # another step that users gave
             known = set(columns)
             for name in step.get_feature_names_out(columns):
                 sources.append(name if name in known else name.removeprefix("missingindicator_"))

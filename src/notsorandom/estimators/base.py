@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from notsorandom._utils.progress import progress_bar
 from notsorandom._utils.threads import ThreadPool, thread_pool
-from notsorandom.estimators.config import Checkpoint, configure, configure_checkpoint
+from notsorandom.estimators.config import (
+    Checkpoint,
+    configure,
+    configure_checkpoint,
+    find_optional_columns,
+)
 from notsorandom.estimators.observers import (
     CallbackSupportMixin,
     CallbackTasks,
@@ -33,6 +39,7 @@ from notsorandom.game.state import GameResult
 from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.base import ResolvedSpace, Space
+from notsorandom.spaces.view import View
 from notsorandom.tuning.choice import Choice, FitConfig
 
 if TYPE_CHECKING:
@@ -42,7 +49,7 @@ if TYPE_CHECKING:
 # Attributes that validation and the game set; a transformer needs no others.
 LEARNED = (
     "classes_ n_outputs_ kernel_ frequencies_ phases_ history_ status_ smoothing_ C_ epsilon_ "
-    "spectrum_ tuning_ temperature_ dual_ "
+    "spectrum_ uses_optional_columns_ tuning_ temperature_ dual_ "
     "average_dual_ average_kernel_ validation_sizes_ validation_losses_ validation_scores_ "
     "n_samples_fit_ n_features_in_ feature_names_in_ _flat _weights _weighted"
 ).split()
@@ -57,6 +64,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
 
     space: str | Space
     phase: str
+    optional_columns: Any
     warm_start: bool
     checkpoint: Any
     n_jobs: int | None
@@ -110,16 +118,20 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
     ) -> None:
         last_fit = self._forget_last_fit()
         problem = self._read(config, X, y, sample_weight, pool)
+        names = getattr(self, "feature_names_in_", None)
+        optional = find_optional_columns(self.optional_columns, self.n_features_in_, names)
+        config = replace(config, optional=optional)
         start = self._find_start(checkpoint, problem, last_fit)
         # Separate streams: the game is the same whether its smoothing was chosen or given.
         # (The third is not used; without it, published figures would be of other seeds.)
         rng, trial_rng, _, view_rng = np.random.default_rng(start.seed).spawn(4)
         view = start.view or make_view(config, problem, view_rng)
         # From here on, everything is computed in the coordinates of the view.
-        config, problem = config.in_view(view), problem.viewed(view)
-        choice = start.choice(config) or self._tune(config, problem, trial_rng)
-        self._store_choice(config, choice)
-        fit = Fit(choice.apply(config), view, problem.with_C(choice.C))
+        config = config.in_view(view)
+        choice = start.choice(config) or self._tune(config, problem, view, trial_rng)
+        self._store_choice(config, view, choice)
+        chosen = choice.view(view)
+        fit = Fit(choice.apply(config, chosen), chosen, problem.viewed(chosen).with_C(choice.C))
         observers = self._observers(fit, tasks, start, choice)
         result = self._play(fit, observers, start, rng)
         self._store_model(fit, result, fit.config.solver.final_kernel(result, fit.problem))
@@ -166,15 +178,20 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
 
         return find_start(start, self, checkpoint, problem, last_fit)
 
-    def _tune(self, config: FitConfig, problem: Problem, rng: np.random.Generator) -> Choice:
+    def _tune(
+        self, config: FitConfig, problem: Problem, view: View, rng: np.random.Generator
+    ) -> Choice:
         """Return what is to be chosen by trials, or was given."""
         from notsorandom.tuning.tune import tune  # needed by fits only
 
-        return tune(config, problem, rng, self.verbose)
+        return tune(config, problem, view, rng, self.verbose)
 
-    def _store_choice(self, config: FitConfig, choice: Choice) -> None:
+    def _store_choice(self, config: FitConfig, view: View, choice: Choice) -> None:
         """Store what trials chose."""
-        self.spectrum_, self.smoothing_, self.C_ = choice.spectrum, choice.smoothing, choice.C
+        candidate, self.C_ = choice.candidate, choice.C
+        self.spectrum_, self.smoothing_ = candidate.spectrum, candidate.smoothing
+        leaves_out = view.is_selection or not candidate.uses_optional
+        self.uses_optional_columns_ = view.is_projected or not leaves_out
         self.tuning_ = choice.table
         if config.calibrated:
             self.temperature_ = choice.temperature

@@ -116,8 +116,8 @@ def require(condition: Any, name: str) -> None:
 
 def check_chosen(choice: Choice, config: FitConfig) -> None:
     """Raise an error unless trials could have made a choice."""
-    require(type(choice.smoothing) is float, "smoothing")
-    require((choice.spectrum, choice.smoothing) in config.candidates, "spectrum or smoothing")
+    require(type(choice.candidate.smoothing) is float, "smoothing")
+    require(choice.candidate in config.candidates, "spectrum, smoothing or columns")
     for value in (choice.C, choice.temperature):
         require(type(value) is float and 1 / MAX_NUMBER <= value <= MAX_NUMBER, "C or temperature")
     require(config.C is None or choice.C in config.C, "C")
@@ -140,7 +140,7 @@ def check_columns(table: Any) -> int:
     require(len(lengths) == 1 and all(type(name) is str for name in table), "columns")
     for column in table.values():
         require(type(column) is np.ndarray and column.ndim == 1, "columns")
-        require(column.dtype.kind in "ifU" and len(column) > 0, "columns")
+        require(column.dtype.kind in "bifU" and len(column) > 0, "columns")
     return lengths.pop()
 
 

@@ -99,7 +99,9 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         harmonics, the indices :math:`l_1` and :math:`-l_1` form one kernel.
     loss : {"logistic", "hinge", "squared_hinge"} or Loss, default="logistic"
         Loss in the game and in the final model. ``"logistic"`` gives probabilities; the others are
-        losses of SVMs. A :class:`notsorandom.game.Loss` of class labels is multiplied by `C`.
+        losses of SVMs. A :class:`notsorandom.game.Loss` of class labels is multiplied by `C`. With
+        more than two classes, the final model of ``"logistic"`` is multinomial, those of others
+        are one-versus-rest.
     C : float, list of floats or "auto", default="auto"
         Inverse regularisation strength of the linear model, from 1e-30 to 1e30: higher fits the
         training data more closely. Trials choose from a list, or for ``"auto"`` from 0.03 to 3000.
@@ -118,6 +120,11 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class. ``"balanced"`` gives all classes the same total
         weight. A weight multiplies `C`, so leave that to the trials where a class is rare.
+    optional_columns : str, array-like of int or str, or None, default=None
+        Columns that trials may leave out, because they restate others: their numbers, their names,
+        or a regular expression that finds their names. They are used unless the others alone are
+        clearly better. They are left out if there are more than 128 columns with them, and all are
+        used if there are more without them.
     warm_start : bool, default=False
         Continue the game of the last fit, which must have had ``warm_start=True`` too, the same
         data, and the same parameters except for more components or rounds: 50 features and then 100
@@ -141,11 +148,13 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
     ----------
     classes_ : ndarray of shape (n_classes,)
     coef_ : ndarray of shape (1, n_components) or (n_classes, n_components)
-        Weights of the learned features.
+        Weights of the learned features. In the multinomial model their sum over the classes is
+        zero.
     intercept_ : ndarray of shape (1,) or (n_classes,)
     duality_gap_ : float
-        Largest duality gap of the final models, relative to the objective. They are solved to 1e-3;
-        where that can't be reached, as with a huge `C`, a ``ConvergenceWarning`` says so.
+        Duality gap of the final model, relative to the objective; the largest one of
+        one-versus-rest models. They are solved to 1e-3; where that can't be reached, as with a
+        huge `C`, a ``ConvergenceWarning`` says so.
     temperature_ : float
         Decision values are divided by it for probabilities.
     features_ : FourierFeatures
@@ -168,6 +177,8 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         The values that were given or chosen.
     spectrum_ : {"gaussian", "cauchy"} or None
         Spectrum of the ascent's starts; None for other searches and on the sphere.
+    uses_optional_columns_ : bool
+        Whether the features depend on the `optional_columns`.
     tuning_ : dict of str to ndarray, or None
         What the trials found, one entry per setting tried; ``pandas.DataFrame(model.tuning_)`` is
         a table. Columns: spectrum, smoothing, C, n_components, loss, standard_error, temperature.
@@ -233,6 +244,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         smoothing: Any = "auto",
         solver: Any = "gradient",
         class_weight: Any = None,
+        optional_columns: Any = None,
         warm_start: bool = False,
         checkpoint: Any = None,
         n_jobs: int | None = None,
@@ -249,6 +261,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         self.smoothing = smoothing
         self.solver = solver
         self.class_weight = class_weight
+        self.optional_columns = optional_columns
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.n_jobs = n_jobs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
@@ -18,6 +19,8 @@ from notsorandom._utils.parameters import (
     check_number,
     resolve_named,
 )
+from notsorandom.data.checks import format_names
+from notsorandom.data.rows import Array
 from notsorandom.game.losses import Loss
 from notsorandom.game.solvers import SOLVERS, Solver
 from notsorandom.search import SEARCHES, Ascent
@@ -86,6 +89,7 @@ def check_simple_parameters(estimator: Any) -> None:
     sizes = ["auto", "smallest"]
     check_number("n_components", estimator.n_components, above=0, integer=True, or_else=sizes)
     check_number("max_components", estimator.max_components, above=0, integer=True)
+    check_pattern("optional_columns", estimator.optional_columns)
     check_n_jobs(estimator.n_jobs)
     configure_checkpoint(estimator.checkpoint)
     if not isinstance(estimator.verbose, bool):
@@ -136,12 +140,68 @@ def check_combinations(estimator: Any, config: FitConfig) -> None:
             f"{name}={config.n_components} is not allowed with phase={config.phase!r}: each "
             f"frequency gives {n_columns} features, so it must be a multiple of {n_columns}."
         )
+    is_batched = isinstance(config.space, Euclidean) and config.space.has_batched_trials
+    if estimator.optional_columns is not None and not is_batched:
+        raise ValueError(
+            f"optional_columns is not allowed with space={estimator.space!r}: trials can leave "
+            "columns out on R^d only, without a limit of the frequencies."
+        )
     class_weight = getattr(estimator, "class_weight", None)
     if class_weight is not None and not config.loss.one_sided:
         raise ValueError(
             f"class_weight={class_weight!r} is not allowed with loss={estimator.loss!r}, which has "
             "no classes: use sample_weight in fit."
         )
+
+
+def check_pattern(name: str, value: Any) -> None:
+    """Raise ValueError if the value is text that is no regular expression."""
+    try:
+        re.compile(value if isinstance(value, str) else "")
+    except re.error as error:
+        raise ValueError(
+            f"{name}={value!r} is not allowed: it is no regular expression ({error}). Use "
+            "re.escape for text with special characters."
+        ) from None
+
+
+def find_optional_columns(columns: Any, n_features: int, names: Any) -> Array | None:
+    """Return a mask of the optional columns; None if there are none.
+
+    Parameters
+    ----------
+    columns : str, array-like of int or str, or None
+        The parameter `optional_columns`.
+    n_features : int
+    names : array-like of str or None
+        The names of the columns, if they have any.
+    """
+    if columns is None:
+        return None
+    is_pattern, kind = isinstance(columns, str), np.asarray(columns).dtype.kind
+    if kind in "UO" and names is None:
+        raise ValueError(
+            f"optional_columns={columns!r} is not allowed for columns without names: give X as a "
+            "data frame, or the numbers of the columns."
+        )
+    if is_pattern:
+        columns = [number for number, name in enumerate(names) if re.search(columns, name)]
+    known = (
+        range(n_features) if is_pattern or np.asarray(columns).dtype.kind == "i" else list(names)
+    )
+    unknown = [each for each in columns if each not in known]
+    if unknown:
+        raise ValueError(
+            f"optional_columns has {unknown[0]!r}, which is no column of X: it has {n_features} "
+            f"columns, {format_names([str(each) for each in known])}."
+        )
+    optional = np.isin(known, columns)
+    if optional.all():
+        raise ValueError(
+            f"optional_columns may not have all {n_features} columns of X: at least one must be "
+            "left if they are left out."
+        )
+    return optional if optional.any() else None
 
 
 def candidates(name: str, value: Any, **limits: Any) -> tuple[float, ...] | None:
@@ -175,10 +235,10 @@ def configure_candidates(
     search = Ascent() if search is None else search
     if type(space) is not Euclidean or not isinstance(search, Ascent):
         # Trial games on other spaces, also on those that derive from R^d, have no spectrum.
-        return tuple((None, value) for value in given or SMOOTHING["gaussian"])
+        return tuple(Candidate(None, value) for value in given or SMOOTHING["gaussian"])
     spectra = SMOOTHING if search.spectrum == "auto" else (search.spectrum,)
     return tuple(
-        (spectrum, value) for spectrum in spectra for value in given or SMOOTHING[spectrum]
+        Candidate(spectrum, value) for spectrum in spectra for value in given or SMOOTHING[spectrum]
     )
 
 

@@ -75,6 +75,11 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         itself, to a stated gap; on R^d it needs a limit of the frequencies or smoothing. A
         :class:`notsorandom.GradientSolver` sets step size, weights, projection and number of
         rounds.
+    optional_columns : str, array-like of int or str, or None, default=None
+        Columns that trials may leave out, because they restate others: their numbers, their names,
+        or a regular expression that finds their names. They are used unless the others alone are
+        clearly better. They are left out if there are more than 128 columns with them, and all are
+        used if there are more without them.
     warm_start : bool, default=False
         Continue the game of the last fit, which must have had ``warm_start=True`` too, the same
         data, and the same parameters except for more components or rounds: 50 features and then 100
@@ -125,6 +130,8 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         The epsilon that was given or chosen.
     spectrum_ : {"gaussian", "cauchy"} or None
         Spectrum of the ascent's starts; None for other searches and on the sphere.
+    uses_optional_columns_ : bool
+        Whether the features depend on the `optional_columns`.
     tuning_ : dict of str to ndarray, or None
         What the trials found, one entry per setting tried; ``pandas.DataFrame(model.tuning_)`` is
         a table. Columns: spectrum, smoothing, C, n_components, loss, standard_error, temperature.
@@ -186,6 +193,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         epsilon: Any = "auto",
         smoothing: Any = "auto",
         solver: Any = "gradient",
+        optional_columns: Any = None,
         warm_start: bool = False,
         checkpoint: Any = None,
         n_jobs: int | None = None,
@@ -202,6 +210,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         self.epsilon = epsilon
         self.smoothing = smoothing
         self.solver = solver
+        self.optional_columns = optional_columns
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.n_jobs = n_jobs

@@ -38,7 +38,7 @@ from notsorandom.game.solvers import SOLVERS
 from notsorandom.game.state import ACTIVE_SET_ARRAYS, GameState, Round
 from notsorandom.spaces.base import ResolvedSpace
 from notsorandom.spaces.view import View
-from notsorandom.tuning.choice import Choice, FitConfig
+from notsorandom.tuning.choice import Candidate, Choice, FitConfig
 
 # Names of the data in messages.
 DATA = ("X", "y", "sample weights")
@@ -57,7 +57,7 @@ FREE_IN_WARM_START = (
 # random_state is compared; for a generator, the checkpoint has the seed that was drawn from it. A
 # Dask client may be of another cluster.
 FREE_IN_CHECKPOINT = ("warm_start", "checkpoint", "n_jobs", "random_state", "verbose", "client")
-CHECKPOINT_FORMAT = 7
+CHECKPOINT_FORMAT = 8
 
 
 def fingerprint(problem: Problem) -> dict[str, str]:
@@ -245,7 +245,8 @@ class CheckpointFile(Observer):
         """Return what trials had chosen."""
         assert self.saved is not None
         with format_errors(self.path):
-            choice = Choice(**self.saved["choice"])
+            saved = self.saved["choice"]
+            choice = Choice(**saved | {"candidate": Candidate(*saved["candidate"])})
             check_chosen(choice, config)
         return choice
 

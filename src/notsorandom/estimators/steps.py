@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from notsorandom.data.rows import Array
-from notsorandom.game.losses import LOSSES
+from notsorandom.game.losses import LOSSES, LogisticLoss
 from notsorandom.game.problem import Problem
 from notsorandom.game.state import GameState
 from notsorandom.kernel import LearnedKernel
-from notsorandom.spaces.view import View
+from notsorandom.spaces.view import MAX_DIRECTIONS, ProjectedView, View
 from notsorandom.tuning.choice import Choice, FitConfig
 
 if TYPE_CHECKING:
@@ -92,6 +92,14 @@ def make_view(config: FitConfig, problem: Problem, rng: np.random.Generator) -> 
     space, offset = config.space.resolve(problem.rows, rng), problem.mean_target()
     dtype = "float32" if problem.fits_float32(FLOAT32_LIMIT, offset) else "float64"
     view = space.view(problem.rows, dtype, rng)
+    if config.optional is not None:
+        assert isinstance(view, ProjectedView)
+        if not view.is_projected:
+            view = replace(view, optional=config.optional)
+        elif np.sum(~config.optional) <= MAX_DIRECTIONS:  # the others need no projection
+            view = replace(view, basis=None, optional=config.optional).without_optional()
+    if isinstance(view, ProjectedView) and view.is_projected and not config.chooses_directions:
+        view = view.without_optional()
     return replace(view, given_space=space, given_dtype=problem.dtype, offset=offset)
 
 
@@ -102,7 +110,9 @@ def fit_linear_models(
     callback: Callable[[int], Any] | None = None,
     feature_bytes: int = FEATURE_BYTES,
 ) -> tuple[Array, Array, float]:
-    """Fit one linear model per task to a kernel's features, held in memory if they fit.
+    """Fit linear models to a kernel's features, held in memory if they fit.
+
+    One model per task. With the logistic loss, several tasks are the classes of one model.
 
     Returns
     -------
@@ -114,7 +124,14 @@ def fit_linear_models(
     rows, n_features = problem.rows, kernel.n_components
     scale = problem.power_of_scale()
     problem = problem.rescaled(scale)
-    if rows.is_local and len(rows) * n_features * rows.dtype.itemsize <= feature_bytes:
+    in_memory = rows.is_local and len(rows) * n_features * rows.dtype.itemsize <= feature_bytes
+    if problem.n_tasks > 2 and type(problem.loss) is LogisticLoss:  # not a subclass
+        from notsorandom.linear.softmax import solve_features, solve_softmax
+
+        if in_memory:
+            return solve_features(kernel.features_of(rows), problem, tol, callback)
+        return solve_softmax(problem, kernel.feature_map, n_features, tol, callback, kernel.width)
+    if in_memory:
         from notsorandom.linear.newton import solve_tasks
 
         coef, intercept, gap = solve_tasks(kernel.features_of(rows), problem, tol, callback)

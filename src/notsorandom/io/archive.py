@@ -18,11 +18,13 @@ SCHEMA, METADATA = "schema.json", "notsorandom.json"
 OUR_CLASSES = """estimators.features.FourierFeatures estimators.classifier.FourierClassifier
 kernel.LearnedKernel estimators.regressor.FourierRegressor game.solvers.GradientSolver
 kernel.DegreeKernel estimators.degrees.SphereKernel
-tabular.TableCleaner game.solvers.EquilibriumSolver tabular.SmoothScaler
+tabular.TableCleaner game.solvers.EquilibriumSolver tabular.NumberEncoder
 spaces.euclidean.Euclidean spaces.sphere.Sphere spaces.harmonic_sphere.HarmonicSphere
 spaces.zonal_sphere.ZonalSphere search.ascent.Ascent search.langevin.Langevin
 search.finite.Enumerate search.finite.Chain game.losses.QuadraticLoss
 game.losses.LogisticLoss""".split()
+# The only function of ours: it makes names of columns.
+OUR_FUNCTION = "notsorandom.tabular.name_category"
 OUR_NAMES = [f"notsorandom.{name}" for name in OUR_CLASSES]
 # Classes of scikit-learn that compute with NumPy alone: forged attributes give an error at worst.
 # The compiled code of trees, neighbours and kernel SVMs reads the memory that they point to.
@@ -38,17 +40,19 @@ StackingRegressor BaggingClassifier BaggingRegressor CalibratedClassifierCV _Cal
 _SigmoidCalibration OneVsRestClassifier OneVsOneClassifier MultiOutputClassifier
 MultiOutputRegressor""".split()
 # What skops doesn't trust by itself, for ``skops.io.load``: it only holds data.
-SKOPS_TYPES = [*OUR_NAMES, "numpy.dtype", "numpy.number", "sklearn.utils._bunch.Bunch"]
+SKOPS_TYPES = [*OUR_NAMES, OUR_FUNCTION, "numpy.dtype", "numpy.number"]
+SKOPS_TYPES += ["sklearn.utils._bunch.Bunch"]
 SKOPS_TYPES += [f"sklearn.calibration.{name}" for name in SKLEARN_CLASSES if name[0] == "_"]
 SKOPS_TYPES += ["sklearn.compose._column_transformer.make_column_selector"]
-# Loaders of skops that only make data, and their classes. The only functions it trusts are ufuncs.
+# Loaders of skops that only make data, and their classes. The only other functions that it trusts
+# are ufuncs.
 ALLOWED = re.compile(
     r"(Json|List|Tuple|Set|Slice|Dict)Node builtins\.(str|list|tuple|set|slice|dict)|"
     r"DictNode sklearn\.utils\._bunch\.Bunch|"
     r"TypeNode builtins\.(str|int|float|bool)|"
     r"(Type|NdArray)Node numpy\.(ndarray|number|bool_?|str_|u?int(8|16|32|64)|float(16|32|64))|"
     r"DTypeNode numpy\.dtype|"
-    r"FunctionNode (numpy|scipy)\..+|"
+    rf"FunctionNode ((numpy|scipy)\..+|{re.escape(OUR_FUNCTION)})|"
     rf"ObjectNode ({'|'.join(map(re.escape, OUR_NAMES))})|"
     rf"ObjectNode sklearn\.[\w.]+\.({'|'.join(SKLEARN_CLASSES)})"
 )

@@ -18,7 +18,7 @@ from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.config import configure
 from notsorandom.kernel import DegreeKernel, LearnedKernel
 from notsorandom.spaces import Euclidean
-from notsorandom.tabular import TableCleaner
+from notsorandom.tabular import NumberEncoder, TableCleaner
 
 KERNEL_ARRAYS = ("frequencies", "phases", "scales", "weights")
 MAX_STORED_DEGREE = 10_000  # on the sphere; higher ones would take for ever
@@ -63,6 +63,8 @@ def validate(model: Any, trial: str | None, size: int) -> None:
                 require(all(map(np.isscalar, arguments.values())), "kw_args")
         if isinstance(part, TableCleaner):
             check_cleaner(part)
+        if isinstance(part, NumberEncoder) and hasattr(part, "center_"):
+            check_numbers(part)
         if isinstance(part, LearnedKernel):
             check_kernel(part)
         if isinstance(part, DegreeKernel):
@@ -107,6 +109,23 @@ def check_cleaner(cleaner: Any) -> None:
         values = getattr(cleaner, name, {})
         require(isinstance(values, dict), name)
         require(all(isinstance(text, str) for pair in values.items() for text in pair), name)
+
+
+def check_numbers(encoder: Any) -> None:
+    """Raise an error unless an encoder has a finite scale for each column, and increasing knots."""
+    shape = (encoder.n_features_in_,)
+    for name in ("center_", "scale_"):
+        values = getattr(encoder, name)
+        require(values.shape == shape and np.isfinite(values).all(), name)
+    require((encoder.scale_ > 0).all(), "scale_")
+    for name in ("number_columns_", "score_columns_", "missing_columns_"):
+        columns = getattr(encoder, name)
+        require(columns.ndim == 1 and np.isin(columns, np.arange(*shape)).all(), name)
+        require(len(set(columns.tolist())) == len(columns), name)  # no more than once
+    require(len(encoder.knots_) == len(encoder.score_columns_), "knots_")
+    for knots in encoder.knots_:
+        require(knots.ndim == 2 and len(knots) == 2 and knots.size, "knots_")
+        require(np.isfinite(knots).all() and (np.diff(knots[0]) > 0).all(), "knots_")
 
 
 def check_kernel(kernel: Any) -> None:

@@ -26,7 +26,7 @@ from notsorandom.spaces import Euclidean, HarmonicSphere, ZonalSphere
 from notsorandom.spaces.gegenbauer import recurrence
 from notsorandom.spaces.harmonics import constants
 from notsorandom.spaces.zonal_sphere import poles_and_degrees
-from notsorandom.tabular import LIMIT, SmoothScaler, TableCleaner
+from notsorandom.tabular import LIMIT, NumberEncoder, TableCleaner
 
 
 def to_onnx(model: Any, path: Any) -> Path:
@@ -291,10 +291,21 @@ def polynomials(x: Tensor, squares: Any, orders: Any, degrees: Array) -> Tensor:
     return values
 
 
-def convert_scaler(model: SmoothScaler, X: Tensor) -> list[Tensor]:
-    """Return scaled columns, computed in float64 since they may be far from zero."""
-    scaled = (X.cast(np.float64) - model.center_) / model.scale_
-    return [scaled / (scaled * scaled / LIMIT**2 + 1.0).node("Sqrt")]
+def convert_numbers(model: NumberEncoder, X: Tensor) -> list[Tensor]:
+    """Return numbers, scores and indicators, in float64 since numbers may be far from zero."""
+    X = X.cast(np.float64)
+    missing, columns = X.node("IsNaN"), model.number_columns_
+    scaled = (X.take(columns) - model.center_[columns]) / model.scale_[columns]
+    blocks = [scaled / (scaled * scaled / LIMIT**2 + 1.0).node("Sqrt")]
+    for column, (values, scores) in zip(model.score_columns_, model.knots_, strict=True):
+        # Of each interval between knots, a score has the share that is below the value.
+        shares = (X.take([column]) - values[:-1]) / np.diff(values)
+        shares = shares.node("Clip", 0.0, 1.0)
+        blocks.append(shares @ np.diff(scores)[:, None] + scores[0])
+    known = blocks[0].node("Concat", *blocks[1:], axis=1)
+    shown = np.concatenate([columns, model.score_columns_])
+    known = missing.take(shown).node("Where", 0.0, known)
+    return [known.node("Concat", missing.cast(np.float64).take(model.missing_columns_), axis=1)]
 
 
 def convert_imputer(model: SimpleImputer, X: Tensor) -> list[Tensor]:
@@ -339,7 +350,7 @@ def convert_one_hot(model: OneHotEncoder, *inputs: Tensor) -> list[Tensor]:
 BASES: dict[type, Any] = {Euclidean: waves, ZonalSphere: zonal, HarmonicSphere: harmonics}
 CONVERTERS: dict[type, Any] = {
     **dict.fromkeys((FourierFeatures, FourierClassifier, FourierRegressor), convert_estimator),
-    SmoothScaler: convert_scaler,
+    NumberEncoder: convert_numbers,
     SimpleImputer: convert_imputer,
     OneHotEncoder: convert_one_hot,
 }

@@ -1,1 +1,1 @@
-"""The linear model: Newton's method on features in memory (newton) or in passes (streaming)."""
+"""The linear model: Newton's method in memory (newton) or in passes (streaming), and softmax."""

@@ -127,8 +127,8 @@ class Ascent(Search):
             frequencies = self._highest(landscape, frequencies, rng)
             steps = np.full(len(frequencies), first_step, dtype=frequencies.dtype)
         points, _ = climb(landscape, landscape.evaluate_with_slope(frequencies), steps, n_fine)
-        best = landscape.distinct(points, self.similarity, rng)
-        peaks = points.take(best[: min(n_peaks, self.n_peaks)])
+        n_peaks = min(n_peaks, self.n_peaks)
+        peaks = points.take(landscape.distinct(points, self.similarity, rng, n_peaks))
         if landscape is all_rows:
             return peaks
         peaks = all_rows.evaluate(peaks.frequencies)
@@ -139,7 +139,7 @@ class Ascent(Search):
         if len(starts) <= self.n_particles:
             return starts
         points = landscape.evaluate(starts)
-        return starts[landscape.distinct(points, self.similarity, rng)[: self.n_particles]]
+        return starts[landscape.distinct(points, self.similarity, rng, self.n_particles)]
 
 
 class Climbable(Protocol):

@@ -103,8 +103,8 @@ class Langevin(Search):
         if self.n_refine:
             steps = np.full(len(best), landscape.continuous_space.first_step(), dtype=starts.dtype)
             best, _ = climb(landscape, best, steps, self.n_refine)
-        peaks = landscape.distinct(best, self.similarity, rng)
-        return best.take(peaks[: min(n_peaks, self.n_peaks)])
+        n_peaks = min(n_peaks, self.n_peaks)
+        return best.take(landscape.distinct(best, self.similarity, rng, n_peaks))
 
     def _settings(self, points: Points) -> tuple[Any, Any]:
         """Return the diffusion rate and the scale of the noise, in the dtype of the points."""

@@ -78,7 +78,7 @@ def find_highest(
     frequencies = np.concatenate([points.frequencies for points in found])
     order = np.argsort(-heights, kind="stable")[: BATCH_ASCENTS * MAX_IDLE_BATCHES]
     points = landscape.evaluate(frequencies[order])
-    points = points.take(landscape.distinct(points, THOROUGH_SIMILARITY, rng)[:N_REFINED])
+    points = points.take(landscape.distinct(points, THOROUGH_SIMILARITY, rng, N_REFINED))
     if landscape is not all_rows:
         points = all_rows.evaluate_with_slope(points.frequencies)
         steps = np.full(len(points), space.first_step(), dtype=points.height.dtype)

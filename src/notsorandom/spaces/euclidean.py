@@ -16,7 +16,13 @@ from notsorandom.data.array_api import cast_like, namespace, to_host
 from notsorandom.data.rows import Array, Column, Rows, dense, row_norms
 from notsorandom.spaces.base import ContinuousSpace, Supremum
 from notsorandom.spaces.landscape import feature_potentials, resolve_scale, split_sums
-from notsorandom.spaces.view import ProjectedView, View, check_scale, far_rows, principal_directions
+from notsorandom.spaces.view import (
+    ProjectedView,
+    View,
+    check_scale,
+    far_rows,
+    principal_directions,
+)
 
 # Maximum number of bytes of the waves of all samples, which are kept between two sweeps.
 WAVE_BYTES = 2**26
@@ -102,6 +108,14 @@ class Euclidean(ContinuousSpace):
         """Return a space of the same class with other values of some parameters."""
         return type(self)(**(self.get_params(deep=False) | parameters))
 
+    @property
+    def has_batched_trials(self) -> bool:
+        """Whether trial games can be played at once, and so compare columns too.
+
+        They have no limit of the frequencies. A derived space may have other features.
+        """
+        return type(self) is Euclidean and math.isinf(self.max_norm)
+
     def with_noise(self, spectrum: str) -> Euclidean:
         """Return the space with the noise of a spectrum, unless it has one of its own."""
         return self.with_parameters(noise=spectrum) if self.noise == "auto" else self
@@ -117,14 +131,15 @@ class Euclidean(ContinuousSpace):
 
     def view(self, rows: Rows, dtype: str, rng: np.random.Generator) -> View:
         """Return the samples centred, in units of the scale, in their principal directions."""
-        basis = principal_directions(rows, self.center, rng)
+        basis, n_usual = principal_directions(rows, self.center, rng)
         n_columns = rows.n_features if basis is None else basis.shape[1]
+        optional = np.arange(n_columns) >= n_usual if n_columns > n_usual else None
         space = self.with_parameters(
             scale=1.0,
             center=np.zeros(n_columns, dtype=dtype),
             max_norm=self.max_norm * self.scale,
         )
-        return ProjectedView(space, dtype, self.center, self.scale, basis)
+        return ProjectedView(space, dtype, self.center, self.scale, basis, optional=optional)
 
     def draw(
         self, n_frequencies: int, rows: Rows, rng: np.random.Generator, variance: float = 1.0

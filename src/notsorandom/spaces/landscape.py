@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,6 +16,8 @@ from notsorandom.spaces.base import ContinuousSpace, FiniteSpace, ResolvedSpace
 
 # Rows on which two features are compared. The standard error of a correlation is then 0.03.
 SIMILARITY_ROWS = 1024
+# Points that are compared at a time, for each distinct one that is wanted.
+POINTS_PER_DISTINCT = 4
 # Random pairs of rows for the median distance: its standard error is then a few percent.
 N_PAIRS = 1024
 # Of a block of the measure: the total mass of the samples; per task, the mass and the sum.
@@ -259,16 +262,44 @@ class Landscape:
         measure = measure.astype(self.rows.dtype)
         return Landscape(self.space, rows, measure, self.smoothing, self.phase)
 
-    def distinct(self, points: Points, similarity: float, rng: np.random.Generator) -> list[int]:
-        """Return the indices of distinct points, highest first.
+    def distinct(
+        self,
+        points: Points,
+        similarity: float,
+        rng: np.random.Generator,
+        n_points: int = sys.maxsize,
+    ) -> list[int]:
+        """Return the indices of distinct points, highest first, at most `n_points`.
 
         Two points are similar if their features correlate by more than `similarity` on a sample of
         the rows. Of similar points the highest is kept.
         """
-        phases = self.space.phases(points.amplitudes)
         probe = self.rows
         if len(probe) > SIMILARITY_ROWS or not probe.is_local:
             probe = probe.take(probe.sample_indices(SIMILARITY_ROWS, rng))
+        order, chosen = np.argsort(-points.height, kind="stable"), list[int]()
+        kept = np.empty((len(probe), 0), dtype=probe.dtype)  # features of the chosen points
+        # The highest points mostly have enough distinct ones.
+        size = min(len(order), POINTS_PER_DISTINCT * n_points)
+        for start in range(0, len(order), size):
+            part = order[start : start + size]
+            features = self._standardised_features(probe, points.take(part))
+            available = (np.abs(kept.T @ features) <= similarity).all(axis=0)
+            similar = np.abs(features.T @ features) > similarity  # (n_part, n_part)
+            first = []
+            for candidate in range(len(part)):
+                if available[candidate]:
+                    first.append(candidate)
+                    available &= ~similar[candidate]
+            chosen += part[first].tolist()
+            if len(chosen) >= n_points:
+                break
+            kept = np.concatenate([kept, features[:, first]], axis=1)
+        return chosen[:n_points]
+
+    def _standardised_features(self, probe: Rows, points: Points) -> Array:
+        """Return the features of points on some rows, centred and of norm one."""
+        phases = self.space.phases(points.amplitudes)
         features = to_host(self.space.features(probe.array, points.frequencies, phases, "aligned"))
         weights = None if probe.weights is None else probe.weights[:, 0]
         features = features - np.average(features, axis=0, weights=weights)
@@ -276,14 +307,7 @@ class Landscape:
             features *= np.sqrt(probe.weights)
         norms = np.sqrt((features * features).sum(axis=0))
         features /= np.maximum(norms, np.finfo(features.dtype).tiny)
-        similar = np.abs(features.T @ features) > similarity  # (n_points, n_points)
-        chosen: list[int] = []
-        available = np.ones(len(points), dtype=bool)
-        for candidate in np.argsort(-points.height, kind="stable").tolist():
-            if available[candidate]:
-                chosen.append(candidate)
-                available &= ~similar[candidate]
-        return chosen
+        return features
 
 
 # Random samples, and the scale of the samples.

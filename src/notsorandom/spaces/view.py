@@ -16,10 +16,14 @@ from notsorandom.data.rows import Array, Rows
 if TYPE_CHECKING:
     from notsorandom.spaces.base import ResolvedSpace
 
-# Largest number of columns of a view. On held-out training images of 512 and 784 columns, 100
-# features found in 128 principal directions are in the mean as good as features found in more,
-# though not for every pair of classes; in 64 they are worse (benchmarks/search.py).
+# Largest number of columns of a view that is not projected, and usual number of directions of one
+# that is. On held-out training images of 512 and 784 columns, 100 features found in 128 principal
+# directions are in the mean as good as features found in more, though not for every pair of
+# classes; in 64 they are worse (benchmarks/search.py).
 MAX_DIRECTIONS = 128
+# Directions that trials may use instead. Sentence embeddings of 384 columns need all of them,
+# though 128 leave out less of their variance (0.08 to 0.24) than of the images' (0.4).
+MORE_DIRECTIONS = 512
 # Rows from which the directions are computed: 32 per direction; 16 lose 0.2 points of accuracy on
 # held-out training images, and all rows gain nothing. On the same number of other rows, the
 # directions must leave out less than this share of the variance that random directions leave out:
@@ -51,6 +55,10 @@ class View(ABC):
         The space of the view's samples.
     dtype : {"float32", "float64"}
         Type of the view's samples.
+    optional : ndarray of shape (n_columns,), optional
+        Mask of the view's columns that trials may leave out.
+    is_selection : bool, default=False
+        Whether the view has some of the columns, and leaves out the others.
     given_space, given_dtype : ResolvedSpace, dtype
         Space and type of the samples as they were given.
     offset : ndarray of shape (n_tasks,), default=0
@@ -59,6 +67,8 @@ class View(ABC):
 
     space: ResolvedSpace
     dtype: str
+    optional: Array | None = field(default=None, kw_only=True)
+    is_selection: bool = field(default=False, kw_only=True)
     given_space: Any = field(default=None, kw_only=True)
     given_dtype: Any = field(default=None, kw_only=True)
     offset: Any = field(default=0.0, kw_only=True)
@@ -120,8 +130,8 @@ class ProjectedView(View):
 
     @property
     def is_projected(self) -> bool:
-        """Whether the directions are not all columns."""
-        return self.basis is not None
+        """Whether the directions are not columns."""
+        return self.basis is not None and not self.is_selection
 
     @np.errstate(over="ignore")  # checked
     def transform(self, X: Any) -> Any:
@@ -135,6 +145,17 @@ class ProjectedView(View):
         check_distances(X, offsets, self)
         centred = cast(offsets / self.scale, np.dtype(self.dtype))
         return centred if self.basis is None else centred @ cast_like(self.basis, centred)
+
+    def without_optional(self) -> ProjectedView:
+        """Return the view without its optional columns."""
+        if self.optional is None:
+            return self
+        basis = np.eye(len(self.optional), dtype=np.float32) if self.basis is None else self.basis
+        basis = np.ascontiguousarray(basis[:, ~self.optional])
+        center = np.zeros(basis.shape[1], dtype=self.dtype)
+        space = self.space.with_parameters(center=center)  # type: ignore[attr-defined]
+        is_selection = self.basis is None or self.is_selection
+        return replace(self, space=space, basis=basis, is_selection=is_selection, optional=None)
 
     def restore(self, frequencies: Array) -> Array:
         """Return the frequencies in all columns, in float64."""
@@ -159,30 +180,37 @@ def transform_rows(rows: Rows, transform: Callable[[Any], Any]) -> Any:
     return LazyArray(array, transform, like)
 
 
-def principal_directions(rows: Rows, center: Array, rng: np.random.Generator) -> Array | None:
-    """Return directions that hold what varies in the samples, orthonormal columns in float32.
+def principal_directions(
+    rows: Rows, center: Array, rng: np.random.Generator
+) -> tuple[Array | None, int]:
+    """Return directions that hold what varies in the samples, and how many of them are usual.
 
-    None stands for all columns: if there are at most `MAX_DIRECTIONS`, or if the variance of dense
-    samples is spread evenly over more directions. If these samples are fewer than their columns,
-    the directions that span the samples are returned instead.
+    They are orthonormal columns in float32. The first `MAX_DIRECTIONS` are the usual ones; there
+    are up to `MORE_DIRECTIONS` where they are exact. None stands for all columns: if there are at
+    most `MAX_DIRECTIONS`, or if the variance of dense samples is spread evenly over more
+    directions. If these samples are fewer than their columns, the directions that span the samples
+    are returned instead, and are all usual.
     """
     if rows.n_features <= MAX_DIRECTIONS:
-        return None
+        return None, rows.n_features
     seed = int(rng.integers(2**31 - 1))
     indices = rng.permutation(rows.sample_indices(2 * DIRECTION_ROWS, rng))
     X = centred_sample(rows.take(indices), center)
     n_sampled, n_features = X.shape
     if n_sampled <= MAX_DIRECTIONS:
-        return leading_directions(X, n_sampled, seed)
-    half = n_sampled // 2
-    directions = leading_directions(X[:half], min(MAX_DIRECTIONS, half), seed)
-    if sparse.issparse(X) or share_left_out(X[half:], directions) < MAX_SHARE_LEFT_OUT:
-        if n_sampled < len(rows):
-            return directions
-        return leading_directions(X, MAX_DIRECTIONS, seed)
+        return leading_directions(X, n_sampled, seed), n_sampled
+    half, n_directions = n_sampled // 2, MAX_DIRECTIONS
+    if not sparse.issparse(X) and n_features <= MAX_EXACT_COLUMNS:
+        n_directions = min(MORE_DIRECTIONS, n_features, half)
+    directions = leading_directions(X[:half], min(n_directions, half), seed)
+    usual = directions[:, :MAX_DIRECTIONS]
+    if sparse.issparse(X) or share_left_out(X[half:], usual) < MAX_SHARE_LEFT_OUT:
+        if n_sampled == len(rows):
+            directions = leading_directions(X, n_directions, seed)
+        return directions, MAX_DIRECTIONS
     if n_sampled == len(rows) < n_features:
-        return leading_directions(X, n_sampled, seed)
-    return None
+        return leading_directions(X, n_sampled, seed), n_sampled
+    return None, n_features
 
 
 def centred_sample(sample: Rows, center: Array) -> Any:

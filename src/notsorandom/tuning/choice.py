@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
+from notsorandom.data.rows import Array
 from notsorandom.game.losses import Loss
 from notsorandom.game.solvers import Solver
 from notsorandom.search import Ascent, Enumerate
 from notsorandom.search.base import Search
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.base import ResolvedSpace, Space
-from notsorandom.spaces.view import View
+from notsorandom.spaces.view import ProjectedView, View
 
 # The value of `C` in trial games, and where no trials are possible: a game depends little on it.
 AUTO_C = 1.0
 
 
-Candidate = tuple[str | None, float]  # spectrum, None if the search has none, and smoothing
+class Candidate(NamedTuple):
+    """What trials compare, beside `C` and the number of features."""
+
+    spectrum: str | None  # None if the search has none
+    smoothing: float
+    uses_optional: bool = True  # whether the game sees the optional columns of the view
+
+    @property
+    def group(self) -> tuple[str | None, bool]:
+        """Candidates of a group differ only in their smoothing."""
+        return self.spectrum, self.uses_optional
 
 
 @dataclass(frozen=True)
@@ -38,6 +49,7 @@ class FitConfig:
     n_components: int  # the most, if the number is chosen
     size: str  # "given", "auto" or "smallest"
     warm_start: bool
+    optional: Array | None = None  # a mask of the columns that may be left out
 
     @property
     def extends_C(self) -> bool:
@@ -52,11 +64,22 @@ class FitConfig:
 
     def in_view(self, view: View) -> FitConfig:
         """Return the configuration in the coordinates of a view."""
-        candidates, spectra = self.candidates, {spectrum for spectrum, _ in self.candidates}
-        if view.is_projected and len(spectra) > 1:
+        candidates, usual = self.candidates, self.candidates[0].spectrum
+        if view.is_projected and len({each.spectrum for each in candidates}) > 1:
             # Directions mix the columns, which the Cauchy spectrum selects.
-            candidates = tuple(each for each in candidates if each[0] == "gaussian")
+            candidates = tuple(each for each in candidates if each.spectrum == "gaussian")
+        without = tuple(each._replace(uses_optional=False) for each in candidates)
+        if view.optional is not None and view.is_projected:
+            candidates = *without, candidates[0]
+        elif view.optional is not None:
+            candidates = *(each for each in candidates if each.spectrum == usual), *without
         return replace(self, space=view.space, candidates=candidates)
+
+    @property
+    def chooses_directions(self) -> bool:
+        """Whether trials choose the number of directions: where they choose the smoothing too."""
+        is_batched = isinstance(self.space, Euclidean) and self.space.has_batched_trials
+        return is_batched and len({each.smoothing for each in self.candidates}) > 1
 
     def search_in(self, space: ResolvedSpace) -> Search:
         """Return the configured search, or the one that suits a space."""
@@ -74,8 +97,9 @@ class Choice:
 
     Parameters
     ----------
-    spectrum, smoothing, C
-        The chosen candidates.
+    candidate : Candidate
+        Spectrum, smoothing and columns.
+    C : float
     temperature : float
         Scores of a classifier are divided by it before they become probabilities.
     table : dict of str to ndarray, optional
@@ -86,22 +110,30 @@ class Choice:
         The estimator's attributes with the numbers of features that were compared.
     """
 
-    spectrum: str | None
-    smoothing: float
+    candidate: Candidate
     C: float
     temperature: float = 1.0
     table: dict[str, Any] | None = None
     n_components: int | None = None
     sizes: dict[str, Any] | None = None
 
-    def apply(self, config: FitConfig) -> FitConfig:
-        """Return the configuration with the search and the number of features that were chosen."""
+    def view(self, view: View) -> View:
+        """Return the view without the optional columns, if they are left out."""
+        if self.candidate.uses_optional:
+            return replace(view, optional=None)
+        assert isinstance(view, ProjectedView)
+        return view.without_optional()
+
+    def apply(self, config: FitConfig, view: View) -> FitConfig:
+        """Return the configuration with what was chosen, in the coordinates of the chosen view."""
+        config = replace(config, space=view.space)
         if self.n_components is not None:
             config = replace(config, n_components=self.n_components)
-        if self.spectrum is None:
+        spectrum = self.candidate.spectrum
+        if spectrum is None:
             return config
         search = Ascent() if config.search is None else copy.copy(config.search)
         assert isinstance(search, Ascent)
         assert isinstance(config.space, Euclidean)
-        search.spectrum = self.spectrum
-        return replace(config, search=search, space=config.space.with_noise(self.spectrum))
+        search.spectrum = spectrum
+        return replace(config, search=search, space=config.space.with_noise(spectrum))

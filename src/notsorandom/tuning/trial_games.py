@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from abc import ABC, abstractmethod
+from dataclasses import replace
 
 import numpy as np
 
@@ -69,36 +69,46 @@ def start_contest(
     problem: Problem,
     masks: Array,
     candidates: list[Candidate],
+    optional: Array | None,
     rng: np.random.Generator,
 ) -> Contest:
-    """Return the contest that suits the space."""
-    # Games that are played at once have no limit of the frequencies. A space that derives from R^d
-    # may have other frequencies or features.
-    if type(config.space) is Euclidean and math.isinf(config.space.max_norm):
-        return EuclideanContest(problem, masks, candidates, rng)
+    """Return the contest that suits the space; `optional` is the mask of the view."""
+    if isinstance(config.space, Euclidean) and config.space.has_batched_trials:
+        return EuclideanContest(problem, masks, candidates, optional, rng)
     return SequentialContest(problem, masks, candidates, config, rng)
 
 
 class EuclideanContest(Contest):
-    """All games on R^d with the same spectrum are played at once."""
+    """All games on R^d with the same spectrum and columns are played at once.
+
+    Candidates of a group follow each other. `optional` is a mask of the columns that some of them
+    leave out, or None.
+    """
 
     def __init__(
         self,
         problem: Problem,
         masks: Array,
         candidates: list[Candidate],
+        optional: Array | None,
         rng: np.random.Generator,
     ) -> None:
         super().__init__(problem, masks, candidates)
         self._games = {
-            spectrum: self._start(spectrum, rng)
-            for spectrum in dict.fromkeys(spectrum for spectrum, _ in candidates)
+            group: self._start(group, optional, rng)
+            for group in dict.fromkeys(each.group for each in candidates)
         }
 
-    def _start(self, spectrum: str | None, rng: np.random.Generator) -> TrialGames:
-        smoothing = np.array([value for name, value in self.candidates if name == spectrum])
+    def _start(
+        self, group: tuple[str | None, bool], optional: Array | None, rng: np.random.Generator
+    ) -> TrialGames:
+        problem, (spectrum, uses_optional) = self.problem, group
+        smoothing = np.array([each.smoothing for each in self.candidates if each.group == group])
+        if optional is not None and not uses_optional:
+            columns = np.ascontiguousarray(problem.rows.array[:, ~optional])
+            problem = replace(problem, rows=replace(problem.rows, array=columns))
         return TrialGames(
-            self.problem,
+            problem,
             masks=np.repeat(self.masks, len(smoothing), axis=0),
             smoothing=np.tile(smoothing, len(self.masks)),
             rng=rng,
@@ -122,14 +132,13 @@ class EuclideanContest(Contest):
 
     def keep(self, numbers: Array) -> None:
         """Continue only with some of the candidates."""
-        spectra = np.array([str(spectrum) for spectrum, _ in self.candidates])
-        kept = np.isin(np.arange(len(spectra)), numbers)
-        for spectrum in list(self._games):
-            chosen = kept[spectra == str(spectrum)]
+        for group in list(self._games):
+            members = [k for k, each in enumerate(self.candidates) if each.group == group]
+            chosen = np.isin(members, numbers)
             if chosen.any():
-                self._games[spectrum].keep(np.flatnonzero(np.tile(chosen, len(self.masks))))
+                self._games[group].keep(np.flatnonzero(np.tile(chosen, len(self.masks))))
             else:
-                del self._games[spectrum]
+                del self._games[group]
         self.candidates = [self.candidates[number] for number in numbers]
 
 
@@ -183,7 +192,7 @@ class SequentialContest(Contest):
             return solver.kernel(result).features_of(self.problem.rows)
 
         self._features = [
-            [features(mask, smoothing) for _, smoothing in self.candidates] for mask in self.masks
+            [features(mask, each.smoothing) for each in self.candidates] for mask in self.masks
         ]
 
     def keep(self, numbers: Array) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,7 +13,8 @@ from notsorandom.data.rows import Array
 from notsorandom.game import Loss
 from notsorandom.game.losses import LogisticLoss
 from notsorandom.linear.newton_step import MAX_SLOPE, dots, find_roots
-from notsorandom.tuning.logistic_models import MAX_TRIAL_STEPS, TINY, LogisticBatch
+from notsorandom.linear.softmax_step import TINY
+from notsorandom.tuning.logistic_models import MAX_TRIAL_STEPS, LogisticBatch
 
 # The hinge is first smoothed over a margin interval of this width, which contains every margin of
 # the zero model.
@@ -40,14 +42,15 @@ def solve_batch(
     masks: Array,
     loss: Loss,
     weights: Array | None = None,
-    loss_scales: Array | float = 1.0,
+    loss_scales: Sequence[float] | Array = (1.0,),
     tol: float = 1e-2,
 ) -> tuple[Array, Array]:
-    r"""Fit a linear model to every task of every game.
+    r"""Fit linear models to the tasks of every game, with several multiples of the loss.
 
     Each minimises the objective of :func:`notsorandom.linear.newton.solve_task` on the training
     rows of its game, by Newton's method on a loss that, if it is not smooth, is smoothed less and
-    less. All models step together until each is solved.
+    less. With the logistic loss, several tasks are the classes of one model, as in
+    :mod:`notsorandom.linear.softmax`. All models step together until each is solved.
 
     Parameters
     ----------
@@ -58,15 +61,15 @@ def solve_batch(
     loss : Loss
     weights : ndarray of shape (n_rows,), optional
         Sample weights.
-    loss_scales : float or ndarray, default=1
-        Multiplies the loss, and so its `C`; broadcast to the shape (n_games, n_tasks).
+    loss_scales : sequence of float, default=(1.0,)
+        Multiples of the loss, and so of its `C`.
     tol : float, default=1e-2
         Largest relative distance of the objective from the optimum. It is estimated, not certified.
 
     Returns
     -------
-    coef : ndarray of shape (n_games, n_tasks, n_features)
-    intercept : ndarray of shape (n_games, n_tasks)
+    coef : ndarray of shape (n_games, n_scales, n_tasks, n_features)
+    intercept : ndarray of shape (n_games, n_scales, n_tasks)
     """
     (n_games, _, n_features), n_tasks, dtype = features.shape, targets.shape[1], features.dtype
     used = np.flatnonzero(masks.any(axis=0))
@@ -76,19 +79,28 @@ def solve_batch(
     if weights is not None:
         mass *= weights[used].astype(dtype)
     labels = np.ascontiguousarray(targets[used].T, dtype=dtype)  # (n_tasks, n_used)
-    scales = np.broadcast_to(np.asarray(loss_scales, dtype=dtype), (n_games, n_tasks))
+    scales = np.asarray(loss_scales, dtype=dtype)
+    if type(loss) is LogisticLoss:  # a subclass may have another dual
+        row_bytes = NUMBERS_PER_ROW * n_tasks * len(used) * dtype.itemsize
+        chunk = max(1, CHUNK_BYTES // (n_games * row_bytes))
+        is_class = (labels > 0).astype(dtype)
+        parts = [
+            LogisticBatch(design, mass, is_class, dtype.type(loss.upper) * part).solve(tol)
+            for part in np.split(scales, range(chunk, len(scales), chunk))
+        ]
+        models = np.concatenate(parts, axis=1)
+        return models[..., :-1], models[..., -1]
+    roots, shape = np.sqrt(mass), (n_games, len(scales), n_tasks, n_features + 1)
+    # One task for each value.
+    labels = np.tile(labels, (len(scales), 1))
+    scales = np.broadcast_to(np.repeat(scales, n_tasks), (n_games, len(labels)))
     model_bytes = 16 * (n_features + 1) ** 2 + NUMBERS_PER_ROW * len(used) * dtype.itemsize
     chunk = max(1, CHUNK_BYTES // (n_games * model_bytes))
     parts = []
-    for start in range(0, n_tasks, chunk):
+    for start in range(0, len(labels), chunk):
         part = slice(start, start + chunk)
-        if type(loss) is LogisticLoss:  # a subclass may have another dual
-            C = dtype.type(loss.upper) * scales[:, part]
-            parts.append(LogisticBatch(design, mass, labels[part], C).solve(tol))
-        else:
-            batch = Batch(design, np.sqrt(mass), labels[part], loss, scales[:, part])
-            parts.append(batch.solve(tol))
-    models = np.concatenate(parts, axis=1)
+        parts.append(Batch(design, roots, labels[part], loss, scales[:, part]).solve(tol))
+    models = np.concatenate(parts, axis=1).reshape(shape)
     return models[..., :-1], models[..., -1]
 
 

@@ -1,0 +1,200 @@
+"""Rows whose features give the Hessian of a softmax model, and so Newton's steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from notsorandom.data.array_api import to_host
+from notsorandom.data.rows import Array, Rows
+from notsorandom.game import Problem
+from notsorandom.linear.newton_step import find_roots
+from notsorandom.linear.softmax_pass import row_mass
+from notsorandom.linear.softmax_step import (
+    LOGISTIC_INTERCEPT_RIDGE,
+    Preconditioner,
+    conjugate_gradients,
+    curve,
+    inner,
+    to_probabilities,
+)
+
+# Products with the Hessian in a step. Five to twenty are usual, more only with a large `C`.
+MAX_PRODUCTS = 50
+# A line search ends where the slope is at most this share of the first, or after this many
+# evaluations: the first step, from the zero model, is much too long. An evaluation needs no product
+# with the features.
+MAX_SCORE_SLOPE, MAX_SCORE_SLOPES = 0.02, 20
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """Principal directions of some features, of shape (n_features, n_directions), and the mean."""
+
+    mean: Array
+    directions: Array
+
+    @classmethod
+    def of(cls, rows: Rows, complete: bool) -> Basis:
+        """Return the principal directions of features; if not `complete`, those in their span."""
+        mean = rows.mean().astype(np.float64)
+        if len(rows) < rows.n_features and not complete:
+            roots = np.sqrt(rows.weights) if rows.weights is not None else 1.0
+            # Models are in the span of the rows.
+            return cls(mean, np.linalg.svd((rows.array - mean) * roots, full_matrices=False)[2].T)
+
+        def sums(X: Array, weights: Any = None) -> tuple[Array]:
+            return ((X if weights is None else weights * X).T @ X,)
+
+        (gram,) = rows.sum_blocks(
+            sums, *rows.weight_columns, width=rows.n_features, dtype=np.float64
+        )
+        gram -= rows.total_weight * np.outer(mean, mean)
+        return cls(mean, np.linalg.eigh((gram + gram.T) / 2)[1])
+
+    def rotated(self, X: Array) -> Array:
+        """Return features in the basis."""
+        return (X - self.mean.astype(X.dtype)) @ self.directions.astype(X.dtype)
+
+    def to_features(self, model: Array) -> Array:
+        """Return the model on the features, given the model in the basis."""
+        coef = model[:, :-1] @ self.directions.T
+        return np.column_stack([coef, model[:, -1] - coef @ self.mean])
+
+    def gradient(self, gradient: Array) -> Array:
+        """Return the gradient in the basis, given the gradient on the features.
+
+        The penalty's part of it is that of a model in the basis, whose intercept has none.
+        """
+        last = gradient[:, -1:]
+        return np.column_stack([(gradient[:, :-1] - last * self.mean) @ self.directions, last])
+
+
+@dataclass(frozen=True, eq=False)
+class CurvedRows:
+    """Rows whose features give the Hessian at a model, best in the basis of their own directions.
+
+    `features` computes the features of a block, in `dtype`; the rows may be anywhere.
+    """
+
+    problem: Problem
+    model: Array
+    features: Callable[[Any], Array]
+    dtype: np.dtype[Any]
+
+    def at(self, model: Array) -> CurvedRows:
+        """Return the same rows for another model."""
+        return replace(self, model=model)
+
+    def scores_of(self, model: Array) -> Any:
+        """Return the scores of a model, a column of shape (n_rows, n_classes)."""
+        features, model = self.features, model.astype(self.dtype)
+        return self.problem.rows.map(
+            lambda X: features(X) @ model[:, :-1].T + model[:, -1], width=self.model.shape[1]
+        )
+
+    @cached_property
+    def scores(self) -> Any:
+        """The scores of the rows."""
+        return self.scores_of(self.model)
+
+    @cached_property
+    def probabilities(self) -> Any:
+        """The probabilities of the classes, a column of shape (n_rows, n_classes)."""
+
+        def compute(_: Any, scores: Array) -> Array:
+            result = scores.copy()
+            to_probabilities(result.T)
+            return result
+
+        return self.problem.rows.columns_only.map(compute, self.scores, width=len(self.model))
+
+    def sum(self, function: Callable[..., tuple[Array, ...]]) -> tuple[Array, ...]:
+        """Sum a function of features, probabilities and masses over the rows.
+
+        A row's mass is `C` times its weight.
+        """
+        features, C, dtype = self.features, self.problem.loss.upper, self.dtype
+
+        def compute(X: Any, probabilities: Any, weights: Any = None) -> tuple[Array, ...]:
+            mass = row_mass(weights, C, len(probabilities), dtype)
+            return function(features(X), to_host(probabilities), mass[:, None])
+
+        rows = self.problem.rows
+        columns = self.probabilities, *rows.weight_columns
+        return rows.sum_blocks(compute, *columns, width=self.model.shape[1], dtype=self.dtype)
+
+    def newton_step(self, gradient: Array) -> Array:
+        """Return a step that nearly solves Newton's equations."""
+        dtype = self.dtype
+        penalty = np.append(np.ones(self.model.shape[1] - 1), 0).astype(dtype)
+
+        def product(step: Array) -> Array:
+            def block_product(X: Array, probabilities: Array, mass: Array) -> tuple[Array]:
+                changes = X @ step[:, :-1].T
+                changes += step[:, -1]
+                curve(changes.T, probabilities.T)
+                changes *= mass
+                return (np.column_stack([changes.T @ X, changes.sum(axis=0)]),)
+
+            return self.sum(block_product)[0] + penalty * step
+
+        def block_sums(X: Array, probabilities: Array, mass: Array) -> tuple[Array, Array]:
+            variances = mass * probabilities * (1 - probabilities)
+            total = variances.sum(axis=0)
+            first, second = variances.T @ X, variances.T @ np.square(X)
+            return np.column_stack([first, total]), np.column_stack([second, total])
+
+        sums, squares = self.sum(block_sums)
+        total = self.problem.loss.upper * self.problem.total_weight
+        ridge = dtype.type(LOGISTIC_INTERCEPT_RIDGE * total)
+        precondition = Preconditioner.from_sums(sums, squares, ridge)
+        step = conjugate_gradients(product, precondition, gradient.astype(dtype), MAX_PRODUCTS)
+        return step.astype(np.float64)
+
+    def first_step(self, gradient: Array) -> Array:
+        """Return Newton's step from the zero model, as if all classes had equal weights.
+
+        The Hessian is diagonal there. Where classes are of different weights, Newton's own step
+        would be longest for the lightest one.
+        """
+        (squares,) = self.sum(lambda X, _, mass: (mass[:, 0] @ np.square(X),))
+        step = np.zeros_like(gradient)
+        step[:, :-1] = -gradient[:, :-1] / (1 + squares / len(gradient))
+        return step
+
+    def line_search(self, step: Array, gain: float) -> float:
+        """Return the fraction of a step that nearly minimises the objective of these rows."""
+        coef, scores, changes = self.model[:, :-1], self.scores, self.scores_of(step)
+        linear, square = float(inner(coef, step[:, :-1])), float(inner(step[:, :-1], step[:, :-1]))
+
+        C, rows = self.problem.loss.upper, self.problem.rows
+        columns = scores, changes, self.problem.targets, *rows.weight_columns
+
+        def slope(fraction: float) -> float:
+            factor = self.dtype.type(fraction)
+
+            def block_slope(_: Any, s: Array, c: Array, t: Array, w: Any = None) -> tuple[Any]:
+                moved = s + factor * c
+                to_probabilities(moved.T)
+                moved -= t > 0
+                mass = row_mass(w, C, len(s), np.float64)
+                return (np.einsum("ij,ij->i", moved, c) @ mass,)
+
+            (total,) = rows.columns_only.sum_blocks(
+                block_slope, *columns, width=len(step), dtype=np.float64
+            )
+            return float(linear + fraction * square + total)
+
+        last = slope(1.0)
+        if not last > MAX_SCORE_SLOPE * gain > 0:
+            return 1.0
+        slopes = np.vectorize(slope, otypes=[np.float64])
+        ends = np.array([-gain]), np.array([last])
+        return float(
+            find_roots(slopes, *ends, np.array([MAX_SCORE_SLOPE * gain]), MAX_SCORE_SLOPES)[0]
+        )
