@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from notsorandom.display.report import report
     from notsorandom.estimators.classifier import FourierClassifier
     from notsorandom.estimators.config import Checkpoint
-    from notsorandom.estimators.degrees import SphereKernel
+    from notsorandom.estimators.degrees import DegreeKernel, SphereKernel
     from notsorandom.estimators.features import FourierFeatures
     from notsorandom.estimators.regressor import FourierRegressor
     from notsorandom.game.solvers import EquilibriumSolver, GradientSolver
     from notsorandom.io import SKOPS_TYPES, load, save, to_onnx
-    from notsorandom.kernel import DegreeKernel, GaussianProcessKernel, LearnedKernel
+    from notsorandom.kernel import GaussianProcessKernel, LearnedKernel
     from notsorandom.search import Ascent, Chain, Enumerate, Langevin
     from notsorandom.spaces import Euclidean, Sphere
     from notsorandom.tabular import tabular_pipeline
@@ -45,12 +45,12 @@ _MODULES = {
     "display.report": ["report"],
     "estimators.classifier": ["FourierClassifier"],
     "estimators.config": ["Checkpoint"],
-    "estimators.degrees": ["SphereKernel"],
+    "estimators.degrees": ["DegreeKernel", "SphereKernel"],
     "estimators.features": ["FourierFeatures"],
     "estimators.regressor": ["FourierRegressor"],
     "game.solvers": ["EquilibriumSolver", "GradientSolver"],
     "io": ["SKOPS_TYPES", "load", "save", "to_onnx"],
-    "kernel": ["DegreeKernel", "GaussianProcessKernel", "LearnedKernel"],
+    "kernel": ["GaussianProcessKernel", "LearnedKernel"],
     "search": ["Ascent", "Chain", "Enumerate", "Langevin"],
     "spaces": ["Euclidean", "Sphere"],
     "tabular": ["tabular_pipeline"],

@@ -13,8 +13,6 @@ from sklearn.gaussian_process.kernels import Kernel
 from notsorandom.data.array_api import as_floats, cast_like, is_device_array, namespace, to_host
 from notsorandom.data.rows import Array, Rows, dense
 from notsorandom.spaces.base import ResolvedSpace
-from notsorandom.spaces.gegenbauer import legendre, n_harmonics
-from notsorandom.spaces.sphere import unit_rows
 from notsorandom.spaces.view import View, round_to_float32
 
 
@@ -173,6 +171,15 @@ class LearnedKernel:
         right = left if Z is None else self.features(Z)
         return left @ right.T
 
+    def diag(self, X: Any) -> Any:
+        """Return the diagonal of the Gram matrix of `X`."""
+        squares = self.features(X) ** 2
+        return namespace(squares).sum(squares, axis=1)
+
+    def is_stationary(self) -> bool:
+        """Return whether the kernel depends on differences of samples only, with paired phases."""
+        return self.phase == "paired" and self.space.is_vector_space
+
     def restored(self, view: View) -> LearnedKernel:
         """Return the kernel of a view's samples as a kernel of the samples that were given."""
         dtype, frequencies = view.given_dtype, view.restore(self.frequencies)
@@ -228,95 +235,17 @@ class LearnedKernel:
         return (np.flatnonzero(is_end) + 1) * int(self.space.n_columns(self.phase))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class DegreeKernel:
-    r"""A rotation-invariant kernel :math:`k(x, z) = \sum_l \lambda_l P_l(\cos(x, z))`.
-
-    :math:`P_l` is the Gegenbauer polynomial of degree `l` in the dimension of the samples, with
-    :math:`P_l(1) = 1`, so that :math:`k(x, x) = 1`. By Schoenberg's theorem these are all kernels
-    that depend on the angle only (Section 2.1 of the paper). It holds none of the training data,
-    and can be passed to any estimator that takes a kernel as a callable, such as ``SVC``.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (max_degree,)
-        :math:`\lambda_1, \lambda_2, \dots`: non-negative, with sum 1.
-    n_features : int
-        Number of columns of the samples.
-    """
-
-    weights: Array
-    n_features: int
-
-    def __post_init__(self) -> None:
-        weights = np.array(self.weights)
-        weights.flags.writeable = False
-        object.__setattr__(self, "weights", weights)
-
-    def __repr__(self) -> str:
-        shares = [
-            f"{share:.2g} P_{degree}" for degree, share in enumerate(self.weights, 1) if share
-        ]
-        return f"DegreeKernel({' + '.join(shares)}, n_features={self.n_features})"
-
-    def __sklearn_clone__(self) -> DegreeKernel:
-        return self  # frozen: estimators that hold it can share it
-
-    def __call__(self, X: Any, Z: Any = None) -> Any:
-        """Return the Gram matrix of shape (n_samples_X, n_samples_Z); `Z` defaults to `X`.
-
-        Rows are divided by their norms. Beside the matrix, a block of its rows is in memory. For
-        two vectors of shape (n_features,) it returns a number.
-        """
-        if np.ndim(X) == 1 and np.ndim(Z) == 1:
-            return self(np.asarray(X)[None], np.asarray(Z)[None])[0, 0]
-        left = self._directions(X)
-        right = left if Z is None else self._directions(Z)
-        n_degrees = int(np.flatnonzero(self.weights).max(initial=0)) + 1
-
-        def gram(block: Any) -> Array:
-            cosines = dense(block @ right.T)
-            result = np.zeros_like(cosines)
-            for weight, values in zip(
-                self.weights, legendre(cosines, self.n_features, n_degrees), strict=False
-            ):
-                if weight > 0:
-                    result += values * cosines.dtype.type(weight)
-            return result
-
-        # Cosines, two polynomials, their product and the result.
-        return Rows(left).map(gram, width=5 * right.shape[0])
-
-    def features(self, X: Any) -> Any:
-        """Raise ValueError: there are too many features in high dimension."""
-        raise ValueError(
-            f"A kernel of whole degrees has no features to compute: degree 2 alone has "
-            f"{n_harmonics(self.n_features, 2):,} with {self.n_features} columns. Use the kernel "
-            "itself, kernel(X, Z) or SVC(kernel=kernel), or FourierClassifier(space='sphere')."
-        )
-
-    def _directions(self, X: Any) -> Any:
-        """Validate samples and return them with norm one, in memory."""
-        X = as_floats(sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X))
-        if X.ndim != 2 or X.shape[1] != self.n_features:
-            raise ValueError(
-                f"X has shape {tuple(X.shape)}, but this kernel takes arrays of shape "
-                f"(n_samples, {self.n_features}), as at fit."
-            )
-        return unit_rows(X, normalize=True)
-
-
 class GaussianProcessKernel(Kernel):
     r"""A learned kernel as a kernel of scikit-learn's Gaussian processes.
 
     It has no hyperparameters to optimise. Multiply it by a ``ConstantKernel`` for the variance of
-    the process, and add a ``WhiteKernel`` for the noise of the targets. Since a learned kernel has
+    the process, and add a ``WhiteKernel`` for the noise of the targets. Since a `LearnedKernel` has
     finitely many features, the Gaussian process is a Bayesian linear regression on them: without
     noise, its covariance matrix is singular for more samples than features.
 
     Parameters
     ----------
-    kernel : LearnedKernel
+    kernel : LearnedKernel or DegreeKernel
         The attribute ``kernel_`` of a fitted estimator.
 
     Examples
@@ -334,7 +263,7 @@ class GaussianProcessKernel(Kernel):
     True
     """
 
-    def __init__(self, kernel: LearnedKernel) -> None:
+    def __init__(self, kernel: Any) -> None:
         self.kernel = kernel
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
@@ -356,9 +285,8 @@ class GaussianProcessKernel(Kernel):
         """
         if Y is not None and eval_gradient:
             raise ValueError("eval_gradient=True is possible only without Y, as for Y=X.")
-        left = self._features(X)
-        right = left if Y is None else self._features(Y)
-        gram = left @ right.T
+        # In float64: a Gram matrix in float32 is not positive definite with little noise.
+        gram = self.kernel(in_float64(X), None if Y is None else in_float64(Y))
         return (gram, np.empty((*gram.shape, 0))) if eval_gradient else gram
 
     def diag(self, X: Any) -> Array:
@@ -373,19 +301,20 @@ class GaussianProcessKernel(Kernel):
         -------
         ndarray of shape (n_samples,)
         """
-        return np.square(self._features(X)).sum(axis=1)
+        diagonal: Array = self.kernel.diag(in_float64(X))
+        return diagonal
 
     def is_stationary(self) -> bool:
-        """Return whether the kernel depends on differences of samples only, with paired phases."""
-        return self.kernel.phase == "paired" and self.kernel.space.is_vector_space
+        """Return whether the kernel depends on differences of samples only."""
+        return bool(self.kernel.is_stationary())
 
     def __repr__(self) -> str:
-        return f"GaussianProcessKernel({self.kernel.n_components} features)"
+        return f"GaussianProcessKernel({self.kernel!r})"
 
-    def _features(self, X: Any) -> Array:
-        # In float64: a Gram matrix in float32 is not positive definite with little noise.
-        features: Array = self.kernel.features(np.asarray(X, dtype=np.float64))
-        return features
+
+def in_float64(X: Any) -> Array:
+    """Return samples as an array in double precision."""
+    return np.asarray(X, dtype=np.float64)
 
 
 def normalized(weights: Array) -> Array:

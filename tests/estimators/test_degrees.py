@@ -8,26 +8,25 @@ import reference
 from scipy import sparse
 from scipy.stats import special_ortho_group
 from sklearn.base import clone
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from notsorandom import DegreeKernel, FourierFeatures, Sphere, SphereKernel
+from notsorandom import (
+    DegreeKernel,
+    FourierFeatures,
+    GaussianProcessKernel,
+    Sphere,
+    SphereKernel,
+)
 from notsorandom.estimators import degrees
 
 
-def expected_failures(_):
-    return {
-        "check_estimators_dtypes": "its data have a row of zeros, which has no direction",
-        "check_sample_weight_equivalence_on_dense_data": (
-            "the columns of a Gram matrix are the training samples"
-        ),
-    }
-
-
-@parametrize_with_checks([SphereKernel(max_degree=3)], expected_failed_checks=expected_failures)
+@parametrize_with_checks([SphereKernel(max_degree=3)])
 def test_scikit_learn_estimator(estimator, check):
     check(estimator)
 
@@ -98,20 +97,69 @@ def test_equal_seeds_give_equal_kernels(embeddings, monkeypatch):
     assert not np.array_equal(one, third)
 
 
-def test_sample_weights(embeddings):
-    """Weight 0 leaves a row out."""
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, sparse.csr_matrix])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_of_zeros(embeddings, make, dtype):
+    """They are left out of the game, and their kernel is 0."""
     X, y = embeddings
-    weights = np.arange(300) % 2
-    weighted = SphereKernel().fit(X, y, weights).kernel_.weights
-    np.testing.assert_array_equal(weighted, SphereKernel().fit(X[1::2], y[1::2]).kernel_.weights)
-    labels = [str(one) for one in y]
-    np.testing.assert_array_equal(SphereKernel().fit(X, labels, weights).kernel_.weights, weighted)
+    kept = np.arange(300) % 3 > 0
+    zeroed = make((X * kept[:, None]).astype(dtype))
+    model = SphereKernel(random_state=0).fit(zeroed, y)
+    expected = SphereKernel(random_state=0).fit(make(X[kept].astype(dtype)), y[kept])
+    np.testing.assert_array_equal(model.kernel_.weights, expected.kernel_.weights)
+    gram = model.transform(zeroed)
+    assert gram.dtype == dtype
+    reference_gram = np.outer(kept, kept) * sum(
+        weight * reference.degree_gram(X, degree)
+        for degree, weight in enumerate(model.kernel_.weights, 1)
+    )
+    atol = 1e-5 if dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(gram, reference_gram, atol=atol)
+    assert (gram[~kept] == 0).all()
+    assert (gram[:, ~kept] == 0).all()
+    assert np.linalg.eigvalsh(gram.astype(float)).min() > -100 * atol
+    np.testing.assert_allclose(model.kernel_.diag(zeroed), np.diag(gram), atol=atol)
+    svm = SVC(kernel="precomputed").fit(gram, y)
+    assert svm.score(gram[kept], y[kept]) > 0.9
+    assert model.kernel_(np.zeros(30), X[0]) == 0
+
+
+def test_explicit_zeros_of_sparse_rows(embeddings):
+    X, y = embeddings
+    stored = sparse.csr_array(X)
+    stored.data[:30] = 0
+    assert stored.nnz == X.size
+    gram = SphereKernel(2).fit(stored, y).transform(stored)
+    np.testing.assert_array_equal(gram[0], 0)
+    np.testing.assert_allclose(np.diag(gram)[1:], 1)
 
 
 @pytest.mark.parametrize("settings", [{"C": 1e6}, {"C": 1e-9}, {"smoothing": 1e3}])
 def test_extreme_settings(embeddings, settings):
     weights = SphereKernel(**settings).fit(*embeddings).kernel_.weights
     assert weights.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gaussian_process(embeddings, dtype):
+    X, y = embeddings[0].astype(dtype), embeddings[1]
+    X[0] = 0
+    learned = SphereKernel(random_state=0).fit(X, y).kernel_
+    kernel = GaussianProcessKernel(learned)
+    assert repr(kernel) == f"GaussianProcessKernel({learned!r})"
+    assert not kernel.is_stationary()
+    gram, gradient = kernel(X, eval_gradient=True)
+    np.testing.assert_array_equal(gram, learned(X.astype(float)))
+    assert gradient.shape == (300, 300, 0)
+    np.testing.assert_allclose(kernel.diag(X), np.diag(gram))
+    sum_ = ConstantKernel(3.0) * kernel + WhiteKernel(0.1)
+    process = GaussianProcessRegressor(sum_, optimizer=None, alpha=0.0).fit(X[::2], y[::2])
+    mean, deviation = process.predict(X[1::2], return_std=True)
+    across = 3 * gram[1::2, ::2]
+    solved = np.linalg.solve(3 * gram[::2, ::2] + 0.1 * np.eye(150), across.T)
+    np.testing.assert_allclose(mean, y[::2] @ solved, atol=1e-6)
+    np.testing.assert_allclose(deviation**2, 3.1 - np.sum(across * solved.T, axis=1), atol=1e-6)
+    assert len(GaussianProcessRegressor(sum_).fit(X[::2], y[::2]).kernel_.theta) == 2
 
 
 def test_kernel_can_be_pickled_and_is_frozen():
@@ -161,10 +209,20 @@ def test_errors_say_what_to_do(embeddings):
         kernel(X[:, 1:])
     with pytest.raises(ValueError, match=r"degree 2 alone has 464 with 30.*SVC\(kernel=kernel\)"):
         kernel.features(X)
-    with pytest.raises(ValueError, match=r"only one class.*at least two classes"):
+    with pytest.raises(ValueError, match=r"fewer than two classes, \[0.0\].*at least two classes"):
         SphereKernel().fit(X, np.zeros(300))
-    with pytest.raises(ValueError, match=r"Row 3 of X is zero"):
-        SphereKernel().fit(X * (np.arange(300) != 3)[:, None], y)
+    with pytest.raises(ValueError, match=r"fewer than two classes, \[1\], among rows.*not zero"):
+        SphereKernel().fit(X * (y == 1)[:, None], y)
+    with pytest.raises(ValueError, match=r"fewer than two classes, \[\]"):
+        SphereKernel().fit(0 * X, y)
+    with pytest.raises(ValueError, match=r"n_features = 1.*at least 2 columns"):
+        SphereKernel().fit(X[:, :1], y)
+    with pytest.raises(ValueError, match="n_features=1 is not allowed"):
+        DegreeKernel(np.ones(1), 1)
+    with pytest.raises(ValueError, match="NaN"):
+        kernel(np.full((2, 30), np.nan))
+    with pytest.raises(ValueError, match=r"0 sample\(s\)"):
+        kernel(X[:0])
     space = Sphere(basis="degree", max_degree=4)
     with pytest.raises(ValueError, match=r"more harmonics with 30 columns.*SphereKernel"):
         FourierFeatures(100, space=space).fit(X, y)

@@ -16,7 +16,8 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.config import configure
-from notsorandom.kernel import DegreeKernel, LearnedKernel
+from notsorandom.estimators.degrees import DegreeKernel
+from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces import Euclidean
 from notsorandom.tabular import NumberEncoder, TableCleaner
 

@@ -178,15 +178,21 @@ def unit_rows(X: Any, normalize: bool) -> Any:
 
 
 def directions(vectors: Any) -> Any:
-    """Return the rows divided by their norms, without overflow of squares."""
+    """Return the rows divided by their norms, without overflow of squares; zero stays zero."""
     if sparse.issparse(vectors):
         scaled, counts = vectors.copy(), np.diff(vectors.indptr)
-        scaled.data /= np.repeat(abs(vectors).max(axis=1).toarray().ravel(), counts)
-        scaled.data /= np.repeat(row_norms(scaled), counts).astype(scaled.dtype)
+        scaled.data /= np.repeat(one_for_zero(abs(vectors).max(axis=1).toarray().ravel()), counts)
+        scaled.data /= np.repeat(one_for_zero(row_norms(scaled)), counts).astype(scaled.dtype)
         return scaled
     xp = namespace(vectors)
-    scaled = vectors / xp.max(xp.abs(vectors), axis=1, keepdims=True)
+    scaled = vectors / one_for_zero(xp.max(xp.abs(vectors), axis=1, keepdims=True))
     if xp is not np:
-        return scaled / xp.sqrt(xp.sum(scaled * scaled, axis=1, keepdims=True))
-    scaled /= np.sqrt(np.einsum("ij,ij->i", scaled, scaled))[:, None]
+        return scaled / one_for_zero(xp.sqrt(xp.sum(scaled * scaled, axis=1, keepdims=True)))
+    scaled /= one_for_zero(np.sqrt(np.einsum("ij,ij->i", scaled, scaled)))[:, None]
     return scaled
+
+
+def one_for_zero(norms: Any) -> Any:
+    """Return the norms with 1 in the place of 0, to divide by."""
+    xp = namespace(norms)
+    return xp.where(norms == 0, xp.ones_like(norms), norms)
