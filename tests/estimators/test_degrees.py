@@ -121,6 +121,10 @@ def test_rows_of_zeros(embeddings, make, dtype):
     np.testing.assert_allclose(model.kernel_.diag(zeroed), np.diag(gram), atol=atol)
     svm = SVC(kernel="precomputed").fit(gram, y)
     assert svm.score(gram[kept], y[kept]) > 0.9
+    by_callable = SVC(kernel=model.kernel_).fit(X * kept[:, None], y)
+    np.testing.assert_allclose(
+        by_callable.decision_function(X * kept[:, None]), svm.decision_function(gram), atol=0.01
+    )
     assert model.kernel_(np.zeros(30), X[0]) == 0
 
 
@@ -152,14 +156,14 @@ def test_gaussian_process(embeddings, dtype):
     np.testing.assert_array_equal(gram, learned(X.astype(float)))
     assert gradient.shape == (300, 300, 0)
     np.testing.assert_allclose(kernel.diag(X), np.diag(gram))
-    sum_ = ConstantKernel(3.0) * kernel + WhiteKernel(0.1)
-    process = GaussianProcessRegressor(sum_, optimizer=None, alpha=0.0).fit(X[::2], y[::2])
+    prior = ConstantKernel(3.0) * kernel + WhiteKernel(0.1)
+    process = GaussianProcessRegressor(prior, optimizer=None, alpha=0.0).fit(X[::2], y[::2])
     mean, deviation = process.predict(X[1::2], return_std=True)
     across = 3 * gram[1::2, ::2]
     solved = np.linalg.solve(3 * gram[::2, ::2] + 0.1 * np.eye(150), across.T)
     np.testing.assert_allclose(mean, y[::2] @ solved, atol=1e-6)
     np.testing.assert_allclose(deviation**2, 3.1 - np.sum(across * solved.T, axis=1), atol=1e-6)
-    assert len(GaussianProcessRegressor(sum_).fit(X[::2], y[::2]).kernel_.theta) == 2
+    assert len(GaussianProcessRegressor(prior).fit(X[::2], y[::2]).kernel_.theta) == 2
 
 
 def test_kernel_can_be_pickled_and_is_frozen():
