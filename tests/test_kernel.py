@@ -125,6 +125,7 @@ class TestGaussianProcess:
         np.testing.assert_array_equal(gram, gram.T)
         assert np.linalg.eigvalsh(gram).min() > -1e-12
         np.testing.assert_allclose(adapter.diag(X), np.diag(gram))
+        np.testing.assert_array_equal(adapter.kernel.diag(X), adapter.diag(X))
 
     def test_there_is_nothing_to_optimise(self, adapter, drawn):
         X, _, Z = drawn
@@ -186,4 +187,4 @@ def test_repr_is_one_line(features):
     assert repr(kernel) == (
         f"LearnedKernel(space=Euclidean, phase={kernel.phase!r}, n_features=2, n_components=20)"
     )
-    assert repr(GaussianProcessKernel(kernel)) == "GaussianProcessKernel(20 features)"
+    assert repr(GaussianProcessKernel(kernel)) == f"GaussianProcessKernel({kernel!r})"

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from notsorandom.display.report import report
     from notsorandom.estimators.classifier import FourierClassifier
     from notsorandom.estimators.config import Checkpoint
+    from notsorandom.estimators.degrees import DegreeKernel, SphereKernel
     from notsorandom.estimators.features import FourierFeatures
     from notsorandom.estimators.regressor import FourierRegressor
     from notsorandom.game.solvers import EquilibriumSolver, GradientSolver
@@ -44,6 +45,7 @@ _MODULES = {
     "display.report": ["report"],
     "estimators.classifier": ["FourierClassifier"],
     "estimators.config": ["Checkpoint"],
+    "estimators.degrees": ["DegreeKernel", "SphereKernel"],
     "estimators.features": ["FourierFeatures"],
     "estimators.regressor": ["FourierRegressor"],
     "game.solvers": ["EquilibriumSolver", "GradientSolver"],
@@ -60,6 +62,7 @@ __all__ = [
     "Ascent",
     "Chain",
     "Checkpoint",
+    "DegreeKernel",
     "Enumerate",
     "EquilibriumSolver",
     "Euclidean",
@@ -72,6 +75,7 @@ __all__ = [
     "Langevin",
     "LearnedKernel",
     "Sphere",
+    "SphereKernel",
     "__version__",
     "load",
     "report",

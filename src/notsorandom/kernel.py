@@ -171,6 +171,15 @@ class LearnedKernel:
         right = left if Z is None else self.features(Z)
         return left @ right.T
 
+    def diag(self, X: Any) -> Any:
+        """Return the diagonal of the Gram matrix of `X`."""
+        squares = self.features(X) ** 2
+        return namespace(squares).sum(squares, axis=1)
+
+    def is_stationary(self) -> bool:
+        """Return whether the kernel depends on differences of samples only, with paired phases."""
+        return self.phase == "paired" and self.space.is_vector_space
+
     def restored(self, view: View) -> LearnedKernel:
         """Return the kernel of a view's samples as a kernel of the samples that were given."""
         dtype, frequencies = view.given_dtype, view.restore(self.frequencies)
@@ -230,13 +239,13 @@ class GaussianProcessKernel(Kernel):
     r"""A learned kernel as a kernel of scikit-learn's Gaussian processes.
 
     It has no hyperparameters to optimise. Multiply it by a ``ConstantKernel`` for the variance of
-    the process, and add a ``WhiteKernel`` for the noise of the targets. Since a learned kernel has
+    the process, and add a ``WhiteKernel`` for the noise of the targets. Since a `LearnedKernel` has
     finitely many features, the Gaussian process is a Bayesian linear regression on them: without
     noise, its covariance matrix is singular for more samples than features.
 
     Parameters
     ----------
-    kernel : LearnedKernel
+    kernel : LearnedKernel or DegreeKernel
         The attribute ``kernel_`` of a fitted estimator.
 
     Examples
@@ -254,7 +263,7 @@ class GaussianProcessKernel(Kernel):
     True
     """
 
-    def __init__(self, kernel: LearnedKernel) -> None:
+    def __init__(self, kernel: Any) -> None:
         self.kernel = kernel
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
@@ -276,9 +285,8 @@ class GaussianProcessKernel(Kernel):
         """
         if Y is not None and eval_gradient:
             raise ValueError("eval_gradient=True is possible only without Y, as for Y=X.")
-        left = self._features(X)
-        right = left if Y is None else self._features(Y)
-        gram = left @ right.T
+        # In float64: a Gram matrix in float32 is not positive definite with little noise.
+        gram = self.kernel(in_float64(X), None if Y is None else in_float64(Y))
         return (gram, np.empty((*gram.shape, 0))) if eval_gradient else gram
 
     def diag(self, X: Any) -> Array:
@@ -293,19 +301,20 @@ class GaussianProcessKernel(Kernel):
         -------
         ndarray of shape (n_samples,)
         """
-        return np.square(self._features(X)).sum(axis=1)
+        diagonal: Array = self.kernel.diag(in_float64(X))
+        return diagonal
 
     def is_stationary(self) -> bool:
-        """Return whether the kernel depends on differences of samples only, with paired phases."""
-        return self.kernel.phase == "paired" and self.kernel.space.is_vector_space
+        """Return whether the kernel depends on differences of samples only."""
+        return bool(self.kernel.is_stationary())
 
     def __repr__(self) -> str:
-        return f"GaussianProcessKernel({self.kernel.n_components} features)"
+        return f"GaussianProcessKernel({self.kernel!r})"
 
-    def _features(self, X: Any) -> Array:
-        # In float64: a Gram matrix in float32 is not positive definite with little noise.
-        features: Array = self.kernel.features(np.asarray(X, dtype=np.float64))
-        return features
+
+def in_float64(X: Any) -> Array:
+    """Return samples as an array in double precision."""
+    return np.asarray(X, dtype=np.float64)
 
 
 def normalized(weights: Array) -> Array:

@@ -48,6 +48,7 @@ from notsorandom import (
     GradientSolver,
     Langevin,
     Sphere,
+    SphereKernel,
     load,
     save,
 )
@@ -155,6 +156,33 @@ def test_a_loaded_model_equals_the_saved_one(case, dtype, data, tmp_path):
     assert set(vars(model)) - set(vars(loaded)) == {"dual_", "average_dual_"}
     again = save(loaded, tmp_path / "again.skops", {"accuracy": 0.5})
     assert again.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_kernel_of_whole_degrees(data, tmp_path, dtype):
+    X, y = data[0].astype(dtype), data[1]
+    model = SphereKernel(4, random_state=0).fit(X, y)
+    loaded = load(save(model, tmp_path / "model.skops"))
+    assert repr(loaded.kernel_) == repr(model.kernel_)
+    assert loaded.transform(X).tobytes() == model.transform(X).tobytes()
+    assert not loaded.kernel_.weights.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("weights", np.array([np.nan])),
+        ("weights", np.array([-1.0])),
+        ("weights", np.ones((1, 1))),
+        ("weights", np.ones(10_001)),
+        ("n_features", 3.0),
+    ],
+)
+def test_forged_kernel_of_whole_degrees(data, tmp_path, name, value):
+    model = SphereKernel(4).fit(*data)
+    object.__setattr__(model.kernel_, name, value)
+    with pytest.raises(ValueError, match=f"{name} is not valid"):
+        save(model, tmp_path / "model.skops")
 
 
 def test_all_attributes(data, tmp_path):

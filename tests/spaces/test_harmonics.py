@@ -7,7 +7,7 @@ import pytest
 import reference
 from scipy import special
 
-from notsorandom.spaces.gegenbauer import n_harmonics, zonal, zonal_slopes
+from notsorandom.spaces.gegenbauer import legendre, n_harmonics, zonal, zonal_slopes
 from notsorandom.spaces.harmonic_sphere import largest_degree
 from notsorandom.spaces.harmonics import (
     HarmonicSums,
@@ -202,3 +202,33 @@ def test_zonal_harmonics_of_high_degree(rng, n_features, dtype):
         expected = root * reference.legendre(n_features, degree, exact)
         tolerance = 1e-11 if dtype == np.float64 else 1e-3
         np.testing.assert_allclose(column, expected, atol=tolerance * root)
+
+
+@pytest.mark.parametrize("n_features", [2, 3, 4, 7, 30])
+def test_degree_polynomials_are_schoenbergs(rng, n_features):
+    cosines = np.append(rng.uniform(-1, 1, size=40), [-1, 0, 1])
+    for degree, values in enumerate(legendre(cosines, n_features, 20), start=1):
+        expected = reference.legendre(n_features, degree, cosines)
+        np.testing.assert_allclose(values, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_features", [3, 4])
+def test_degree_polynomials_are_mean_products_of_harmonics(rng, n_features):
+    X = reference.sphere_points(rng, 15, n_features)
+    values = harmonics_by_degree(X, 8)
+    for degree, gram in enumerate(legendre(X @ X.T, n_features, 8), start=1):
+        expected = values[degree].T @ values[degree] / n_harmonics(n_features, degree)
+        np.testing.assert_allclose(gram, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_features", [2, 384, 100_000])
+def test_degree_polynomials_are_one_at_one_and_bounded(dtype, n_features):
+    """Also where rounding leads out of the interval."""
+    eps = np.finfo(dtype).eps
+    cosines = np.append(np.linspace(-1, 1, 101), [1 + 4 * eps, -1 - 4 * eps]).astype(dtype)
+    for degree, values in enumerate(legendre(cosines, n_features, 100), start=1):
+        assert values.dtype == dtype
+        np.testing.assert_allclose(values[[0, 100, 101]], [(-1) ** degree, 1, 1], rtol=1e4 * eps)
+        assert np.abs(values).max() <= 1 + 1e4 * eps
+    assert cosines.max() > 1  # not changed in place

@@ -17,6 +17,7 @@ SCHEMA, METADATA = "schema.json", "notsorandom.json"
 # Classes whose instances a file may have.
 OUR_CLASSES = """estimators.features.FourierFeatures estimators.classifier.FourierClassifier
 kernel.LearnedKernel estimators.regressor.FourierRegressor game.solvers.GradientSolver
+estimators.degrees.DegreeKernel estimators.degrees.SphereKernel
 tabular.TableCleaner game.solvers.EquilibriumSolver tabular.NumberEncoder
 spaces.euclidean.Euclidean spaces.sphere.Sphere spaces.harmonic_sphere.HarmonicSphere
 spaces.zonal_sphere.ZonalSphere search.ascent.Ascent search.langevin.Langevin

@@ -16,6 +16,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.config import configure
+from notsorandom.estimators.degrees import DegreeKernel
 from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces import Euclidean
 from notsorandom.tabular import NumberEncoder, TableCleaner
@@ -67,6 +68,8 @@ def validate(model: Any, trial: str | None, size: int) -> None:
             check_numbers(part)
         if isinstance(part, LearnedKernel):
             check_kernel(part)
+        if isinstance(part, DegreeKernel):
+            check_degrees(part)
     with suppress(ImportError):  # without pandas there is no frame to predict for either
         for part in walk(model):  # estimators without a kernel are templates
             if isinstance(part, FourierEstimator) and (part is model or hasattr(part, "kernel_")):
@@ -139,6 +142,15 @@ def check_kernel(kernel: Any) -> None:
         degrees = kernel.space.norms(kernel.frequencies)
         largest = max(np.abs(kernel.frequencies).max(), degrees.max(), kernel.space.max_degree)
         require(largest <= MAX_STORED_DEGREE, "max_degree")
+
+
+def check_degrees(kernel: Any) -> None:
+    """Raise an error unless a kernel has weights of degrees that can be computed."""
+    weights = kernel.weights
+    require(weights.ndim == 1 and 0 < len(weights) <= MAX_STORED_DEGREE, "weights")
+    require(np.isfinite(weights).all() and (weights >= 0).all(), "weights")
+    require(type(kernel.n_features) is int and kernel.n_features > 1, "n_features")
+    weights.flags.writeable = False
 
 
 def check_estimator(model: Any) -> None:

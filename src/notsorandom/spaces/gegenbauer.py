@@ -58,6 +58,28 @@ def n_harmonics(n_features: int, degree: int) -> int:
     return n_polynomials - math.comb(n_features + degree - 3, degree - 2)
 
 
+def legendre(cosines: Array, n_features: int, max_degree: int) -> Iterator[Array]:
+    r"""Yield :math:`P_l(t)` for l = 1, ..., `max_degree`, the kernels of whole degrees.
+
+    They are the Gegenbauer polynomials of Schoenberg's theorem with :math:`P_l(1) = 1`, bounded by
+    1 on [-1, 1] in any dimension (Appendix B of the paper). With `d` the number of features,
+
+    .. math:: (l + d - 2) P_{l+1}(t) = (2 l + d - 2) \, t P_l(t) - l P_{l-1}(t).
+
+    An array that was yielded is overwritten two degrees later.
+    """
+    xp = namespace(cosines)
+    # Rounding can lead out of [-1, 1], where polynomials of high degree grow fast.
+    cosines = xp.clip(cosines, -1, 1)
+    before, values = xp.ones_like(cosines), xp.asarray(cosines, copy=True)
+    for degree in range(1, max_degree + 1):
+        yield values
+        total = degree + n_features - 2
+        before *= -degree / total
+        before += values * cosines * ((degree + total) / total)
+        before, values = values, before
+
+
 def zonal(cosines: Array, degrees: Array, n_features: int) -> Array:
     r"""Return the zonal harmonics of mean square one from the cosines to their poles.
 

@@ -65,18 +65,18 @@ class HarmonicSphere(Spherical, FiniteSpace):
     def resolve(self, rows: Rows, rng: np.random.Generator) -> HarmonicSphere:
         """Return the space with its largest degree and its scale."""
         largest = largest_degree(rows.n_features, self.max_harmonics)
+        other = "SphereKernel, which has no features" if self.whole_degrees else "basis='zonal'"
         if largest < 1:
             raise ValueError(
                 f"max_harmonics={self.max_harmonics} is too few: with {rows.n_features} columns, "
-                f"degrees 0 and 1 have {rows.n_features + 1}. Allow more, or use "
-                "Sphere(basis='zonal')."
+                f"degrees 0 and 1 have {rows.n_features + 1}. Allow more, or use {other}."
             )
         max_degree = largest if self.max_degree == "auto" else int(self.max_degree)
         if max_degree > largest:
             raise ValueError(
                 f"max_degree={max_degree} has more harmonics with {rows.n_features} columns than "
                 f"max_harmonics={self.max_harmonics}: allow more, or at most degree {largest}, or "
-                "use Sphere(basis='zonal')."
+                f"use {other}."
             )
         resolved = {"max_degree": max_degree, "scale": resolve_scale(self.scale, rows, rng)}
         return HarmonicSphere(**(self.get_params() | resolved))

@@ -34,8 +34,9 @@ class Sphere(Space):
         is a polynomial in the cosine to the pole, and the search follows a gradient. ``"degree"``:
         all harmonics of a degree are used together, so that the kernel is a function of
         :math:`\langle x, z\rangle` alone. Each harmonic of the degree is one of the
-        `n_components` features, and in high dimensions a degree has many. ``"auto"`` is harmonic up
-        to four columns and zonal beyond.
+        `n_components` features; in high dimensions a degree has too many, and
+        :class:`notsorandom.SphereKernel` learns the same kernel without features. ``"auto"`` is
+        harmonic up to four columns and zonal beyond.
     max_degree : int or "auto", default="auto"
         The largest degree. ``"auto"`` is the largest that `max_harmonics` allows; in the zonal
         basis at least three and at most 64.
@@ -177,15 +178,21 @@ def unit_rows(X: Any, normalize: bool) -> Any:
 
 
 def directions(vectors: Any) -> Any:
-    """Return the rows divided by their norms, without overflow of squares."""
+    """Return the rows divided by their norms, without overflow of squares; zero stays zero."""
     if sparse.issparse(vectors):
         scaled, counts = vectors.copy(), np.diff(vectors.indptr)
-        scaled.data /= np.repeat(abs(vectors).max(axis=1).toarray().ravel(), counts)
-        scaled.data /= np.repeat(row_norms(scaled), counts).astype(scaled.dtype)
+        scaled.data /= np.repeat(one_for_zero(abs(vectors).max(axis=1).toarray().ravel()), counts)
+        scaled.data /= np.repeat(one_for_zero(row_norms(scaled)), counts).astype(scaled.dtype)
         return scaled
     xp = namespace(vectors)
-    scaled = vectors / xp.max(xp.abs(vectors), axis=1, keepdims=True)
+    scaled = vectors / one_for_zero(xp.max(xp.abs(vectors), axis=1, keepdims=True))
     if xp is not np:
-        return scaled / xp.sqrt(xp.sum(scaled * scaled, axis=1, keepdims=True))
-    scaled /= np.sqrt(np.einsum("ij,ij->i", scaled, scaled))[:, None]
+        return scaled / one_for_zero(xp.sqrt(xp.sum(scaled * scaled, axis=1, keepdims=True)))
+    scaled /= one_for_zero(np.sqrt(np.einsum("ij,ij->i", scaled, scaled)))[:, None]
     return scaled
+
+
+def one_for_zero(norms: Any) -> Any:
+    """Return the norms with 1 in the place of 0, to divide by."""
+    xp = namespace(norms)
+    return xp.where(norms == 0, xp.ones_like(norms), norms)
