@@ -9,8 +9,8 @@ import numpy as np
 
 from notsorandom.data.rows import Array, Rows
 
-# Newton's method on a piecewise linear function takes a few steps. Every fourth step halves the
-# bracket, so 256 steps exceed the precision of float64 in any case.
+# Newton's method on a piecewise linear function takes about five steps. Where one does not halve
+# the sum, the next halves the bracket, so 256 steps exceed the precision of float64 in any case.
 MULTIPLIER_STEPS = 256
 
 # Rounding errors that the sums of small problems may have: more than products have.
@@ -108,24 +108,29 @@ def find_multipliers(
     tol = n_roundings * np.finfo(dtype).eps
     multiplier = np.zeros(n_tasks)
     least, most = np.full_like(multiplier, -np.inf), np.full_like(multiplier, np.inf)
-    for iteration in range(MULTIPLIER_STEPS):
+    before = np.full_like(multiplier, np.inf)  # the excess of the last step
+    for _ in range(MULTIPLIER_STEPS):
         excess, size, slope = sums_at(multiplier)
         least = np.where(excess > 0, multiplier, least)
         most = np.where(excess < 0, multiplier, most)
         newton = multiplier + excess / np.where(slope > 0, slope, 1)
-        balanced = np.abs(excess) <= tol * size
-        if balanced.all():
+        # Solved, or as well as the precision allows.
+        solved = np.abs(excess) <= tol * size
+        solved |= (slope > 0) & (newton.astype(dtype) == multiplier.astype(dtype))
+        if solved.all():
             break
-        # Every fourth step is a bisection, so that the bracket always shrinks.
-        good = (slope > 0) & (newton > least) & (newton < most) & (iteration % 4 != 3)
-        if not (good | balanced | np.isfinite(most - least)).all():
+        halved = np.abs(excess) <= before / 2
+        good = (slope > 0) & (newton > least) & (newton < most) & halved
+        if not (good | solved | np.isfinite(most - least)).all():
             first, last = bracket()
             least, most = np.maximum(least, first), np.minimum(most, last)
-        middle = np.where(good | balanced, 0, least) + np.where(good | balanced, 0, most)
-        candidate = np.where(balanced, multiplier, np.where(good, newton, middle / 2))
+        middle = np.where(good | solved, 0, least) + np.where(good | solved, 0, most)
+        candidate = np.where(solved, multiplier, np.where(good, newton, middle / 2))
         if np.all(candidate.astype(dtype) == multiplier.astype(dtype)):
             break
         multiplier = candidate
+        # After a bisection, the next step is Newton's.
+        before = np.where(good, np.abs(excess), np.inf)
     return multiplier.astype(dtype)
 
 
