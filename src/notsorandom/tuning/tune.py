@@ -54,6 +54,9 @@ LEAST_SQUARE = 1e-3
 # several folds. On validation rows of 46 tables (benchmarks/tables.py), 1 is as good as 0 and 2 in
 # classification, and 0.3 points better than 0 in regression.
 ERRORS_OF_SPLIT, ERRORS_OF_FOLDS = 2.0, 1.0
+# More directions than usual must beat them by more, since they take several times as long. On
+# training rows of images they are at most 2 standard errors better, on trec's embeddings 4 to 9.
+ERRORS_OF_DIRECTIONS = 3.0
 # Largest ratio of a C to the C of the games: float32 can compute with it.
 MAX_C_RATIO = 1e9
 # With fewer samples of the smallest class, the first candidates are taken.
@@ -83,14 +86,15 @@ class Trials:
     masks: Array
     n_given: int
 
-    @property
-    def min_errors(self) -> float:
-        """Standard errors by which another candidate must beat the usual one, the first.
+    def min_errors(self, candidate: Candidate, view: View) -> float:
+        """Return the standard errors by which a candidate must beat the usual one, the first.
 
         Many rows, in one split: small differences are less than the differences between random
         starts, and a fit to all rows needs less smoothing than a fit to a part of them. Few rows,
         in several folds, are often noisy and need another candidate.
         """
+        if view.is_projected and view.optional is not None and candidate.uses_optional:
+            return ERRORS_OF_DIRECTIONS
         return ERRORS_OF_SPLIT if len(self.masks) == 1 else ERRORS_OF_FOLDS
 
     def reduced(self, n_frequencies: int) -> int:
@@ -187,18 +191,21 @@ class TrialLosses:
         means = np.average(self.losses, axis=-1, weights=self.counts)
         return np.where(np.isfinite(means), means, np.inf)
 
-    def best_candidates(self, n_candidates: int, min_errors: float) -> Array:
+    def best_candidates(self, n_candidates: int, min_errors: list[float]) -> Array:
         """Return the candidates with the least losses, each at its best `C`, in their own order.
 
-        The first candidate is one of them. As the only one, it is replaced if another is better by
-        `min_errors` standard errors.
+        The first candidate is one of them. As the only one, it is replaced by the best one that
+        beats it by its `min_errors`, a number of standard errors.
         """
         order = np.argsort(self.means.min(axis=1), kind="stable")
         if n_candidates > 1:
             return np.append(0, np.sort(order[order > 0][: n_candidates - 1]))
-        first, best = (self.losses[n, self.means[n].argmin()] for n in (0, order[0]))
-        gain, error = mean_gain(first, best, self.counts)
-        return order[:1] if gain > min_errors * error else np.zeros(1, dtype=int)
+        first, *others = (self.losses[n, self.means[n].argmin()] for n in (0, *order))
+        for number, other in zip(order, others, strict=True):
+            gain, error = mean_gain(first, other, self.counts)
+            if number == 0 or gain > min_errors[number] * error:
+                break
+        return np.array([number])
 
     def best_C(self, between: bool) -> tuple[float, float]:
         """Return the best `C` of the only candidate, and the temperature there.
@@ -284,7 +291,8 @@ def tune(
             if len(contest.candidates) > n_kept:
                 losses = trials.evaluate(contest.features, first_C)
                 tables.append(losses.table(contest.candidates, n_frequencies))
-                contest.keep(losses.best_candidates(n_kept, trials.min_errors))
+                min_errors = [trials.min_errors(each, view) for each in contest.candidates]
+                contest.keep(losses.best_candidates(n_kept, min_errors))
             update(number + 1)
         features = contest.features
         if is_euclidean and config.size == "given" and not config.warm_start:
