@@ -17,7 +17,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from notsorandom import Euclidean, FourierClassifier, FourierRegressor, Sphere, tabular_pipeline
 from notsorandom.data.column_kinds import convert, infer_kind, parse_plain_numbers
-from notsorandom.tabular import SCORE_COLUMNS, SHORT, NumberEncoder, TableCleaner
+from notsorandom.tabular import NumberEncoder, TableCleaner
+from notsorandom.tabular.cleaner import SHORT
+from notsorandom.tabular.numbers import SCORE_COLUMNS
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
 
@@ -322,7 +324,7 @@ class TestNumbers:
     def test_which_columns_come_out(self, output):
         X = self.make_columns()
         encoder = NumberEncoder(output).set_output(transform="pandas").fit(X)
-        scored = ["heavy", "ties", "zeros", "eleven", "huge"]  # "small" has no numbers above TINY
+        scored = ["heavy", "ties", "zeros", "eleven", "huge"]  # "small" has no numbers that count
         names = {
             "raw": [f"{name} (number)" for name in X],
             "scores": [f"{name} (number)" for name in X if name not in scored],

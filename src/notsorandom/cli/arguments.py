@@ -19,7 +19,7 @@ from notsorandom.cli.fit import fit
 from notsorandom.data.files import MAX_BYTES
 from notsorandom.game.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from notsorandom.game.solvers import SOLVERS
-from notsorandom.tabular import OUTPUTS
+from notsorandom.tabular.numbers import OUTPUTS
 
 DETAILS = """\
 For examples: notsorandom COMMAND --help
@@ -122,7 +122,7 @@ ARGUMENTS: dict[str, tuple[str, Any, Any]] = {
     "--numbers": (
         "tables with --scale auto: by quartiles (raw) or ranks (scores)",
         "auto",
-        OUTPUTS,
+        ["auto", *OUTPUTS],
     ),
     "--scale": ("scaling of numbers: auto scales tables, not arrays", "auto", SCALES),
     "--checkpoint": ("file from which an interrupted fit continues", None, Path),

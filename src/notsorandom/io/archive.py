@@ -18,13 +18,13 @@ SCHEMA, METADATA = "schema.json", "notsorandom.json"
 OUR_CLASSES = """estimators.features.FourierFeatures estimators.classifier.FourierClassifier
 kernel.LearnedKernel estimators.regressor.FourierRegressor game.solvers.GradientSolver
 estimators.degrees.DegreeKernel estimators.degrees.SphereKernel
-tabular.TableCleaner game.solvers.EquilibriumSolver tabular.NumberEncoder
+tabular.cleaner.TableCleaner game.solvers.EquilibriumSolver tabular.numbers.NumberEncoder
 spaces.euclidean.Euclidean spaces.sphere.Sphere spaces.harmonic_sphere.HarmonicSphere
 spaces.zonal_sphere.ZonalSphere search.ascent.Ascent search.langevin.Langevin
 search.finite.Enumerate search.finite.Chain game.losses.QuadraticLoss
 game.losses.LogisticLoss""".split()
 # The only function of ours: it makes names of columns.
-OUR_FUNCTION = "notsorandom.tabular.name_category"
+OUR_FUNCTION = "notsorandom.tabular.pipeline.name_category"
 OUR_NAMES = [f"notsorandom.{name}" for name in OUR_CLASSES]
 # Classes of scikit-learn that compute with NumPy alone: forged attributes give an error at worst.
 # The compiled code of trees, neighbours and kernel SVMs reads the memory that they point to.

@@ -26,7 +26,8 @@ from notsorandom.spaces import Euclidean, HarmonicSphere, ZonalSphere
 from notsorandom.spaces.gegenbauer import recurrence
 from notsorandom.spaces.harmonics import constants
 from notsorandom.spaces.zonal_sphere import poles_and_degrees
-from notsorandom.tabular import LIMIT, NumberEncoder, TableCleaner
+from notsorandom.tabular import NumberEncoder, TableCleaner
+from notsorandom.tabular.numbers import LIMIT
 
 
 def to_onnx(model: Any, path: Any) -> Path:
