@@ -6,7 +6,7 @@ import reference
 
 from notsorandom.data.rows import Rows
 from notsorandom.game import LOSSES, Problem
-from notsorandom.game.degrees import FIRST_STEP, centred_norms, play_degrees
+from notsorandom.game.degrees import FIRST_DUAL_STEP, centred_norms, play_degrees
 
 MAX_DEGREE = 5
 
@@ -29,7 +29,7 @@ def test_rounds_are_best_responses_and_gradient_steps(rng, n_tasks, smoothing):
     degrees = np.arange(1, MAX_DEGREE + 1)
     damping = np.exp(-(smoothing**2) * (degrees * (degrees + 2) / 3 - 1))  # in four dimensions
     grams = damping[:, None, None] * grams_of(problem)
-    size = FIRST_STEP / centred_norms(grams, np.ones(30)).max()
+    size = FIRST_DUAL_STEP / centred_norms(grams, np.ones(30)).max()
     dual, plays, total = problem.first_dual(), np.zeros(MAX_DEGREE), 0
     for round_ in range(1, 10):
         best = np.argmax([np.trace(dual.T @ gram @ dual) for gram in grams])

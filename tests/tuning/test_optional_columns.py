@@ -33,7 +33,7 @@ def test_noise_is_left_out(table, rng):
     changed = X.copy()
     changed[:, NOISE] = rng.standard_normal((len(X), len(NOISE)))
     np.testing.assert_array_equal(model.predict(changed), model.predict(X))
-    assert set(model.tuning_["uses_optional_columns"].tolist()) == {True, False}
+    assert set(model.tuning_["n_columns"].tolist()) == {22, 2}
 
 
 def test_what_tells_the_target_is_kept(table):

@@ -216,7 +216,7 @@ class TestTable:
     def test_it_has_all_that_was_tried(self, windmill, estimator, quick_trials):
         model = estimator(4, random_state=0).fit(*windmill[:2])
         table = model.tuning_
-        names = "spectrum smoothing uses_optional_columns C n_components loss standard_error"
+        names = "spectrum smoothing n_columns C n_components loss standard_error"
         assert set(table) == {*names.split(), "temperature"}
         assert len({len(column) for column in table.values()}) == 1
         assert np.isfinite(table["loss"]).all()

@@ -140,7 +140,7 @@ def check_columns(table: Any) -> int:
     require(len(lengths) == 1 and all(type(name) is str for name in table), "columns")
     for column in table.values():
         require(type(column) is np.ndarray and column.ndim == 1, "columns")
-        require(column.dtype.kind in "bifU" and len(column) > 0, "columns")
+        require(column.dtype.kind in "ifU" and len(column) > 0, "columns")
     return lengths.pop()
 
 

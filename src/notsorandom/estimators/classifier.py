@@ -181,7 +181,8 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         Whether the features depend on the `optional_columns`.
     tuning_ : dict of str to ndarray, or None
         What the trials found, one entry per setting tried; ``pandas.DataFrame(model.tuning_)`` is
-        a table. Columns: spectrum, smoothing, C, n_components, loss, standard_error, temperature.
+        a table. Columns: spectrum, smoothing, n_columns, C, n_components, loss, standard_error,
+        temperature.
         None without trials.
     dual_, average_dual_ : ndarrays of shape (n_samples, n_tasks)
         One column for two classes, else one per class.

@@ -22,7 +22,7 @@ from notsorandom.spaces.gegenbauer import legendre
 # Step t is shorter by the root of t, as in the regret bound. After 400 rounds on 600 rows of trec
 # and of digits, the bounds on the value of the game differ by 0.3 and 3 %. Equal steps cycle
 # between the degrees.
-FIRST_STEP = 2.0
+FIRST_DUAL_STEP = 2.0
 # Steps of the power method for the norms of the Gram matrices, which need not be exact.
 POWER_STEPS = 20
 
@@ -74,7 +74,7 @@ def play_degrees(
     damping = np.exp(-(smoothing**2) * (eigenvalues - 1))
     # One step size for all degrees: a degree whose plays had longer steps would need fewer of them.
     norm = float((damping * centred_norms(grams, problem.counts)).max())
-    first_size = FIRST_STEP / (norm + problem.loss.curvature)
+    first_size = FIRST_DUAL_STEP / (norm + problem.loss.curvature)
     dual, plays = problem.first_dual(), np.zeros(max_degree)
     total = np.zeros_like(dual, dtype=np.float64)
     for round_ in range(1, n_rounds + 1):

@@ -179,7 +179,10 @@ def solve_features(
     rows = Rows(features, problem.weights, problem.rows.pool)
     held = Problem(problem.loss, problem.targets, rows)
     n_rows, n_features = features.shape
-    feature_map = lambda _: lambda X: X  # noqa: E731
+
+    def feature_map(_: Any) -> Callable[[Any], Any]:
+        return lambda X: X
+
     return solve_softmax(held, feature_map, n_features, tol, callback, sample_rows=n_rows)
 
 

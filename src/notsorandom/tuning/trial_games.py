@@ -45,10 +45,24 @@ class Contest(ABC):
     masks : ndarray of shape (n_splits, n_samples)
         Rows that the games of each split are played on.
     candidates : list of Candidate
+    optional : ndarray of shape (n_features,), optional
+        Mask of the columns that some candidates leave out.
     """
 
-    def __init__(self, problem: Problem, masks: Array, candidates: list[Candidate]) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        masks: Array,
+        candidates: list[Candidate],
+        optional: Array | None = None,
+    ) -> None:
         self.problem, self.masks, self.candidates = problem, masks, candidates
+        self.optional = optional
+
+    def n_columns(self, candidate: Candidate) -> int:
+        """Return the number of columns that the games of a candidate see."""
+        n_optional = 0 if self.optional is None else int(self.optional.sum())
+        return self.problem.rows.n_features - n_optional * (not candidate.uses_optional)
 
     @property
     @abstractmethod
@@ -81,8 +95,7 @@ def start_contest(
 class EuclideanContest(Contest):
     """All games on R^d with the same spectrum and columns are played at once.
 
-    Candidates of a group follow each other. `optional` is a mask of the columns that some of them
-    leave out, or None.
+    Candidates of a group follow each other.
     """
 
     def __init__(
@@ -93,19 +106,17 @@ class EuclideanContest(Contest):
         optional: Array | None,
         rng: np.random.Generator,
     ) -> None:
-        super().__init__(problem, masks, candidates)
+        super().__init__(problem, masks, candidates, optional)
         self._games = {
-            group: self._start(group, optional, rng)
+            group: self._start(group, rng)
             for group in dict.fromkeys(each.group for each in candidates)
         }
 
-    def _start(
-        self, group: tuple[str | None, bool], optional: Array | None, rng: np.random.Generator
-    ) -> TrialGames:
+    def _start(self, group: tuple[str | None, bool], rng: np.random.Generator) -> TrialGames:
         problem, (spectrum, uses_optional) = self.problem, group
         smoothing = np.array([each.smoothing for each in self.candidates if each.group == group])
-        if optional is not None and not uses_optional:
-            columns = np.ascontiguousarray(problem.rows.array[:, ~optional])
+        if self.optional is not None and not uses_optional:
+            columns = np.ascontiguousarray(problem.rows.array[:, ~self.optional])
             problem = replace(problem, rows=replace(problem.rows, array=columns))
         return TrialGames(
             problem,

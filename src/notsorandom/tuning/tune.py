@@ -22,7 +22,7 @@ from notsorandom.tuning.held_out import (
     row_counts,
     weight_unit,
 )
-from notsorandom.tuning.trial_games import start_contest
+from notsorandom.tuning.trial_games import Contest, start_contest
 from notsorandom.tuning.trial_models import solve_batch
 
 # All trial games have the first number of frequencies, the best N_FINALISTS about the second. They
@@ -234,15 +234,16 @@ class TrialLosses:
         }
         return replace(self, C=np.append(self.C, other.C), **parts)
 
-    def table(self, candidates: list[Candidate], n_components: int) -> dict[str, Array]:
+    def table(self, contest: Contest, n_components: int) -> dict[str, Array]:
         """Return one row per candidate and `C`."""
+        candidates = contest.candidates
         squares = np.square(self.losses - self.means[..., None])
         variances = np.average(squares, axis=-1, weights=self.counts)
         n_C = len(self.C)
         return {
             "spectrum": np.repeat([each.spectrum or "" for each in candidates], n_C),
             "smoothing": np.repeat([each.smoothing for each in candidates], n_C),
-            "uses_optional_columns": np.repeat([each.uses_optional for each in candidates], n_C),
+            "n_columns": np.repeat([contest.n_columns(each) for each in candidates], n_C),
             "C": np.tile(self.C, len(candidates)),
             "n_components": np.full(self.means.size, n_components),
             "loss": self.means.ravel(),
@@ -290,7 +291,7 @@ def tune(
             contest.play(n_frequencies)
             if len(contest.candidates) > n_kept:
                 losses = trials.evaluate(contest.features, first_C)
-                tables.append(losses.table(contest.candidates, n_frequencies))
+                tables.append(losses.table(contest, n_frequencies))
                 min_errors = [trials.min_errors(each, view) for each in contest.candidates]
                 contest.keep(losses.best_candidates(n_kept, min_errors))
             update(number + 1)
@@ -298,7 +299,7 @@ def tune(
         if is_euclidean and config.size == "given" and not config.warm_start:
             features = first_features(features, trials.reduced(config.n_frequencies))
         losses = trials.search_C(features, last_C, config.extends_C)
-    tables.append(losses.table(contest.candidates, features.shape[-1]))
+    tables.append(losses.table(contest, features.shape[-1]))
     sizes, size = None, None
     if config.size != "given":
         from notsorandom.tuning.size import choose_size
