@@ -101,7 +101,7 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
     smoothing : float, list of floats or "auto", default="auto"
         Higher is smoother. Scale of the noise that blurs the samples, in units of their median
         distance, at most 1000: Gaussian noise with the Gaussian spectrum, Cauchy noise with the
-        Cauchy spectrum. Trials choose from a list. ``"auto"`` is ``[0.07, 0.02, 0.2, 0.6, 1.0]``
+        Cauchy spectrum. Trials choose from a list. ``"auto"`` is ``[0.07, 0.02, 0.2, 0.6]``
         for Gaussian and ``[0.02, 0.005, 0.07, 0.2, 0.002]`` for Cauchy noise.
     solver : {"gradient", "reweight", "equilibrium"} or Solver, default="gradient"
         How the game is solved. ``"gradient"`` is the paper's online gradient ascent.
