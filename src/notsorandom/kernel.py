@@ -172,7 +172,13 @@ class LearnedKernel:
         return left @ right.T
 
     def diag(self, X: Any) -> Any:
-        """Return the diagonal of the Gram matrix of `X`."""
+        """Return the diagonal of the Gram matrix of `X`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The samples.
+        """
         squares = self.features(X) ** 2
         return namespace(squares).sum(squares, axis=1)
 

@@ -100,7 +100,13 @@ class DegreeKernel:
         return gram
 
     def diag(self, X: Any) -> Array:
-        """Return the diagonal of the Gram matrix of `X`: 1, or 0 for rows of zeros."""
+        """Return the diagonal of the Gram matrix of `X`: 1, or 0 for rows of zeros.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The samples.
+        """
         X = self._validate(X)
         diagonal: Array = np.where(is_zero(X), 0, self.weights.sum()).astype(X.dtype)
         return diagonal
@@ -110,7 +116,13 @@ class DegreeKernel:
         return False
 
     def features(self, X: Any) -> Any:
-        """Raise ValueError: there are too many features in high dimension."""
+        """Raise ValueError: there are too many features in high dimension.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The samples.
+        """
         raise ValueError(
             f"A kernel of whole degrees has no features to compute: degree 2 alone has "
             f"{n_harmonics(self.n_features, 2):,} with {self.n_features} columns. Use the kernel "
@@ -217,6 +229,7 @@ class SphereKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+            The samples; rows of zeros are left out.
         y : array-like of shape (n_samples,)
             Class labels, at least two of rows that are not zero.
 
@@ -257,6 +270,7 @@ class SphereKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+            The samples.
 
         Returns
         -------
