@@ -35,6 +35,17 @@ LIMITS = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e150}
 # Rounding of the sum of the weights, and of the lengths of zonal frequencies.
 SUM_TOLERANCE = 1e-3
 SIZE_NAMES = {"validation_sizes_", "validation_losses_", "validation_scores_"}
+# Columns of the trials' table, and the kinds of their data types.
+TABLE_KINDS = {
+    "spectrum": "U",
+    "smoothing": "f",
+    "n_columns": "i",
+    "C": "f",
+    "n_components": "i",
+    "loss": "f",
+    "standard_error": "f",
+    "temperature": "f",
+}
 # Arrays of the moves, in the order of Move.
 MOVE_ARRAYS = ("frequencies", "phases", "coefficients")
 STATUSES = ("complete", "stopped", "flat")
@@ -130,8 +141,12 @@ def check_chosen(choice: Choice, config: FitConfig) -> None:
         require(choice.n_components is not None and set(choice.sizes) == SIZE_NAMES, "sizes")
         check_columns(choice.sizes)
     if choice.table is not None:
-        require("loss" in choice.table, "table")
+        require(set(choice.table) == set(TABLE_KINDS), "table")
         check_columns(choice.table)
+        for name, kind in TABLE_KINDS.items():
+            require(choice.table[name].dtype.kind == kind, name)
+        for name in ("smoothing", "n_columns", "C", "n_components", "temperature"):
+            require((choice.table[name] >= 0).all(), name)
 
 
 def check_columns(table: Any) -> int:
