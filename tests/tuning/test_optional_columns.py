@@ -119,6 +119,9 @@ def test_columns_that_would_make_a_projection_necessary_are_left_out(rng):
         ({"optional_columns": ["a"]}, "columns without names"),
         ({"optional_columns": [0, 22]}, "has 22, which is no column of X: it has 22 columns"),
         ({"optional_columns": range(22)}, "all 22 columns"),
+        ({"optional_columns": 3}, "must be a list of column numbers or names"),
+        ({"optional_columns": np.arange(22) > 1}, "must be a list of column numbers or names"),
+        ({"optional_columns": [0.5]}, "must be a list of column numbers or names"),
         ({"optional_columns": [0], "space": "sphere"}, "not allowed with space='sphere'"),
         ({"optional_columns": [0], "space": Euclidean(max_norm=3.0)}, "without a limit"),
     ],
@@ -126,6 +129,11 @@ def test_columns_that_would_make_a_projection_necessary_are_left_out(rng):
 def test_errors(table, parameters, message):
     with pytest.raises(ValueError, match=message):
         fit(table, **parameters)
+
+
+def test_an_empty_list_is_none(table):
+    model, plain = fit(table, optional_columns=[]), fit(table)
+    np.testing.assert_array_equal(model.frequencies_, plain.frequencies_)
 
 
 def test_unknown_name(table):

@@ -179,17 +179,21 @@ def find_optional_columns(columns: Any, n_features: int, names: Any) -> Array | 
     """
     if columns is None:
         return None
-    is_pattern, kind = isinstance(columns, str), np.asarray(columns).dtype.kind
-    if kind in "UO" and names is None:
+    is_pattern, given = isinstance(columns, str), np.asarray(columns)
+    if not is_pattern and (given.ndim != 1 or (given.size and given.dtype.kind not in "iUO")):
+        raise ValueError(
+            f"optional_columns={columns!r} is not allowed: it must be a list of column numbers or "
+            "names, a regular expression that finds names, or None."
+        )
+    if given.dtype.kind in "UO" and names is None:
         raise ValueError(
             f"optional_columns={columns!r} is not allowed for columns without names: give X as a "
             "data frame, or the numbers of the columns."
         )
     if is_pattern:
         columns = [number for number, name in enumerate(names) if re.search(columns, name)]
-    known = (
-        range(n_features) if is_pattern or np.asarray(columns).dtype.kind == "i" else list(names)
-    )
+    has_names = given.dtype.kind in "UO" and not is_pattern
+    known = list(names) if has_names else list(range(n_features))
     unknown = [each for each in columns if each not in known]
     if unknown:
         raise ValueError(
