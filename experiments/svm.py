@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from notsorandom.data.rows import Array
-from notsorandom.estimators.steps import DUALITY_GAP
+from notsorandom.linear.fit import DUALITY_GAP
 from notsorandom.game import LOSSES, Problem
 from notsorandom.game.problem import codes_from_scores, signs_from_codes
 from notsorandom.kernel import linear_scores

@@ -40,7 +40,7 @@ from notsorandom.display.spectrum import SpectrumDisplay
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.classifier import log_probabilities
 from notsorandom.estimators.samples import read_samples
-from notsorandom.estimators.steps import fit_linear_models
+from notsorandom.linear.fit import fit_linear_models
 from notsorandom.game.certificate import Certificate
 from notsorandom.game.problem import Problem, codes_from_scores
 

@@ -15,6 +15,7 @@ from notsorandom._utils.progress import progress_bar
 from notsorandom._utils.threads import ThreadPool, thread_pool
 from notsorandom.estimators.config import (
     Checkpoint,
+    choose_linear,
     configure,
     configure_checkpoint,
     find_optional_columns,
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 # Attributes that validation and the game set; a transformer needs no others.
 LEARNED = (
     "classes_ n_outputs_ kernel_ frequencies_ phases_ history_ status_ smoothing_ C_ epsilon_ "
-    "spectrum_ uses_optional_columns_ tuning_ temperature_ dual_ "
+    "spectrum_ uses_optional_columns_ uses_linear_part_ tuning_ temperature_ dual_ "
     "average_dual_ average_kernel_ validation_sizes_ validation_losses_ validation_scores_ "
     "n_samples_fit_ n_features_in_ feature_names_in_ _flat _weights _weighted"
 ).split()
@@ -64,6 +65,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
 
     space: str | Space
     phase: str
+    linear: Any
     optional_columns: Any
     warm_start: bool
     checkpoint: Any
@@ -120,7 +122,8 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         problem = self._read(config, X, y, sample_weight, pool)
         names = getattr(self, "feature_names_in_", None)
         optional = find_optional_columns(self.optional_columns, self.n_features_in_, names)
-        config = replace(config, optional=optional)
+        linear = choose_linear(self, config, problem)
+        config = replace(config, optional=optional, linear=linear)
         start = self._find_start(checkpoint, problem, last_fit)
         # Separate streams: the game is the same whether its smoothing was chosen or given.
         # (The third is not used; without it, published figures would be of other seeds.)
@@ -130,8 +133,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         config = config.in_view(view)
         choice = start.choice(config) or self._tune(config, problem, view, trial_rng)
         self._store_choice(config, view, choice)
-        chosen = choice.view(view)
-        fit = Fit(choice.apply(config, chosen), chosen, problem.viewed(chosen).with_C(choice.C))
+        fit = Fit.of(config, problem, view, choice)
         observers = self._observers(fit, tasks, start, choice)
         result = self._play(fit, observers, start, rng)
         self._store_model(fit, result, fit.config.solver.final_kernel(result, fit.problem))
@@ -191,7 +193,8 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         candidate, self.C_ = choice.candidate, choice.C
         self.spectrum_, self.smoothing_ = candidate.spectrum, candidate.smoothing
         leaves_out = view.is_selection or not candidate.uses_optional
-        self.uses_optional_columns_ = view.is_projected or not leaves_out
+        self.uses_linear_part_ = candidate.linear
+        self.uses_optional_columns_ = view.is_projected or candidate.linear or not leaves_out
         self.tuning_ = choice.table
         if config.calibrated:
             self.temperature_ = choice.temperature
@@ -235,13 +238,14 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _store_model(self, fit: Fit, result: GameResult, kernel: LearnedKernel) -> None:
         """Store what the game found, and fit the linear models; the kernel is of the view."""
-        self.kernel_ = kernel.restored(fit.view)
+        kernel, view, problem = fit.final_kernel(kernel)
+        self.kernel_ = kernel.restored(view)
         self.frequencies_, self.phases_ = self.kernel_.frequencies, self.kernel_.phases
         self._store_duals(fit, result)
         self.average_kernel_ = result.kernel().restored(fit.view)
         self.history_ = result.history
         self.status_ = result.status
-        self._fit_linear_models(fit, kernel)
+        self._fit_linear_models(kernel, view, problem)
 
     def _store_duals(self, fit: Fit, result: GameResult) -> None:
         """Store the dual variables of the samples as they were given, if they are in memory."""
@@ -254,7 +258,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             for dual in duals
         )
 
-    def _fit_linear_models(self, fit: Fit, kernel: LearnedKernel) -> None:
+    def _fit_linear_models(self, kernel: LearnedKernel, view: View, problem: Problem) -> None:
         """Fit the final models of a predictor; a transformer has none."""
 
     def _attributes_at(self, fit: Fit, game: GameLoop, n_components: int) -> dict[str, Any]:

@@ -245,6 +245,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         smoothing: Any = "auto",
         solver: Any = "gradient",
         class_weight: Any = None,
+        linear: Any = "auto",
         optional_columns: Any = None,
         warm_start: bool = False,
         checkpoint: Any = None,
@@ -262,6 +263,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         self.smoothing = smoothing
         self.solver = solver
         self.class_weight = class_weight
+        self.linear = linear
         self.optional_columns = optional_columns
         self.warm_start = warm_start
         self.checkpoint = checkpoint

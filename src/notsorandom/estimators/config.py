@@ -22,12 +22,14 @@ from notsorandom._utils.parameters import (
 from notsorandom.data.checks import format_names
 from notsorandom.data.rows import Array
 from notsorandom.game.losses import Loss
+from notsorandom.game.problem import Problem
 from notsorandom.game.solvers import SOLVERS, Solver
 from notsorandom.search import SEARCHES, Ascent
 from notsorandom.search.base import Search
 from notsorandom.spaces import SPACES, Euclidean
 from notsorandom.spaces.base import Space
 from notsorandom.tuning.choice import Candidate, FitConfig
+from notsorandom.tuning.linear_part import why_not_linear
 
 # Candidates of the smoothing, in units of the median distance between samples. Images and other
 # data with little noise need little smoothing; where labels are mostly noise, only waves about as
@@ -87,6 +89,8 @@ def check_simple_parameters(estimator: Any) -> None:
     """Raise ValueError if a number, a flag or a word of the parameters is not allowed."""
     check_choice("phase", estimator.phase, ["aligned", "paired"])
     check_flag("warm_start", estimator.warm_start)
+    if not isinstance(estimator.linear, (bool, np.bool_)):
+        check_choice("linear", estimator.linear, ["auto", True, False])
     sizes = ["auto", "smallest"]
     check_number("n_components", estimator.n_components, above=0, integer=True, or_else=sizes)
     check_number("max_components", estimator.max_components, above=0, integer=True)
@@ -153,6 +157,25 @@ def check_combinations(estimator: Any, config: FitConfig) -> None:
             f"class_weight={class_weight!r} is not allowed with loss={estimator.loss!r}, which has "
             "no classes: use sample_weight in fit."
         )
+
+
+def choose_linear(estimator: Any, config: FitConfig, problem: Problem) -> bool | None:
+    """Return whether the kernel has a linear part; None if trials choose.
+
+    They choose it where they choose the smoothing too.
+    """
+    is_given = not isinstance(estimator.linear, str)
+    if is_given and not estimator.linear:
+        return False
+    reason = why_not_linear(problem.rows, config.loss)
+    if config.solver.computes_equilibrium:
+        reason = f"solver={estimator.solver!r} solves a game of waves alone"
+    if is_given and reason:
+        raise ValueError(f"linear=True is not allowed: {reason}. Use 'auto' or False.")
+    if is_given:
+        return True
+    has_trials = len({each.smoothing for each in config.candidates}) > 1
+    return False if reason or not has_trials else None
 
 
 def check_pattern(name: str, value: Any) -> None:

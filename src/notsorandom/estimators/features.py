@@ -249,6 +249,7 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         smoothing: Any = "auto",
         solver: Any = "gradient",
         class_weight: Any = None,
+        linear: Any = False,
         optional_columns: Any = None,
         warm_start: bool = False,
         checkpoint: Any = None,
@@ -267,6 +268,7 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         self.smoothing = smoothing
         self.solver = solver
         self.class_weight = class_weight
+        self.linear = linear
         self.optional_columns = optional_columns
         self.warm_start = warm_start
         self.checkpoint = checkpoint

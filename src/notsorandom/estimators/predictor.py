@@ -16,8 +16,10 @@ from notsorandom.data.rows import Array, Rows
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.observers import CALLBACK_FRAMES
 from notsorandom.estimators.samples import read_samples
-from notsorandom.estimators.steps import DUALITY_GAP, Fit, fit_linear_models
+from notsorandom.game.problem import Problem
 from notsorandom.kernel import LearnedKernel
+from notsorandom.linear.fit import DUALITY_GAP, fit_linear_models
+from notsorandom.spaces.view import View
 
 if TYPE_CHECKING:
     from notsorandom.estimators.explanation import Importances
@@ -27,13 +29,12 @@ if TYPE_CHECKING:
 class FourierPredictor(FourierEstimator):
     """Base class of classifier and regressor: linear models on the learned features."""
 
-    def _fit_linear_models(self, fit: Fit, kernel: LearnedKernel) -> None:
-        problem = fit.problem
+    def _fit_linear_models(self, kernel: LearnedKernel, view: View, problem: Problem) -> None:
         with progress_bar(problem.n_tasks, "linear models", self.verbose) as update:
             self.coef_, intercept, self.duality_gap_ = fit_linear_models(
                 kernel, problem, callback=update
             )
-        self.intercept_ = intercept + fit.view.offset
+        self.intercept_ = intercept + view.offset
         if not self.duality_gap_ <= DUALITY_GAP:
             warnings.warn(
                 f"The final model was solved to a relative duality gap of {self.duality_gap_:.1e}, "

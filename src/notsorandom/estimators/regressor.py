@@ -194,6 +194,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         epsilon: Any = "auto",
         smoothing: Any = "auto",
         solver: Any = "gradient",
+        linear: Any = "auto",
         optional_columns: Any = None,
         warm_start: bool = False,
         checkpoint: Any = None,
@@ -211,6 +212,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         self.epsilon = epsilon
         self.smoothing = smoothing
         self.solver = solver
+        self.linear = linear
         self.optional_columns = optional_columns
         self.warm_start = warm_start
         self.checkpoint = checkpoint

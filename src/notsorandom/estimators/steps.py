@@ -1,30 +1,25 @@
-"""Steps of a fit that need no estimator: start, view of the samples, split, linear models."""
+"""Steps of a fit that need no estimator: start and view of the samples."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from notsorandom.data.rows import Array
-from notsorandom.game.losses import LOSSES, LogisticLoss
+from notsorandom.game.losses import LOSSES
 from notsorandom.game.problem import Problem
 from notsorandom.game.state import GameState
 from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces.view import MAX_DIRECTIONS, ProjectedView, View
 from notsorandom.tuning.choice import Choice, FitConfig
+from notsorandom.tuning.linear_part import LinearPart
 
 if TYPE_CHECKING:
     from notsorandom.estimators.resume import CheckpointFile, WarmStart
 
 # Width of the insensitive zone, in units of the targets' scale.
 DEFAULT_EPSILON = 0.1
-# Relative duality gap of the final linear models: far less than what changes their accuracy.
-DUALITY_GAP = 1e-3
-# Features of more bytes than this are computed again in every pass.
-FEATURE_BYTES = 2**28
 # Numbers and sums up to this, and at least its inverse, have squares that float32 can hold.
 FLOAT32_LIMIT = 1e15
 
@@ -73,6 +68,26 @@ class Fit:
     config: FitConfig
     view: View
     problem: Problem
+    choice: Choice
+    linear: LinearPart | None = None
+
+    @classmethod
+    def of(cls, config: FitConfig, problem: Problem, view: View, choice: Choice) -> Fit:
+        """Return the fit with what was chosen; configuration and view are of all candidates."""
+        view = choice.view(view)
+        config, viewed = choice.apply(config, view), problem.viewed(view)
+        part, game_problem = None, viewed.with_C(choice.C)
+        if choice.linear_C is not None:
+            part = LinearPart.of(problem, view, viewed)
+            game_problem = part.game_problem(game_problem, choice.linear_C)
+        return cls(config, view, game_problem, choice, part)
+
+    def final_kernel(self, kernel: LearnedKernel) -> tuple[LearnedKernel, View, Problem]:
+        """Return the kernel with its linear part, and view and problem of the final models."""
+        if self.linear is None:
+            return kernel, self.view, self.problem
+        kernel = self.linear.extended(kernel, self.view, self.choice.linear_weight)
+        return kernel, self.linear.view, self.linear.problem.with_C(self.choice.C)
 
 
 def set_epsilon(config: FitConfig, problem: Problem) -> tuple[float, Problem]:
@@ -101,44 +116,3 @@ def make_view(config: FitConfig, problem: Problem, rng: np.random.Generator) -> 
     if isinstance(view, ProjectedView) and view.is_projected and not config.chooses_directions:
         view = view.without_optional()
     return replace(view, given_space=space, given_dtype=problem.dtype, offset=offset)
-
-
-def fit_linear_models(
-    kernel: LearnedKernel,
-    problem: Problem,
-    tol: float = DUALITY_GAP,
-    callback: Callable[[int], Any] | None = None,
-    feature_bytes: int = FEATURE_BYTES,
-) -> tuple[Array, Array, float]:
-    """Fit linear models to a kernel's features, held in memory if they fit.
-
-    One model per task. With the logistic loss, several tasks are the classes of one model.
-
-    Returns
-    -------
-    coef : ndarray of shape (n_tasks, n_features)
-    intercept : ndarray of shape (n_tasks,)
-    gap : float
-        The largest of the relative duality gaps.
-    """
-    rows, n_features = problem.rows, kernel.n_components
-    scale = problem.power_of_scale()
-    problem = problem.rescaled(scale)
-    in_memory = rows.is_local and len(rows) * n_features * rows.dtype.itemsize <= feature_bytes
-    if problem.n_tasks > 2 and type(problem.loss) is LogisticLoss:  # not a subclass
-        from notsorandom.linear.softmax import solve_features, solve_softmax
-
-        if in_memory:
-            return solve_features(kernel.features_of(rows), problem, tol, callback)
-        return solve_softmax(problem, kernel.feature_map, n_features, tol, callback, kernel.width)
-    if in_memory:
-        from notsorandom.linear.newton import solve_tasks
-
-        coef, intercept, gap = solve_tasks(kernel.features_of(rows), problem, tol, callback)
-    else:
-        from notsorandom.linear.streaming import solve_streaming
-
-        coef, intercept, gap = solve_streaming(
-            problem, kernel.feature_map, n_features, tol, callback, kernel.width
-        )
-    return scale * coef, scale * intercept, gap

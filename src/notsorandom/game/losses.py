@@ -110,6 +110,13 @@ class Loss(ABC):
         `curvature` replaces the curvature of the loss; it must be positive and at least as large.
         """
 
+    def dual_at(self, targets: Array, scores: Array) -> Array:
+        """Return the dual variables of a model with these scores.
+
+        A loss without curvature is smoothed over a margin interval of width one.
+        """
+        return self.best_dual(targets - scores, *self.box(targets), self.curvature or 1 / self.upper)
+
     @abstractmethod
     def hessian_weights(
         self, dual: Array, low: Array, high: Array, curvature: float | Array

@@ -77,12 +77,16 @@ class Problem:
     positions : ndarray of shape (n_given,), optional
         Position of each row that the user gave in these rows; -1 if it was left out. By default
         the rows are the given ones.
+    linear_scores : column of shape (n_samples, n_tasks), optional
+        Scores of a linear model that the scores of the game are added to. The game starts from the
+        dual variables of this model.
     """
 
     loss: Loss
     targets: Any
     rows: Rows
     positions: Array | None = None
+    linear_scores: Any = None
 
     @classmethod
     def from_arrays(cls, loss: Loss, targets: Array, weights: Array | None = None) -> Problem:
@@ -121,6 +125,11 @@ class Problem:
     def _columns(self) -> Rows:
         return self.rows.columns_only
 
+    @property
+    def _score_columns(self) -> tuple[Any, ...]:
+        """The scores of the linear model as a tuple of columns, empty if there are none."""
+        return () if self.linear_scores is None else (self.linear_scores,)
+
     @cached_property
     def box(self) -> tuple[Array, Array]:
         """Lower and upper limits of the dual variables, for targets in memory."""
@@ -130,12 +139,16 @@ class Problem:
 
     def task(self, number: int) -> Problem:
         """Return the problem of one task."""
-        return replace(self, targets=self.targets[:, [number]])
+        scores = None if self.linear_scores is None else self.linear_scores[:, [number]]
+        return replace(self, targets=self.targets[:, [number]], linear_scores=scores)
 
     def take(self, indices: Array) -> Problem:
         """Return the problem of some of the samples, copied into memory, as given rows."""
-        targets = self.rows.to_host(self.targets, indices)
-        return Problem(self.loss, targets, self.rows.take(indices))
+        targets, scores = (
+            None if column is None else self.rows.to_host(column, indices)
+            for column in (self.targets, self.linear_scores)
+        )
+        return Problem(self.loss, targets, self.rows.take(indices), linear_scores=scores)
 
     def select(self, mask: Array) -> Problem:
         """Return the problem of the samples where the mask is true, which stay where they are."""
@@ -257,6 +270,12 @@ class Problem:
 
     def first_dual(self, projection: Callable[..., Any] = nearest) -> Any:
         """Return the dual point that the game starts from."""
+        loss = self.loss
+        if self.linear_scores is not None:
+            start = self._columns.map(
+                lambda _, t, s: loss.dual_at(t, s), self.targets, self.linear_scores
+            )
+            return self.project(start, projection)
         start = self.dtype.type(self.start_factor)
         return self.project(self._columns.map(lambda _, t: start * t, self.targets), projection)
 
@@ -268,9 +287,11 @@ class Problem:
         `response` is the kernel's Gram matrix times the measure.
         """
         loss, factor = self.loss, self.dtype.type(size)
-        dual = self._columns.map(
-            lambda _, t, a, r: a + factor * loss.slope(t, a, r), self.targets, dual, response
-        )
+
+        def move(_: Any, t: Array, a: Array, r: Array, scores: Any = 0) -> Array:
+            return a + factor * loss.slope(t, a, r + scores)
+
+        dual = self._columns.map(move, self.targets, dual, response, *self._score_columns)
         dual = self.project(dual, projection)
         if math.isfinite(loss.upper):
             return dual
@@ -286,8 +307,10 @@ class Problem:
         """Compute the sums over the dual variables, in one pass."""
         loss = self.loss
 
-        def block_sums(t: Array, w: Any, a: Array) -> tuple[Array, float, Any]:
-            linear = loss.concave_part(t, a, *loss.box(t))
+        def block_sums(
+            t: Array, w: Any, a: Array, scores: Any = 0
+        ) -> tuple[Array, float, Any]:
+            linear = loss.concave_part(t - scores, a, *loss.box(t))
             sizes = np.abs(a)
             at_zero, at_upper = (
                 (w * which).sum(dtype=np.float64) / a.shape[1]
@@ -298,7 +321,11 @@ class Problem:
             return sums, float(sizes.max(initial=0.0)), measure_stats(w * a)
 
         blocks = self._columns.map_blocks(
-            with_weights(block_sums, self.weights), self.targets, dual, *self.rows.weight_columns
+            with_weights(block_sums, self.weights),
+            self.targets,
+            dual,
+            *self._score_columns,
+            *self.rows.weight_columns,
         )
         sums, largest, block_stats = zip(*blocks, strict=True)
         linear, squares, at_zero, at_upper = np.sum(sums, axis=0)

@@ -78,6 +78,24 @@ class View(ABC):
         """Whether the view has other directions than the columns of the samples."""
         return False
 
+    @property
+    def unit(self) -> float:
+        """The length of the samples that is one in the view."""
+        return 1.0
+
+    @property
+    def linear_center(self) -> Array | None:
+        """The sample that is zero in the view, of the columns of the samples; None for zero."""
+        return None
+
+    def whole(self, rows: Rows) -> View:
+        """Return the view with all columns of the samples, in the same unit, for a linear part."""
+        return self
+
+    def lift(self, frequencies: Array) -> Array:
+        """Return frequencies of the view as frequencies of the whole view."""
+        return frequencies
+
     @abstractmethod
     def transform(self, X: Any) -> Any:
         """Return a block of samples as the view has it."""
@@ -133,6 +151,35 @@ class ProjectedView(View):
         """Whether the directions are not columns."""
         return self.basis is not None and not self.is_selection
 
+    @property
+    def unit(self) -> float:
+        """The scale."""
+        return float(self.scale)
+
+    @property
+    def linear_center(self) -> Array | None:
+        """The centre."""
+        return self.center
+
+    def whole(self, rows: Rows) -> View:
+        """Return the view without a projection; without a centre too, if many columns are sparse.
+
+        The part of the columns that a selection leaves out is left out of the waves only.
+        """
+        space = self.space.with_parameters(  # type: ignore[attr-defined]
+            center=np.zeros(rows.n_features, dtype=self.dtype)
+        )
+        if sparse.issparse(rows.array) and rows.n_features > MAX_DIRECTIONS:
+            center = (self.center / self.scale).astype(self.dtype)
+            space = space.with_parameters(center=center)
+            targets = {name: getattr(self, name) for name in ("given_space", "given_dtype", "offset")}
+            return SparseView(space, self.dtype, float(self.scale), **targets)
+        return replace(self, space=space, basis=None, is_selection=False, optional=None)
+
+    def lift(self, frequencies: Array) -> Array:
+        """Return the frequencies in all columns."""
+        return frequencies if self.basis is None else frequencies @ self.basis.T.astype(self.dtype)
+
     @np.errstate(over="ignore")  # checked
     def transform(self, X: Any) -> Any:
         """Return the block centred, scaled and projected; dense."""
@@ -163,6 +210,26 @@ class ProjectedView(View):
         if self.basis is not None:
             frequencies = frequencies @ self.basis.T
         return frequencies / self.scale
+
+
+@dataclass(frozen=True)
+class SparseView(View):
+    """Sparse samples of R^d in units of their scale, and not centred, so that they stay sparse."""
+
+    scale: float
+
+    @property
+    def unit(self) -> float:
+        """The scale."""
+        return self.scale
+
+    def transform(self, X: Any) -> Any:
+        """Return the block in units of the scale."""
+        return cast(X * (1 / self.scale), np.dtype(self.dtype))
+
+    def restore(self, frequencies: Array) -> Array:
+        """Return the frequencies in the inverse unit of the samples, in float64."""
+        return frequencies.astype(np.float64) / self.scale
 
 
 def transform_rows(rows: Rows, transform: Callable[[Any], Any]) -> Any:

@@ -17,6 +17,8 @@ from notsorandom.spaces.view import ProjectedView, View
 
 # The value of `C` in trial games, and where no trials are possible: a game depends little on it.
 AUTO_C = 1.0
+# Values of the smoothing that are tried with a linear part.
+N_LINEAR = 3
 
 
 class Candidate(NamedTuple):
@@ -25,11 +27,12 @@ class Candidate(NamedTuple):
     spectrum: str | None  # None if the search has none
     smoothing: float
     uses_optional: bool = True  # whether the game sees the optional columns of the view
+    linear: bool = False  # whether the kernel has a linear part
 
     @property
-    def group(self) -> tuple[str | None, bool]:
+    def group(self) -> tuple[str | None, bool, bool]:
         """Candidates of a group differ only in their smoothing."""
-        return self.spectrum, self.uses_optional
+        return self.spectrum, self.uses_optional, self.linear
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class FitConfig:
     size: str  # "given", "auto" or "smallest"
     warm_start: bool
     optional: Array | None = None  # a mask of the columns that may be left out
+    linear: bool | None = False  # whether the kernel has a linear part; None: trials choose
 
     @property
     def extends_C(self) -> bool:
@@ -73,7 +77,16 @@ class FitConfig:
             candidates = *without, candidates[0]
         elif view.optional is not None:
             candidates = *(each for each in candidates if each.spectrum == usual), *without
+        if self.linear:
+            candidates = tuple(each._replace(linear=True) for each in candidates)
         return replace(self, space=view.space, candidates=candidates)
+
+    @property
+    def linear_candidates(self) -> list[Candidate]:
+        """Candidates with a linear part, like the first ones without."""
+        group = self.candidates[0].group
+        same = [each for each in self.candidates if each.group == group]
+        return [each._replace(linear=True) for each in same[:N_LINEAR]]
 
     @property
     def chooses_directions(self) -> bool:
@@ -108,6 +121,10 @@ class Choice:
         The number of features, if trials chose it.
     sizes : dict of str to ndarray, optional
         The estimator's attributes with the numbers of features that were compared.
+    linear_C : float, optional
+        `C` of a linear model without waves, which the game starts from; None without a linear part.
+    linear_weight : float
+        Weight of the linear part in the kernel, if the waves have a weight of one.
     """
 
     candidate: Candidate
@@ -116,6 +133,8 @@ class Choice:
     table: dict[str, Any] | None = None
     n_components: int | None = None
     sizes: dict[str, Any] | None = None
+    linear_C: float | None = None
+    linear_weight: float = 0.0
 
     def view(self, view: View) -> View:
         """Return the view without the optional columns, if they are left out."""

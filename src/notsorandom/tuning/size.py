@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -31,7 +33,11 @@ Sizes = list[tuple[int, TrialLosses]]  # numbers of features of a fit, with the 
 
 
 def choose_size(
-    config: FitConfig, trials: Trials, contest: Contest, losses: TrialLosses
+    config: FitConfig,
+    trials: Trials,
+    contest: Contest,
+    losses: TrialLosses,
+    evaluate: Callable[[Array, tuple[float, ...]], TrialLosses],
 ) -> tuple[int, TrialLosses, dict[str, Array], str]:
     """Choose the number of features of a fit.
 
@@ -44,6 +50,8 @@ def choose_size(
         With one candidate, after its usual number of frequencies.
     losses : TrialLosses
         The losses of this candidate.
+    evaluate : callable
+        Evaluates models with several values of `C` on features.
 
     Returns
     -------
@@ -59,9 +67,9 @@ def choose_size(
     if not isinstance(config.space, Euclidean):
         chosen, reason = 0, "the usual number; sizes are compared on R^d only"
     elif config.size == "auto":
-        chosen, reason = grow(curve, config, trials, contest)
+        chosen, reason = grow(curve, config, trials, contest, evaluate)
     else:
-        chosen, reason = shrink(curve, config, trials, contest.features)
+        chosen, reason = shrink(curve, config, trials, contest.features, evaluate)
     lowest = [(each, int(each.means[0].argmin())) for _, each in curve]
     attributes = {
         "validation_sizes_": np.array([size for size, _ in curve]),
@@ -71,7 +79,13 @@ def choose_size(
     return *curve[chosen], attributes, reason
 
 
-def grow(curve: Sizes, config: FitConfig, trials: Trials, contest: Contest) -> tuple[int, str]:
+def grow(
+    curve: Sizes,
+    config: FitConfig,
+    trials: Trials,
+    contest: Contest,
+    evaluate: Callable[[Array, tuple[float, ...]], TrialLosses],
+) -> tuple[int, str]:
     """Double the number of features while that clearly reduces the loss.
 
     Returns the number of the best size in the curve, and the reason.
@@ -88,8 +102,9 @@ def grow(curve: Sizes, config: FitConfig, trials: Trials, contest: Contest) -> t
             return len(curve) - 1, "twice as many are more than the rows of the trials"
         contest.play(n_frequencies)
         number = int(losses.means[0].argmin())
-        near = losses.C[max(number - 1, 0) : number + 2]
-        more = trials.search_C(contest.features, tuple(near.tolist()), config.extends_C)
+        near = losses.C[0, max(number - 1, 0) : number + 2]
+        at_C = partial(evaluate, contest.features)
+        more = trials.search_C(at_C, tuple(near.tolist()), config.extends_C)
         curve.append((2 * size, more))
         before, after = (each.losses[0, each.means[0].argmin()] for each in (losses, more))
         gain, error = mean_gain(before, after, losses.counts)
@@ -99,7 +114,13 @@ def grow(curve: Sizes, config: FitConfig, trials: Trials, contest: Contest) -> t
             return len(curve) - 2, f"{2 * size} change the held-out loss of {loss:.3g} by {change}"
 
 
-def shrink(curve: Sizes, config: FitConfig, trials: Trials, features: Array) -> tuple[int, str]:
+def shrink(
+    curve: Sizes,
+    config: FitConfig,
+    trials: Trials,
+    features: Array,
+    evaluate: Callable[[Array, tuple[float, ...]], TrialLosses],
+) -> tuple[int, str]:
     """Compare smaller numbers of features; the least is taken that is about as good as the best.
 
     Returns its number in the curve, and the reason.
@@ -114,7 +135,7 @@ def shrink(curve: Sizes, config: FitConfig, trials: Trials, features: Array) -> 
         part = first_features(features, n_frequencies)
         n_found = np.any(part != 0, axis=2).sum(axis=-1).mean()  # some columns are zero
         size = n_columns * max(1, math.ceil(growth * float(n_found) / n_columns))
-        curve.append((min(size, config.n_components), trials.evaluate(part, C)))
+        curve.append((min(size, config.n_components), evaluate(part, C)))
         if size >= config.n_components:
             break
     best = min((losses for _, losses in curve), key=lambda each: each.means[0, 0])

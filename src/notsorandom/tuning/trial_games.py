@@ -47,6 +47,9 @@ class Contest(ABC):
     candidates : list of Candidate
     optional : ndarray of shape (n_features,), optional
         Mask of the columns that some candidates leave out.
+    linear_scores : ndarray of shape (n_splits, n_samples, n_tasks), optional
+        Scores that the games of candidates with a linear part are added to; see
+        :class:`notsorandom.game.Problem`.
     """
 
     def __init__(
@@ -55,9 +58,10 @@ class Contest(ABC):
         masks: Array,
         candidates: list[Candidate],
         optional: Array | None = None,
+        linear_scores: Array | None = None,
     ) -> None:
         self.problem, self.masks, self.candidates = problem, masks, candidates
-        self.optional = optional
+        self.optional, self.linear_scores = optional, linear_scores
 
     def n_columns(self, candidate: Candidate) -> int:
         """Return the number of columns that the games of a candidate see."""
@@ -77,6 +81,10 @@ class Contest(ABC):
     def keep(self, numbers: Array) -> None:
         """Continue only with some of the candidates."""
 
+    @abstractmethod
+    def add(self, candidates: list[Candidate], linear_scores: Array) -> None:
+        """Let candidates with a linear part join, and play what the others have played."""
+
 
 def start_contest(
     config: FitConfig,
@@ -85,11 +93,12 @@ def start_contest(
     candidates: list[Candidate],
     optional: Array | None,
     rng: np.random.Generator,
+    linear_scores: Array | None = None,
 ) -> Contest:
     """Return the contest that suits the space; `optional` is the mask of the view."""
     if isinstance(config.space, Euclidean) and config.space.has_batched_trials:
-        return EuclideanContest(problem, masks, candidates, optional, rng)
-    return SequentialContest(problem, masks, candidates, config, rng)
+        return EuclideanContest(problem, masks, candidates, optional, rng, linear_scores)
+    return SequentialContest(problem, masks, candidates, config, rng, linear_scores)
 
 
 class EuclideanContest(Contest):
@@ -105,15 +114,26 @@ class EuclideanContest(Contest):
         candidates: list[Candidate],
         optional: Array | None,
         rng: np.random.Generator,
+        linear_scores: Array | None = None,
     ) -> None:
-        super().__init__(problem, masks, candidates, optional)
+        super().__init__(problem, masks, candidates, optional, linear_scores)
+        self._rng = rng
         self._games = {
             group: self._start(group, rng)
             for group in dict.fromkeys(each.group for each in candidates)
         }
 
-    def _start(self, group: tuple[str | None, bool], rng: np.random.Generator) -> TrialGames:
-        problem, (spectrum, uses_optional) = self.problem, group
+    def add(self, candidates: list[Candidate], linear_scores: Array) -> None:
+        """Let candidates with a linear part join, and play what the others have played."""
+        self.candidates, self.linear_scores = [*self.candidates, *candidates], linear_scores
+        n_frequencies = max(games.n_frequencies for games in self._games.values())
+        (rng,) = self._rng.spawn(1)  # the other games go on as if alone
+        for group in dict.fromkeys(each.group for each in candidates):
+            self._games[group] = self._start(group, rng)
+            self._games[group].play(n_frequencies)
+
+    def _start(self, group: tuple[str | None, bool, bool], rng: np.random.Generator) -> TrialGames:
+        problem, (spectrum, uses_optional, linear) = self.problem, group
         smoothing = np.array([each.smoothing for each in self.candidates if each.group == group])
         if self.optional is not None and not uses_optional:
             columns = np.ascontiguousarray(problem.rows.array[:, ~self.optional])
@@ -124,6 +144,11 @@ class EuclideanContest(Contest):
             smoothing=np.tile(smoothing, len(self.masks)),
             rng=rng,
             spectrum=spectrum or "gaussian",
+            linear_scores=(
+                np.repeat(self.linear_scores, len(smoothing), axis=0)
+                if linear and self.linear_scores is not None
+                else None
+            ),
         )
 
     @property
@@ -163,8 +188,9 @@ class SequentialContest(Contest):
         candidates: list[Candidate],
         config: FitConfig,
         rng: np.random.Generator,
+        linear_scores: Array | None = None,
     ) -> None:
-        super().__init__(problem, masks, candidates)
+        super().__init__(problem, masks, candidates, None, linear_scores)
         self.config, self.seed = config, int(rng.integers(2**63))
         self._features: list[list[Array]] = []  # by split and candidate
 
@@ -181,30 +207,42 @@ class SequentialContest(Contest):
 
     def play(self, n_frequencies: int) -> None:
         """Play all games, of as many rounds as frequencies."""
+        self.n_rounds = n_frequencies
+        self._features = self._play(self.candidates)
+
+    def add(self, candidates: list[Candidate], linear_scores: Array) -> None:
+        """Let candidates with a linear part join, and play what the others have played."""
+        self.linear_scores = linear_scores
+        self.candidates = [*self.candidates, *candidates]
+        more = self._play(candidates)
+        self._features = [[*row, *new] for row, new in zip(self._features, more, strict=True)]
+
+    def _play(self, candidates: list[Candidate]) -> list[list[Array]]:
+        """Play the games of some candidates, and return their features by split and candidate."""
         space, phase = self.config.space, self.config.phase
-        solver = GradientSolver(n_rounds=n_frequencies)
+        solver, n_frequencies = GradientSolver(n_rounds=self.n_rounds), self.n_rounds
         assert isinstance(space, ResolvedSpace)  # of a view
         if isinstance(space, FiniteSpace):
             n_frequencies = sys.maxsize  # one can be found again: rounds are limited instead
 
-        def features(mask: Array, smoothing: float) -> Array:
-            part = self.problem.take(np.flatnonzero(mask))
+        def features(split: int, candidate: Candidate) -> Array:
+            problem = self.problem
+            if candidate.linear and self.linear_scores is not None:
+                problem = replace(problem, linear_scores=self.linear_scores[split])
             # The same seed for all candidates: they differ only in the smoothing.
             rng = np.random.default_rng(self.seed)
             result = solver.solve(
-                part,
+                problem.take(np.flatnonzero(self.masks[split])),
                 space=space,
                 search=default_search(space),
                 n_frequencies=n_frequencies,
                 phase=phase,
-                smoothing=smoothing,
+                smoothing=candidate.smoothing,
                 rng=rng,
             )
             return solver.kernel(result).features_of(self.problem.rows)
 
-        self._features = [
-            [features(mask, each.smoothing) for each in self.candidates] for mask in self.masks
-        ]
+        return [[features(split, each) for each in candidates] for split in range(len(self.masks))]
 
     def keep(self, numbers: Array) -> None:
         """Continue only with some of the candidates."""
@@ -228,6 +266,8 @@ class TrialGames:
     rng : numpy.random.Generator
     spectrum : {"gaussian", "cauchy"}
         Of the search; see :class:`notsorandom.Ascent`.
+    linear_scores : ndarray of shape (n_games, n_samples, n_tasks), optional
+        Scores that the scores of each game are added to.
     """
 
     def __init__(
@@ -237,6 +277,7 @@ class TrialGames:
         smoothing: Array,
         rng: np.random.Generator,
         spectrum: str = "gaussian",
+        linear_scores: Array | None = None,
     ) -> None:
         X: Array = problem.rows.array
         self.X, self.rng, self.search = X, rng, Ascent(spectrum).resolved()
@@ -245,7 +286,11 @@ class TrialGames:
         self.used: Array = np.flatnonzero(masks.any(axis=0))
         self.probe = self.used[:: -(-len(self.used) // CORRELATION_ROWS)]
         self.probe_weights = masks[:, self.probe] * problem.counts[self.probe].astype(X.dtype)
-        self.dual_player = DualPlayer(problem.take(self.used), masks[:, self.used])
+        if linear_scores is not None:
+            linear_scores = linear_scores[:, self.used]
+        self.dual_player = DualPlayer(
+            problem.take(self.used), masks[:, self.used], linear_scores
+        )
         self.waves = np.empty((len(masks), len(X), 0), dtype=X.dtype)  # of all samples
         self.strengths = np.empty((len(masks), 0))
 
@@ -325,12 +370,18 @@ class TrialGames:
 class DualPlayer:
     """The dual players of all games; held-out rows have dual variables of zero."""
 
-    def __init__(self, problem: Problem, masks: Array) -> None:
-        self.problem, self.masks = problem, masks
+    def __init__(
+        self, problem: Problem, masks: Array, linear_scores: Array | None = None
+    ) -> None:
+        self.problem, self.masks, self.linear_scores = problem, masks, linear_scores
         self._weights = problem.counts.astype(problem.dtype)
         self._set_box()
-        start = problem.dtype.type(problem.loss.start) * problem.targets
-        self.dual = self._project(np.tile(start, (len(masks), 1, 1)))
+        if linear_scores is None:
+            start = problem.dtype.type(problem.loss.start) * problem.targets
+            start = np.tile(start, (len(masks), 1, 1))
+        else:
+            start = problem.loss.dual_at(problem.targets, linear_scores)
+        self.dual = self._project(start)
 
     def _set_box(self) -> None:
         self.total_weights = self.masks @ self.problem.counts  # (n_games,)
@@ -343,6 +394,8 @@ class DualPlayer:
     def keep(self, games: Array) -> None:
         """Continue only with some of the games."""
         self.masks, self.dual = self.masks[games], self.dual[games]
+        if self.linear_scores is not None:
+            self.linear_scores = self.linear_scores[games]
         self._set_box()
 
     @property
@@ -362,6 +415,8 @@ class DualPlayer:
         if problem.loss.curvature:
             sizes = np.minimum(sizes, 1 / problem.loss.curvature)
         means = response / n_peaks[:, None, None]
+        if self.linear_scores is not None:
+            means += self.linear_scores
         slope = problem.loss.slope(problem.targets, dual, means.astype(dual.dtype))
         self.dual = self._project(dual + sizes[:, None, None].astype(dual.dtype) * slope)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +23,12 @@ from notsorandom.tuning.held_out import (
     mean_gain,
     row_counts,
     weight_unit,
+)
+from notsorandom.tuning.linear_trials import (
+    LINEAR_WEIGHTS,
+    evaluate_all,
+    evaluation,
+    try_linear,
 )
 from notsorandom.tuning.trial_games import Contest, start_contest
 from notsorandom.tuning.trial_models import solve_batch
@@ -65,6 +73,9 @@ MIN_CLASS_SAMPLES = 8
 USUAL_SIZE = 100
 
 
+Evaluate = Callable[[tuple[float, ...]], "TrialLosses"]  # of values of `C`
+
+
 @dataclass(frozen=True, eq=False)
 class Trials:
     """The part of the training data that settings are compared on.
@@ -79,12 +90,15 @@ class Trials:
         Training rows; the others are held out. Every row is held out at most once.
     n_given : int
         Rows of the training data, of which these are a part.
+    given : array-like or sparse array
+        The samples as they were given.
     """
 
     problem: Problem
     C: float
     masks: Array
     n_given: int
+    given: Any = None
 
     def min_errors(self, candidate: Candidate, view: View) -> float:
         """Return the standard errors by which a candidate must beat the usual one, the first.
@@ -110,10 +124,11 @@ class Trials:
         """The problem of the held-out rows, split after split."""
         return self.problem.take(np.concatenate([np.flatnonzero(~mask) for mask in self.masks]))
 
-    def evaluate(self, features: Array, C: tuple[float, ...]) -> TrialLosses:
-        """Fit models with each `C` to each candidate's features, and evaluate held-out rows.
+    def scores(self, features: Array, C: tuple[float, ...]) -> Iterator[Array]:
+        """Fit models with each `C` to each candidate's features, and yield each split's scores.
 
-        `features` has the shape (n_splits, n_candidates, n_samples, n_features).
+        `features` has the shape (n_splits, n_candidates, n_samples, n_features), scores have the
+        shape (n_candidates, n_C, n_samples, n_tasks).
         """
         problem = self.problem
         n_splits, n_candidates, n_samples, _ = features.shape
@@ -124,29 +139,38 @@ class Trials:
             np.repeat(self.masks, n_candidates, axis=0),
             problem.loss,
             None if problem.weights is None else problem.weights[:, 0],
-            loss_scales=np.clip(np.array(C) / self.C, 1 / MAX_C_RATIO, MAX_C_RATIO),
+            loss_scales=self.loss_scales(C),
             tol=TRIAL_GAP,
         )
         coef = coef.reshape(n_splits, n_candidates, -1, coef.shape[-1])
         intercept = intercept.reshape(n_splits, n_candidates, 1, -1)
-        parts = [
-            part[:, ~mask] @ np.swapaxes(w, 1, 2) + b
-            for part, mask, w, b in zip(features, self.masks, coef, intercept, strict=True)
-        ]
-        scores = np.concatenate(parts, axis=1)  # (n_candidates, n_held_out, n_C * n_tasks)
-        scores = np.moveaxis(scores.reshape(*scores.shape[:2], len(C), -1), 2, 1)
-        return TrialLosses.of(scores, self.held_out, np.array(C))
+        for split in range(n_splits):
+            scores = features[split] @ np.swapaxes(coef[split], 1, 2) + intercept[split]
+            yield np.moveaxis(scores.reshape(n_candidates, n_samples, len(C), -1), 2, 1)
 
-    def search_C(self, features: Array, C: tuple[float, ...], extends: bool) -> TrialLosses:
+    def loss_scales(self, C: tuple[float, ...]) -> Array:
+        """Return multiples of the loss of the games, for models with other values of `C`."""
+        return np.clip(np.array(C) / self.C, 1 / MAX_C_RATIO, MAX_C_RATIO)
+
+    def losses(self, scores: Iterable[Array], C: tuple[float, ...]) -> TrialLosses:
+        """Evaluate the scores of all splits on their held-out rows; see :meth:`scores`."""
+        parts = [part[:, :, ~mask] for part, mask in zip(scores, self.masks, strict=True)]
+        return TrialLosses.of(np.concatenate(parts, axis=2), self.held_out, np.array(C))
+
+    def evaluate(self, features: Array, C: tuple[float, ...]) -> TrialLosses:
+        """Return the losses of models with each `C` on each candidate's features."""
+        return self.losses(self.scores(features, C), C)
+
+    def search_C(self, evaluate: Evaluate, C: tuple[float, ...], extends: bool) -> TrialLosses:
         """Evaluate values of equal ratios; larger ones too, while the largest is the best."""
-        losses = self.evaluate(features, C)
+        losses = evaluate(C)
         for _ in range(MAX_C_STEPS if extends else 0):
             *_, before, last = losses.means[0]
-            if losses.means[0].argmin() < len(losses.C) - 1 or last > MIN_C_GAIN * before:
+            if losses.means[0].argmin() < losses.C.shape[1] - 1 or last > MIN_C_GAIN * before:
                 break
-            ratio = losses.C[-1] / losses.C[-2]
-            more = losses.C[-1] * ratio ** np.arange(1, N_MORE_C + 1)
-            losses = losses.joined(self.evaluate(features, tuple(more.tolist())))
+            before_last, largest = losses.C[0, -2:]
+            more = largest * (largest / before_last) ** np.arange(1, N_MORE_C + 1)
+            losses = losses.joined(evaluate(tuple(more.tolist())))
         return losses
 
 
@@ -173,7 +197,7 @@ def compress(features: Array, masks: Array) -> Array:
 class TrialLosses:
     """Losses of the held-out rows for candidates and values of `C`, and temperatures."""
 
-    C: Array  # (n_C,)
+    C: Array  # (n_candidates, n_C)
     losses: Array  # (n_candidates, n_C, n_held_out)
     temperatures: Array  # (n_candidates, n_C); ones for regression
     scores: Array  # accuracy or R^2, (n_candidates, n_C)
@@ -183,6 +207,7 @@ class TrialLosses:
     def of(cls, scores: Array, problem: Problem, C: Array) -> TrialLosses:
         """Evaluate scores of shape (n_candidates, n_C, n_held_out, n_tasks)."""
         quality = [[problem.score(each) for each in row] for row in scores]
+        C = np.broadcast_to(C, scores.shape[:2])
         return cls(C, *held_out_losses(problem, scores), np.array(quality), row_counts(problem))
 
     @cached_property
@@ -191,21 +216,32 @@ class TrialLosses:
         means = np.average(self.losses, axis=-1, weights=self.counts)
         return np.where(np.isfinite(means), means, np.inf)
 
-    def best_candidates(self, n_candidates: int, min_errors: list[float]) -> Array:
+    def best_candidates(
+        self, n_candidates: int, min_errors: list[float], linear: list[bool]
+    ) -> Array:
         """Return the candidates with the least losses, each at its best `C`, in their own order.
 
         The first candidate is one of them. As the only one, it is replaced by the best one that
-        beats it by its `min_errors`, a number of standard errors.
+        beats it by its `min_errors`, a number of standard errors. A candidate with a linear part
+        must then beat that one, too; the best one of these is kept beside the others.
         """
         order = np.argsort(self.means.min(axis=1), kind="stable")
         if n_candidates > 1:
-            return np.append(0, np.sort(order[order > 0][: n_candidates - 1]))
-        first, *others = (self.losses[n, self.means[n].argmin()] for n in (0, *order))
-        for number, other in zip(order, others, strict=True):
-            gain, error = mean_gain(first, other, self.counts)
-            if number == 0 or gain > min_errors[number] * error:
-                break
-        return np.array([number])
+            others = [number for number in order if number > 0 and not linear[number]]
+            extra = [number for number in order if number > 0 and linear[number]]
+            return np.append(0, np.sort([*others[: n_candidates - 1], *extra[:1]])).astype(int)
+        best = 0
+        for kind in (False, True):
+            rivals = [number for number in order if linear[number] == kind and number != best]
+            beaten = [each for each in rivals if self.beats(each, best, min_errors[each])]
+            best = beaten[0] if beaten else best
+        return np.array([best])
+
+    def beats(self, number: int, other: int, min_errors: float) -> bool:
+        """Whether a candidate has a lower loss than another, by a number of standard errors."""
+        losses = [self.losses[each, self.means[each].argmin()] for each in (other, number)]
+        gain, error = mean_gain(*losses, self.counts)
+        return gain > min_errors * error
 
     def best_C(self, between: bool) -> tuple[float, float]:
         """Return the best `C` of the only candidate, and the temperature there.
@@ -221,30 +257,36 @@ class TrialLosses:
             shift = 0.5 * (before - after) / bend if bend > 0 else 0.0  # within half a step
         C, temperature = (
             np.exp(np.interp(number + shift, np.arange(len(losses)), np.log(values)))
-            for values in (self.C, temperatures)
+            for values in (self.C[0], temperatures)
         )
-        return float(C) if shift else float(self.C[number]), float(temperature)
+        return float(C) if shift else float(self.C[0, number]), float(temperature)
 
-    def joined(self, other: TrialLosses) -> TrialLosses:
-        """Return the losses of the values of `C` of both."""
-        names = ("losses", "temperatures", "scores")
+    def joined(self, other: TrialLosses, axis: int = 1) -> TrialLosses:
+        """Return the losses of the candidates (axis 0) or of the values of `C` (axis 1) of both."""
+        names = ("C", "losses", "temperatures", "scores")
         parts = {
-            name: np.concatenate([getattr(self, name), getattr(other, name)], axis=1)
+            name: np.concatenate([getattr(self, name), getattr(other, name)], axis=axis)
             for name in names
         }
-        return replace(self, C=np.append(self.C, other.C), **parts)
+        return replace(self, **parts)
 
-    def table(self, contest: Contest, n_components: int) -> dict[str, Array]:
-        """Return one row per candidate and `C`."""
+    def candidate(self, number: int) -> TrialLosses:
+        """Return the losses of one candidate."""
+        names = ("C", "losses", "temperatures", "scores")
+        return replace(self, **{name: getattr(self, name)[[number]] for name in names})
+
+    def table(self, contest: Contest, n_components: int, weight: float) -> dict[str, Array]:
+        """Return one row per candidate and `C`; `weight` is that of linear parts."""
         candidates = contest.candidates
         squares = np.square(self.losses - self.means[..., None])
         variances = np.average(squares, axis=-1, weights=self.counts)
-        n_C = len(self.C)
+        n_C = self.C.shape[1]
         return {
             "spectrum": np.repeat([each.spectrum or "" for each in candidates], n_C),
             "smoothing": np.repeat([each.smoothing for each in candidates], n_C),
             "n_columns": np.repeat([contest.n_columns(each) for each in candidates], n_C),
-            "C": np.tile(self.C, len(candidates)),
+            "linear": np.repeat([weight * each.linear for each in candidates], n_C),
+            "C": self.C.ravel(),
             "n_components": np.full(self.means.size, n_components),
             "loss": self.means.ravel(),
             "standard_error": np.sqrt(variances / self.counts.sum()).ravel(),
@@ -269,13 +311,16 @@ def tune(
     estimator's own: the choice depends on the data.
     """
     candidates, given_C = list(config.candidates), config.C or ()
-    if len(candidates) == len(given_C) == 1 and not (config.calibrated or config.size != "given"):
+    has_choice = len(candidates) > 1 or len(given_C) != 1 or config.linear
+    if not (has_choice or config.calibrated or config.size != "given"):
         return Choice(candidates[0], given_C[0])
     first_C, last_C, usual_C = candidates_of_C(config, problem)
     default = Choice(
         candidates[0],
         C=given_C[0] if given_C else usual_C,
         n_components=None if config.size == "given" else usual_size(config),
+        linear_C=usual_C if config.linear else None,
+        linear_weight=1.0 if config.linear else 0.0,
     )
     # The games depend little on `C`, and not on the order of the candidates.
     game_C = min(max(usual_C, min(last_C)), max(last_C))
@@ -284,32 +329,53 @@ def tune(
         return default
     is_euclidean = isinstance(config.space, Euclidean)
     stages = plan_stages(config, trials) if is_euclidean else [(ROUNDS, 1)]
-    contest = start_contest(config, trials.problem, trials.masks, candidates, view.optional, rng)
+    linear = None if config.linear is False else try_linear(trials, view, usual_C)
+    contest = start_contest(
+        config,
+        trials.problem,
+        trials.masks,
+        candidates,
+        view.optional,
+        rng,
+        linear.game_scores if linear and config.linear else None,
+    )
     tables = []
     with progress_bar(len(stages), "tuning", verbose) as update:
         for number, (n_frequencies, n_kept) in enumerate(stages):
             contest.play(n_frequencies)
             if len(contest.candidates) > n_kept:
-                losses = trials.evaluate(contest.features, first_C)
-                tables.append(losses.table(contest, n_frequencies))
+                losses = evaluate_all(trials, contest, first_C, linear, config.C)
+                if linear and config.linear is None and linear.is_close(losses) and number == 0:
+                    contest.add(config.linear_candidates, linear.game_scores)
+                    losses = evaluate_all(trials, contest, first_C, linear, config.C)
+                tables.append(losses.table(contest, n_frequencies, LINEAR_WEIGHTS[0]))
                 min_errors = [trials.min_errors(each, view) for each in contest.candidates]
-                contest.keep(losses.best_candidates(n_kept, min_errors))
+                flags = [each.linear for each in contest.candidates]
+                contest.keep(losses.best_candidates(n_kept, min_errors, flags))
             update(number + 1)
-        features = contest.features
+        chosen = contest.candidates[0]
+        features, weight = contest.features, 0.0
         if is_euclidean and config.size == "given" and not config.warm_start:
             features = first_features(features, trials.reduced(config.n_frequencies))
-        losses = trials.search_C(features, last_C, config.extends_C)
-    tables.append(losses.table(contest, features.shape[-1]))
+        if linear and chosen.linear:
+            losses, weight = linear.choose_weight(features, config)
+        else:
+            evaluate = partial(trials.evaluate, features)
+            losses = trials.search_C(evaluate, last_C, config.extends_C)
+    tables.append(losses.table(contest, features.shape[-1], weight))
     sizes, size = None, None
     if config.size != "given":
         from notsorandom.tuning.size import choose_size
 
-        size, losses, sizes, reason = choose_size(config, trials, contest, losses)
+        size, losses, sizes, reason = choose_size(
+            config, trials, contest, losses, evaluation(trials, linear, weight)
+        )
         if verbose:
             show_line(f"{size} features: {reason}")
     C, temperature = losses.best_C(between=config.C is None)
     table = {name: np.concatenate([each[name] for each in tables]) for name in tables[0]}
-    return Choice(contest.candidates[0], C, temperature, table, size, sizes)
+    linear_C = linear.C if linear and chosen.linear else None
+    return Choice(chosen, C, temperature, table, size, sizes, linear_C, weight)
 
 
 def usual_size(config: FitConfig) -> int:
@@ -371,13 +437,15 @@ def start_trials(problem: Problem, view: View, C: float, rng: np.random.Generato
     else:
         indices = rng.choice(n_rows, size=MAX_TRIAL_ROWS, replace=False)
     scale = problem.power_of_scale()
-    subsample = problem.with_C(C / unit).take(indices).viewed(view).rescaled(scale)
+    given = problem.with_C(C / unit).take(indices)
+    subsample = given.viewed(view).rescaled(scale)
     rows = replace(subsample.rows, array=to_host(subsample.rows.array))
     if rows.weights is not None:
         rows = replace(rows, weights=rows.weights * rows.dtype.type(unit))
     subsample = replace(subsample, rows=rows)
     masks = split_for_trials(subsample, n_rows <= CROSS_VALIDATED_ROWS, rng)
-    return Trials(subsample, C, masks, n_rows) if len(masks) else None
+    samples = to_host(given.rows.array)
+    return Trials(subsample, C, masks, n_rows, samples) if len(masks) else None
 
 
 def split_for_trials(problem: Problem, cross_validated: bool, rng: np.random.Generator) -> Array:
