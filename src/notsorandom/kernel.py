@@ -245,7 +245,11 @@ class LearnedKernel:
             The samples.
         """
         squares = self.features(X) ** 2
-        return squares.sum(axis=1) if sparse.issparse(squares) else namespace(squares).sum(squares, axis=1)
+        return (
+            squares.sum(axis=1)
+            if sparse.issparse(squares)
+            else namespace(squares).sum(squares, axis=1)
+        )
 
     def is_stationary(self) -> bool:
         """Return whether the kernel depends on differences of samples only, with paired phases."""

@@ -17,12 +17,12 @@ from notsorandom.data.rows import Array, Rows, dense
 from notsorandom.estimators.certify import PeakBounds, solve_svms
 from notsorandom.estimators.config import configure
 from notsorandom.estimators.samples import read_samples
-from notsorandom.linear.fit import fit_linear_models
 from notsorandom.estimators.targets import shortened
 from notsorandom.game.loop import replay
 from notsorandom.game.problem import Problem, codes_from_scores
 from notsorandom.game.solvers import GradientSolver
 from notsorandom.kernel import LearnedKernel, linear_scores
+from notsorandom.linear.fit import fit_linear_models
 from notsorandom.spaces import Euclidean
 
 # Sizes or rounds that are evaluated by default.

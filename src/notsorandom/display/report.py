@@ -40,9 +40,9 @@ from notsorandom.display.spectrum import SpectrumDisplay
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.classifier import log_probabilities
 from notsorandom.estimators.samples import read_samples
-from notsorandom.linear.fit import fit_linear_models
 from notsorandom.game.certificate import Certificate
 from notsorandom.game.problem import Problem, codes_from_scores
+from notsorandom.linear.fit import fit_linear_models
 
 # Larger confusion matrices can't be read: the most frequent mistakes are listed instead.
 MAX_MATRIX_CLASSES, N_MISTAKES = 20, 12

@@ -27,6 +27,7 @@ from notsorandom.estimators.observers import (
     with_callbacks,
 )
 from notsorandom.estimators.steps import (
+    FinalFit,
     Fit,
     Start,
     make_view,
@@ -238,14 +239,14 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _store_model(self, fit: Fit, result: GameResult, kernel: LearnedKernel) -> None:
         """Store what the game found, and fit the linear models; the kernel is of the view."""
-        kernel, view, problem = fit.final_kernel(kernel)
-        self.kernel_ = kernel.restored(view)
+        final = fit.final(kernel)
+        self.kernel_ = final.kernel.restored(final.view)
         self.frequencies_, self.phases_ = self.kernel_.frequencies, self.kernel_.phases
         self._store_duals(fit, result)
         self.average_kernel_ = result.kernel().restored(fit.view)
         self.history_ = result.history
         self.status_ = result.status
-        self._fit_linear_models(kernel, view, problem)
+        self._fit_linear_models(final)
 
     def _store_duals(self, fit: Fit, result: GameResult) -> None:
         """Store the dual variables of the samples as they were given, if they are in memory."""
@@ -258,7 +259,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             for dual in duals
         )
 
-    def _fit_linear_models(self, kernel: LearnedKernel, view: View, problem: Problem) -> None:
+    def _fit_linear_models(self, final: FinalFit) -> None:
         """Fit the final models of a predictor; a transformer has none."""
 
     def _attributes_at(self, fit: Fit, game: GameLoop, n_components: int) -> dict[str, Any]:

@@ -16,10 +16,8 @@ from notsorandom.data.rows import Array, Rows
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.observers import CALLBACK_FRAMES
 from notsorandom.estimators.samples import read_samples
-from notsorandom.game.problem import Problem
-from notsorandom.kernel import LearnedKernel
+from notsorandom.estimators.steps import FinalFit
 from notsorandom.linear.fit import DUALITY_GAP, fit_linear_models
-from notsorandom.spaces.view import View
 
 if TYPE_CHECKING:
     from notsorandom.estimators.explanation import Importances
@@ -29,12 +27,13 @@ if TYPE_CHECKING:
 class FourierPredictor(FourierEstimator):
     """Base class of classifier and regressor: linear models on the learned features."""
 
-    def _fit_linear_models(self, kernel: LearnedKernel, view: View, problem: Problem) -> None:
+    def _fit_linear_models(self, final: FinalFit) -> None:
+        kernel, problem = final.kernel, final.problem
         with progress_bar(problem.n_tasks, "linear models", self.verbose) as update:
             self.coef_, intercept, self.duality_gap_ = fit_linear_models(
-                kernel, problem, callback=update
+                kernel, problem, callback=update, slopes=final.slopes
             )
-        self.intercept_ = intercept + view.offset
+        self.intercept_ = intercept + final.view.offset
         if not self.duality_gap_ <= DUALITY_GAP:
             warnings.warn(
                 f"The final model was solved to a relative duality gap of {self.duality_gap_:.1e}, "

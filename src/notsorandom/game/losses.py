@@ -115,7 +115,9 @@ class Loss(ABC):
 
         A loss without curvature is smoothed over a margin interval of width one.
         """
-        return self.best_dual(targets - scores, *self.box(targets), self.curvature or 1 / self.upper)
+        return self.best_dual(
+            targets - scores, *self.box(targets), self.curvature or 1 / self.upper
+        )
 
     @abstractmethod
     def hessian_weights(

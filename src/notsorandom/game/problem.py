@@ -307,9 +307,7 @@ class Problem:
         """Compute the sums over the dual variables, in one pass."""
         loss = self.loss
 
-        def block_sums(
-            t: Array, w: Any, a: Array, scores: Any = 0
-        ) -> tuple[Array, float, Any]:
+        def block_sums(t: Array, w: Any, a: Array, scores: Any = 0) -> tuple[Array, float, Any]:
             linear = loss.concave_part(t - scores, a, *loss.box(t))
             sizes = np.abs(a)
             at_zero, at_upper = (

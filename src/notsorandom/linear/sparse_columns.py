@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,9 @@ from notsorandom.game.losses import LogisticLoss, QuadraticLoss
 from notsorandom.linear.newton_step import relative_gap
 from notsorandom.linear.softmax_pass import Evaluation, evaluate
 
-# Steps of L-BFGS, and pairs of steps and gradients that it keeps. Frequencies of words need twenty
-# to a hundred steps.
-MAX_LBFGS_STEPS, N_PAIRS = 1000, 20
+# Steps of L-BFGS, and pairs of steps and gradients that it keeps. Frequencies of words need ten to
+# fifty steps.
+MAX_LBFGS_STEPS, N_PAIRS = 1000, 8
 # Relative residuals of least squares, in turn, until the duality gap is closed.
 RESIDUALS = (1e-2, 1e-4, 1e-6, 1e-9)
 
@@ -32,7 +31,11 @@ def can_solve(loss: Loss) -> bool:
 
 
 def solve_sparse(
-    features: Any, problem: Problem, tol: float, callback: Callable[[int], Any] | None = None
+    features: Any,
+    problem: Problem,
+    tol: float,
+    callback: Callable[[int], Any] | None = None,
+    start: Array | None = None,
 ) -> tuple[Array, Array, float]:
     """Fit linear models with the logistic or the squared loss to sparse features.
 
@@ -44,6 +47,8 @@ def solve_sparse(
         Largest relative duality gap.
     callback : callable, optional
         Called with the number of tasks that are solved.
+    start : ndarray of shape (n_tasks, n_features + 1), optional
+        Coefficients and intercepts of a logistic model to start from.
 
     Returns
     -------
@@ -54,19 +59,23 @@ def solve_sparse(
     """
     features = features.astype(np.float64)
     if isinstance(problem.loss, LogisticLoss):
-        models, gap = solve_logistic(features, problem, tol)
+        models, gap = solve_logistic(features, problem, tol, start)
     else:
-        tasks = [solve_least_squares(features, problem.task(k), tol) for k in range(problem.n_tasks)]
+        tasks = [
+            solve_least_squares(features, problem.task(k), tol) for k in range(problem.n_tasks)
+        ]
         models, gap = np.stack([model for model, _ in tasks]), max(gap for _, gap in tasks)
     if callback is not None:
         callback(problem.n_tasks)
     return models[:, :-1], models[:, -1], gap
 
 
-def solve_logistic(features: Any, problem: Problem, tol: float) -> tuple[Array, float]:
+def solve_logistic(
+    features: Any, problem: Problem, tol: float, start: Array | None
+) -> tuple[Array, float]:
     """Solve the multinomial model by L-BFGS, until the duality gap is at most `tol`.
 
-    Two classes have the model of half the `C` whose coefficients are opposite: half of the
+    The variables are coefficients times the roots of the Hessian's diagonal at the zero model. Two classes have the model of half the `C` whose coefficients are opposite: half of the
     objective of the model of one task, whose coefficients are the differences.
     """
     rows = Rows(features, problem.weights, problem.rows.pool)
@@ -75,17 +84,24 @@ def solve_logistic(features: Any, problem: Problem, tol: float) -> tuple[Array, 
     if is_binary:
         targets, loss = np.hstack([-targets, targets]), loss.times(0.5)
     held = Problem(loss, targets, rows)
-    counts = np.bincount(held.strata(), held.counts, minlength=held.n_tasks)
-    start = np.zeros((held.n_tasks, features.shape[1] + 1))
-    start[:, -1] = np.log(np.maximum(counts, 1e-300)) - np.log(counts.sum())
+    first = np.zeros((held.n_tasks, features.shape[1] + 1))
+    if start is None:
+        counts = np.bincount(held.strata(), held.counts, minlength=held.n_tasks)
+        first[:, -1] = np.log(np.maximum(counts, 1e-300)) - np.log(counts.sum())
+    else:
+        first += np.concatenate([-0.5 * start, 0.5 * start]) if is_binary else start
+    mass = loss.upper / held.n_tasks * held.counts.astype(np.float64)
+    squares = np.append(1 + features.multiply(features).T @ mass, mass.sum())
+    roots = np.sqrt(squares)
     best: Evaluation | None = None
 
-    def objective(model: Array) -> tuple[float, Array]:
+    def objective(variables: Array) -> tuple[float, Array]:
         nonlocal best
-        state = evaluate(held, lambda X: X, held.n_tasks, np.float64, model.reshape(start.shape))
+        model = variables.reshape(first.shape) / roots
+        state = evaluate(held, lambda X: X, held.n_tasks, np.float64, model)
         if best is None or (state.gap, state.primal) < (best.gap, best.primal):
-            best = replace(state, model=state.model.copy())
-        return state.primal, state.gradient.ravel()
+            best = state
+        return state.primal, (state.gradient / roots).ravel()
 
     def stop(_: Array) -> None:
         if best is not None and best.gap <= tol:
@@ -93,7 +109,12 @@ def solve_logistic(features: Any, problem: Problem, tol: float) -> tuple[Array, 
 
     options = {"maxiter": MAX_LBFGS_STEPS, "maxcor": N_PAIRS, "ftol": 0.0, "gtol": 0.0}
     optimize.minimize(
-        objective, start.ravel(), jac=True, method="L-BFGS-B", callback=stop, options=options
+        objective,
+        (first * roots).ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        callback=stop,
+        options=options,
     )
     assert best is not None
     model = best.model - best.model.mean(axis=0)
@@ -131,7 +152,9 @@ def solve_least_squares(features: Any, problem: Problem, tol: float) -> tuple[Ar
         dual = residuals / curvature
         aligned = gradient_of(residuals)
         primal = 0.5 * coef @ coef + 0.5 * curvature * mass @ np.square(dual)
-        value = mass @ (targets * dual - 0.5 * curvature * np.square(dual)) - 0.5 * aligned @ aligned
+        value = (
+            mass @ (targets * dual - 0.5 * curvature * np.square(dual)) - 0.5 * aligned @ aligned
+        )
         new = relative_gap(float(primal), float(value))
         if new < gap:
             model, gap = np.append(coef, target_mean - mean @ coef), new

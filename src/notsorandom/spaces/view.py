@@ -172,7 +172,9 @@ class ProjectedView(View):
         if sparse.issparse(rows.array) and rows.n_features > MAX_DIRECTIONS:
             center = (self.center / self.scale).astype(self.dtype)
             space = space.with_parameters(center=center)
-            targets = {name: getattr(self, name) for name in ("given_space", "given_dtype", "offset")}
+            targets = {
+                name: getattr(self, name) for name in ("given_space", "given_dtype", "offset")
+            }
             return SparseView(space, self.dtype, float(self.scale), **targets)
         return replace(self, space=space, basis=None, is_selection=False, optional=None)
 

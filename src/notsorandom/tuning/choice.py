@@ -18,7 +18,7 @@ from notsorandom.spaces.view import ProjectedView, View
 # The value of `C` in trial games, and where no trials are possible: a game depends little on it.
 AUTO_C = 1.0
 # Values of the smoothing that are tried with a linear part.
-N_LINEAR = 3
+N_LINEAR = 2
 
 
 class Candidate(NamedTuple):

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import log_softmax
 
+from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array, Rows
 from notsorandom.game.losses import LogisticLoss, Loss
 from notsorandom.game.problem import Problem
@@ -99,16 +100,13 @@ class LinearPart:
         coef, intercept, _ = fit_linear_models(self.kernel, self.problem.with_C(C), tol)
         return coef, intercept
 
-    def scores(self, C: float) -> Any:
-        """Return the scores of linear models without waves, a column."""
-        kernel, rows = self.kernel, self.problem.rows
-        return rows.map(kernel.score_map(rows.dtype, *self.fit(C)), width=kernel.width)
-
-    def game_problem(self, problem: Problem, C: float) -> Problem:
-        """Return the problem of a game that is added to the linear models with this `C`."""
-        loss = problem.loss
-        scores = problem.rows.columns_only.map(
-            lambda _, s: to_game_scores(s, loss).astype(problem.dtype), self.scores(C)
+    def game_problem(self, problem: Problem, model: tuple[Array, Array]) -> Problem:
+        """Return the problem of a game that is added to a linear model without waves."""
+        loss, dtype, rows = problem.loss, problem.dtype, self.problem.rows
+        compute = self.kernel.score_map(rows.dtype, *model)
+        scores = rows.map(
+            lambda X: to_game_scores(to_host(compute(X)), loss).astype(dtype),
+            width=self.kernel.width,
         )
         return replace(problem, linear_scores=scores)
 

@@ -21,14 +21,14 @@ from notsorandom.tuning.trial_games import Contest
 if TYPE_CHECKING:
     from notsorandom.tuning.tune import TrialLosses, Trials
 
-# Values of `C` of linear models without waves: on columns of mean square one. The loss is
-# interpolated between them.
-LINEAR_C = (0.1, 1.0, 10.0, 100.0, 1000.0)
+# Values of `C` of linear models without waves, on columns of mean square one.
+LINEAR_C = (0.5, 5.0, 50.0, 500.0)
 # Weights of the linear part. Trials compare candidates with the first one. With a larger weight, `C`
 # is smaller, and so is the share of the waves.
 LINEAR_WEIGHTS = (30.0, 3.0)
-# Values of `C` with a linear part: `C` of the linear model over the weight times these.
-FIRST_RATIOS, LAST_RATIOS = (0.5, 2.0), (0.2, 1.0, 5.0)
+# Values of `C` with a linear part: `C` of the linear model over the weight times these. Candidates and
+# weights are compared at the middle one.
+LINEAR_RATIOS = (0.2, 1.0, 5.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,19 +64,18 @@ class LinearTrial:
 
     def choose_weight(self, features: Array, config: FitConfig) -> tuple[TrialLosses, float]:
         """Return the losses with the best weight of the linear part, and the weight."""
-        results = []
-        for weight in LINEAR_WEIGHTS:
-            grid = self.grid(weight, LAST_RATIOS, config.C)
-            evaluate = partial(self.evaluate, features, weight)
-            results.append(self.trials.search_C(evaluate, grid, config.extends_C))
-        best = int(np.argmin([losses.means.min() for losses in results]))
-        return results[best], LINEAR_WEIGHTS[best]
-
-    def grid(
-        self, weight: float, ratios: tuple[float, ...], given_C: tuple[float, ...] | None = None
-    ) -> tuple[float, ...]:
-        """Return values of `C` for a weight of the linear part, or those that were given."""
-        return given_C or tuple(ratio * self.C / weight for ratio in ratios)
+        results = {
+            weight: self.evaluate(features, weight, config.C or (self.C / weight,))
+            for weight in LINEAR_WEIGHTS
+        }
+        best = min(results, key=lambda weight: float(results[weight].means.min()))
+        losses = results[best]
+        if config.C is None:
+            low, _, high = (ratio * self.C / best for ratio in LINEAR_RATIOS)
+            below, above = (self.evaluate(features, best, (C,)) for C in (low, high))
+            losses = below.joined(losses).joined(above)
+        evaluate = partial(self.evaluate, features, best)
+        return self.trials.extend_C(evaluate, losses, config.extends_C), best
 
 
 def try_linear(trials: Trials, view: View, unit: float) -> LinearTrial:
@@ -86,11 +85,12 @@ def try_linear(trials: Trials, view: View, unit: float) -> LinearTrial:
     array = whole.apply(replace(rows, weights=None)).array
     part = LinearPart(replace(trials.problem, rows=replace(rows, array=array)), whole)
     grid = tuple(unit * each for each in LINEAR_C)
-    losses = trials.losses(scores_beside(trials, part, 1.0, grid), grid)
-    C, _ = losses.best_C(between=True)
-    scores = np.stack([each[0, 0] for each in scores_beside(trials, part, 1.0, (C,))])
+    by_split = list(scores_beside(trials, part, 1.0, grid))
+    losses = trials.losses(by_split, grid)
+    best = int(losses.means[0].argmin())
+    scores = np.stack([scores[0, best] for scores in by_split])
     game_scores = to_game_scores(scores, trials.problem.loss)
-    return LinearTrial(trials, part, C, float(losses.means.min()), game_scores)
+    return LinearTrial(trials, part, grid[best], float(losses.means.min()), game_scores)
 
 
 def scores_beside(
@@ -120,9 +120,11 @@ def sparse_scores(trials: Trials, features: Any, mask: Array, C: tuple[float, ..
     from notsorandom.tuning.tune import TRIAL_GAP
 
     inside = trials.problem.take(np.flatnonzero(mask))
-    scores = []
+    scores, start = [], None
     for scale in trials.loss_scales(C):
-        coef, intercept, _ = solve_sparse(features[mask], inside.with_C(float(scale)), TRIAL_GAP)
+        problem = inside.with_C(float(scale))
+        coef, intercept, _ = solve_sparse(features[mask], problem, TRIAL_GAP, start=start)
+        start = np.column_stack([coef, intercept])
         scores.append((features @ coef.T + intercept).astype(trials.problem.dtype))
     return np.stack(scores)
 
@@ -142,14 +144,16 @@ def evaluate_all(
     n_first = sum(not each.linear for each in contest.candidates)
     if n_first:
         losses = trials.evaluate(features[:, :n_first], C)
-    if n_first == len(contest.candidates):
-        assert losses is not None
-        return losses
+        if linear is None or n_first == len(contest.candidates):
+            return losses
     assert linear is not None
     weight = LINEAR_WEIGHTS[0]
-    grid = linear.grid(weight, FIRST_RATIOS, given_C)
-    more = linear.evaluate(features[:, n_first:], weight, grid)
-    return more if losses is None else losses.joined(more, axis=0)
+    more = linear.evaluate(features[:, n_first:], weight, given_C or (linear.C / weight,))
+    if losses is None:
+        return more
+    while more.C.shape[1] < len(C):
+        more = more.joined(more)
+    return losses.joined(more, axis=0)
 
 
 def evaluation(

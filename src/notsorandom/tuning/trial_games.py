@@ -288,9 +288,7 @@ class TrialGames:
         self.probe_weights = masks[:, self.probe] * problem.counts[self.probe].astype(X.dtype)
         if linear_scores is not None:
             linear_scores = linear_scores[:, self.used]
-        self.dual_player = DualPlayer(
-            problem.take(self.used), masks[:, self.used], linear_scores
-        )
+        self.dual_player = DualPlayer(problem.take(self.used), masks[:, self.used], linear_scores)
         self.waves = np.empty((len(masks), len(X), 0), dtype=X.dtype)  # of all samples
         self.strengths = np.empty((len(masks), 0))
 
@@ -370,9 +368,7 @@ class TrialGames:
 class DualPlayer:
     """The dual players of all games; held-out rows have dual variables of zero."""
 
-    def __init__(
-        self, problem: Problem, masks: Array, linear_scores: Array | None = None
-    ) -> None:
+    def __init__(self, problem: Problem, masks: Array, linear_scores: Array | None = None) -> None:
         self.problem, self.masks, self.linear_scores = problem, masks, linear_scores
         self._weights = problem.counts.astype(problem.dtype)
         self._set_box()
