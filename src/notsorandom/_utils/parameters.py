@@ -16,10 +16,13 @@ from sklearn.base import clone
 MAX_NUMBER = 1e30
 
 
-def check_choice(name: str, value: Any, allowed: Collection[str]) -> None:
-    """Raise ValueError unless the value is one of the allowed strings."""
+def check_choice(name: str, value: Any, allowed: Collection[str], other: str = "") -> None:
+    """Raise ValueError unless the value is one of the allowed strings.
+
+    `other` is what else is allowed, for the message.
+    """
     if not isinstance(value, str) or value not in allowed:
-        choices = ", ".join(repr(choice) for choice in allowed)
+        choices = ", ".join([repr(choice) for choice in allowed] + [other] * bool(other))
         raise ValueError(f"{name}={value!r} is not allowed: it must be one of {choices}.")
 
 

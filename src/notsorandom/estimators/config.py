@@ -90,7 +90,7 @@ def check_simple_parameters(estimator: Any) -> None:
     check_choice("phase", estimator.phase, ["aligned", "paired"])
     check_flag("warm_start", estimator.warm_start)
     if not isinstance(estimator.linear, (bool, np.bool_)):
-        check_choice("linear", estimator.linear, ["auto", True, False])
+        check_choice("linear", estimator.linear, ["auto"], other="True, False")
     sizes = ["auto", "smallest"]
     check_number("n_components", estimator.n_components, above=0, integer=True, or_else=sizes)
     check_number("max_components", estimator.max_components, above=0, integer=True)

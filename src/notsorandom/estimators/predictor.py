@@ -28,10 +28,10 @@ class FourierPredictor(FourierEstimator):
     """Base class of classifier and regressor: linear models on the learned features."""
 
     def _fit_linear_models(self, final: FinalFit) -> None:
-        kernel, problem = final.kernel, final.problem
+        problem = final.problem
         with progress_bar(problem.n_tasks, "linear models", self.verbose) as update:
             self.coef_, intercept, self.duality_gap_ = fit_linear_models(
-                kernel, problem, callback=update, slopes=final.slopes
+                final.kernel, problem, callback=update
             )
         self.intercept_ = intercept + final.view.offset
         if not self.duality_gap_ <= DUALITY_GAP:

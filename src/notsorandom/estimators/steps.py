@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from notsorandom.data.rows import Array
 from notsorandom.game.losses import LOSSES
 from notsorandom.game.problem import Problem
 from notsorandom.game.state import GameState
@@ -64,38 +63,22 @@ class Start:
 
 @dataclass(frozen=True)
 class FinalFit:
-    """What the final models are fitted to: kernel, view of the samples, problem.
-
-    Parameters
-    ----------
-    kernel : LearnedKernel
-        Of the view's samples.
-    view : View
-    problem : Problem
-    slopes : tuple of ndarrays, optional
-        Model of a linear part alone; see :func:`notsorandom.linear.fit.fit_linear_models`.
-    """
+    """What the final models are fitted to: the kernel of a view of the samples, and the problem."""
 
     kernel: LearnedKernel
     view: View
     problem: Problem
-    slopes: tuple[Array, Array] | None = None
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What a game is played on: configuration, view of the samples, problem.
-
-    With a linear part, the game is added to a linear model without waves, its coefficients and
-    intercepts.
-    """
+    """What a game is played on: configuration, view of the samples, problem."""
 
     config: FitConfig
     view: View
     problem: Problem
     choice: Choice
     linear: LinearPart | None = None
-    linear_model: tuple[Array, Array] | None = None
 
     @classmethod
     def of(cls, config: FitConfig, problem: Problem, view: View, choice: Choice) -> Fit:
@@ -103,23 +86,17 @@ class Fit:
         view = choice.view(view)
         config, viewed = choice.apply(config, view), problem.viewed(view)
         game_problem = viewed.with_C(choice.C)
-        if choice.linear_C is None:
+        if choice.linear_c is None:
             return cls(config, view, game_problem, choice)
         part = LinearPart.of(problem, view, viewed)
-        model = part.fit(choice.linear_C)
-        return cls(config, view, part.game_problem(game_problem, model), choice, part, model)
+        return cls(config, view, part.game_problem(game_problem, choice.linear_c), choice, part)
 
     def final(self, kernel: LearnedKernel) -> FinalFit:
         """Return what the final models of the game's kernel are fitted to."""
-        if self.linear is None or self.linear_model is None:
+        if self.linear is None:
             return FinalFit(kernel, self.view, self.problem)
-        part, weight, (coef, intercept) = self.linear, self.choice.linear_weight, self.linear_model
-        return FinalFit(
-            part.extended(kernel, self.view, weight),
-            part.view,
-            part.problem.with_C(self.choice.C),
-            slopes=(coef / weight**0.5, intercept),
-        )
+        extended = self.linear.extended(kernel, self.view, self.choice.linear_weight)
+        return FinalFit(extended, self.linear.view, self.linear.problem.with_C(self.choice.C))
 
 
 def set_epsilon(config: FitConfig, problem: Problem) -> tuple[float, Problem]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from scipy import sparse
 
 from notsorandom.data.rows import Array
@@ -25,7 +24,6 @@ def fit_linear_models(
     tol: float = DUALITY_GAP,
     callback: Callable[[int], Any] | None = None,
     feature_bytes: int = FEATURE_BYTES,
-    slopes: tuple[Array, Array] | None = None,
 ) -> tuple[Array, Array, float]:
     """Fit linear models to a kernel's features, held in memory if they fit.
 
@@ -41,8 +39,6 @@ def fit_linear_models(
         Called with the number of tasks that are solved.
     feature_bytes : int
         Features of more bytes are computed again in every pass.
-    slopes : tuple of ndarrays, optional
-        Coefficients of the columns of a linear part, and intercepts, to start from.
 
     Returns
     -------
@@ -58,9 +54,7 @@ def fit_linear_models(
     if sparse.issparse(rows.array) and kernel.linear_scale:
         from notsorandom.linear.sparse_columns import solve_sparse
 
-        start = None if slopes is None else first_model(kernel, *slopes)
-        features = kernel.features_of(rows)
-        coef, intercept, gap = solve_sparse(features, problem, tol, callback, start)
+        coef, intercept, gap = solve_sparse(kernel.features_of(rows), problem, tol, callback)
         return scale * coef, scale * intercept, gap
     if problem.n_tasks > 2 and type(problem.loss) is LogisticLoss:  # not a subclass
         from notsorandom.linear.softmax import solve_features, solve_softmax
@@ -79,9 +73,3 @@ def fit_linear_models(
             problem, kernel.feature_map, n_features, tol, callback, kernel.width
         )
     return scale * coef, scale * intercept, gap
-
-
-def first_model(kernel: LearnedKernel, slopes: Array, intercept: Array) -> Array:
-    """Return the model of a linear part alone, with the intercepts last."""
-    waves = np.zeros((len(slopes), kernel.n_waves))
-    return np.column_stack([waves, slopes, intercept])

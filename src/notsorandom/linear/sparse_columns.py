@@ -35,7 +35,6 @@ def solve_sparse(
     problem: Problem,
     tol: float,
     callback: Callable[[int], Any] | None = None,
-    start: Array | None = None,
 ) -> tuple[Array, Array, float]:
     """Fit linear models with the logistic or the squared loss to sparse features.
 
@@ -47,8 +46,6 @@ def solve_sparse(
         Largest relative duality gap.
     callback : callable, optional
         Called with the number of tasks that are solved.
-    start : ndarray of shape (n_tasks, n_features + 1), optional
-        Coefficients and intercepts of a logistic model to start from.
 
     Returns
     -------
@@ -59,7 +56,7 @@ def solve_sparse(
     """
     features = features.astype(np.float64)
     if isinstance(problem.loss, LogisticLoss):
-        models, gap = solve_logistic(features, problem, tol, start)
+        models, gap = solve_logistic(features, problem, tol)
     else:
         tasks = [
             solve_least_squares(features, problem.task(k), tol) for k in range(problem.n_tasks)
@@ -70,13 +67,12 @@ def solve_sparse(
     return models[:, :-1], models[:, -1], gap
 
 
-def solve_logistic(
-    features: Any, problem: Problem, tol: float, start: Array | None
-) -> tuple[Array, float]:
+def solve_logistic(features: Any, problem: Problem, tol: float) -> tuple[Array, float]:
     """Solve the multinomial model by L-BFGS, until the duality gap is at most `tol`.
 
-    The variables are coefficients times the roots of the Hessian's diagonal at the zero model. Two classes have the model of half the `C` whose coefficients are opposite: half of the
-    objective of the model of one task, whose coefficients are the differences.
+    Two classes have the model of half the `C` whose coefficients are opposite: half of the
+    objective of the model of one task, whose coefficients are the differences. (In units of the
+    Hessian's diagonal, or from a model without waves, it takes more steps.)
     """
     rows = Rows(features, problem.weights, problem.rows.pool)
     is_binary = problem.n_tasks == 1
@@ -84,38 +80,26 @@ def solve_logistic(
     if is_binary:
         targets, loss = np.hstack([-targets, targets]), loss.times(0.5)
     held = Problem(loss, targets, rows)
-    first = np.zeros((held.n_tasks, features.shape[1] + 1))
-    if start is None:
-        counts = np.bincount(held.strata(), held.counts, minlength=held.n_tasks)
-        first[:, -1] = np.log(np.maximum(counts, 1e-300)) - np.log(counts.sum())
-    else:
-        first += np.concatenate([-0.5 * start, 0.5 * start]) if is_binary else start
-    mass = loss.upper / held.n_tasks * held.counts.astype(np.float64)
-    squares = np.append(1 + features.multiply(features).T @ mass, mass.sum())
-    roots = np.sqrt(squares)
+    start = np.zeros((held.n_tasks, features.shape[1] + 1))
+    counts = np.bincount(held.strata(), held.counts, minlength=held.n_tasks)
+    start[:, -1] = np.log(counts / counts.sum())
     best: Evaluation | None = None
 
-    def objective(variables: Array) -> tuple[float, Array]:
+    def objective(model: Array) -> tuple[float, Array]:
         nonlocal best
-        model = variables.reshape(first.shape) / roots
+        model = model.reshape(start.shape).copy()
         state = evaluate(held, lambda X: X, held.n_tasks, np.float64, model)
         if best is None or (state.gap, state.primal) < (best.gap, best.primal):
             best = state
-        return state.primal, (state.gradient / roots).ravel()
+        return state.primal, state.gradient.ravel()
 
     def stop(_: Array) -> None:
         if best is not None and best.gap <= tol:
             raise StopIteration
 
     options = {"maxiter": MAX_LBFGS_STEPS, "maxcor": N_PAIRS, "ftol": 0.0, "gtol": 0.0}
-    optimize.minimize(
-        objective,
-        (first * roots).ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        callback=stop,
-        options=options,
-    )
+    settings: Any = {"jac": True, "method": "L-BFGS-B", "callback": stop, "options": options}
+    optimize.minimize(objective, start.ravel(), **settings)
     assert best is not None
     model = best.model - best.model.mean(axis=0)
     return (model[1:] - model[:1] if is_binary else model), best.gap

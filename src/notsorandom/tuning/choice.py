@@ -121,7 +121,7 @@ class Choice:
         The number of features, if trials chose it.
     sizes : dict of str to ndarray, optional
         The estimator's attributes with the numbers of features that were compared.
-    linear_C : float, optional
+    linear_c : float, optional
         `C` of a linear model without waves, which the game starts from; None without a linear part.
     linear_weight : float
         Weight of the linear part in the kernel, if the waves have a weight of one.
@@ -133,7 +133,7 @@ class Choice:
     table: dict[str, Any] | None = None
     n_components: int | None = None
     sizes: dict[str, Any] | None = None
-    linear_C: float | None = None
+    linear_c: float | None = None
     linear_weight: float = 0.0
 
     def view(self, view: View) -> View:

@@ -1,9 +1,9 @@
 r"""A linear part of the kernel: the columns of the samples beside the waves.
 
 The model is :math:`f(x) = \langle w, \phi(x) \rangle + \langle u, s (x - c) \rangle + b` under the
-one penalty :math:`\tfrac12 |w|^2 + \tfrac12 |u|^2`. The square of :math:`s` is the weight of the linear
-part, in units in which both parts have a mean square of one. A linear model without waves is fitted
-first: the game starts from its dual variables, and finds waves for what it leaves over.
+one penalty :math:`\tfrac12 |w|^2 + \tfrac12 |u|^2`. The square of :math:`s` is the weight of the
+linear part, in units in which both parts have a mean square of one. A linear model without waves is
+fitted first: the game starts from its dual variables, and finds waves for what it leaves over.
 """
 
 from __future__ import annotations
@@ -95,18 +95,17 @@ class LinearPart:
         """The kernel of the columns alone."""
         return linear_kernel(self.view.space, self.problem.rows, self.scale)
 
-    def fit(self, C: float, tol: float = LINEAR_GAP) -> tuple[Array, Array]:
-        """Return coefficients and intercepts of linear models without waves."""
-        coef, intercept, _ = fit_linear_models(self.kernel, self.problem.with_C(C), tol)
-        return coef, intercept
-
-    def game_problem(self, problem: Problem, model: tuple[Array, Array]) -> Problem:
-        """Return the problem of a game that is added to a linear model without waves."""
-        loss, dtype, rows = problem.loss, problem.dtype, self.problem.rows
-        compute = self.kernel.score_map(rows.dtype, *model)
+    def game_problem(self, problem: Problem, C: float) -> Problem:
+        """Return the problem of a game that is added to the linear models with this `C`."""
+        kernel, rows = self.kernel, self.problem.rows
+        coef, intercept, _ = fit_linear_models(kernel, self.problem.with_C(C), LINEAR_GAP)
+        compute, loss, dtype = (
+            kernel.score_map(rows.dtype, coef, intercept),
+            problem.loss,
+            problem.dtype,
+        )
         scores = rows.map(
-            lambda X: to_game_scores(to_host(compute(X)), loss).astype(dtype),
-            width=self.kernel.width,
+            lambda X: to_game_scores(to_host(compute(X)), loss).astype(dtype), width=kernel.width
         )
         return replace(problem, linear_scores=scores)
 

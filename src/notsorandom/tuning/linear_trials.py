@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 # Values of `C` of linear models without waves, on columns of mean square one.
 LINEAR_C = (0.5, 5.0, 50.0, 500.0)
-# Weights of the linear part. Trials compare candidates with the first one. With a larger weight, `C`
-# is smaller, and so is the share of the waves.
+# Weights of the linear part. Trials compare candidates with the first one. With a larger weight,
+# `C` is smaller, and so is the share of the waves.
 LINEAR_WEIGHTS = (30.0, 3.0)
-# Values of `C` with a linear part: `C` of the linear model over the weight times these. Candidates and
-# weights are compared at the middle one.
+# Values of `C` with a linear part: `C` of the linear model over the weight times these. Candidates
+# and weights are compared at the middle one.
 LINEAR_RATIOS = (0.2, 1.0, 5.0)
 
 
@@ -120,11 +120,10 @@ def sparse_scores(trials: Trials, features: Any, mask: Array, C: tuple[float, ..
     from notsorandom.tuning.tune import TRIAL_GAP
 
     inside = trials.problem.take(np.flatnonzero(mask))
-    scores, start = [], None
+    scores = []
     for scale in trials.loss_scales(C):
         problem = inside.with_C(float(scale))
-        coef, intercept, _ = solve_sparse(features[mask], problem, TRIAL_GAP, start=start)
-        start = np.column_stack([coef, intercept])
+        coef, intercept, _ = solve_sparse(features[mask], problem, TRIAL_GAP)
         scores.append((features @ coef.T + intercept).astype(trials.problem.dtype))
     return np.stack(scores)
 

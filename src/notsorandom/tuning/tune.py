@@ -65,9 +65,9 @@ ERRORS_OF_SPLIT, ERRORS_OF_FOLDS = 2.0, 1.0
 # More directions than usual must beat them by more, since they take several times as long. On
 # training rows of images they are at most 2 standard errors better, on trec's embeddings 4 to 9.
 ERRORS_OF_DIRECTIONS = 3.0
-# A linear part must beat waves by more: they gain more from the rows and the features that a fit has
-# and trials don't. On training rows of trec's embeddings it is 4 standard errors better in trials,
-# and worse after a fit; on banking77's and on words it is 7 to 12 better, and better after a fit.
+# A linear part must beat waves by more: they gain more from the rows and features that a fit has and
+# trials don't. On training rows of trec's embeddings it is 4 standard errors better in trials, and
+# worse after a fit; on banking77's and on words it is 7 to 12 better, and better after a fit.
 ERRORS_OF_LINEAR = 6.0
 # Largest ratio of a C to the C of the games: float32 can compute with it.
 MAX_C_RATIO = 1e9
@@ -249,8 +249,8 @@ class TrialLosses:
 
     def beats(self, number: int, other: int, min_errors: float) -> bool:
         """Whether a candidate has a lower loss than another, by a number of standard errors."""
-        losses = [self.losses[each, self.means[each].argmin()] for each in (other, number)]
-        gain, error = mean_gain(*losses, self.counts)
+        before, after = (self.losses[n, self.means[n].argmin()] for n in (other, number))
+        gain, error = mean_gain(before, after, self.counts)
         return gain > min_errors * error
 
     def best_C(self, between: bool) -> tuple[float, float]:
@@ -329,7 +329,7 @@ def tune(
         candidates[0],
         C=given_C[0] if given_C else usual_C,
         n_components=None if config.size == "given" else usual_size(config),
-        linear_C=usual_C if config.linear else None,
+        linear_c=usual_C if config.linear else None,
         linear_weight=1.0 if config.linear else 0.0,
     )
     # The games depend little on `C`, and not on the order of the candidates.
@@ -384,8 +384,8 @@ def tune(
             show_line(f"{size} features: {reason}")
     C, temperature = losses.best_C(between=config.C is None)
     table = {name: np.concatenate([each[name] for each in tables]) for name in tables[0]}
-    linear_C = linear.C if linear and chosen.linear else None
-    return Choice(chosen, C, temperature, table, size, sizes, linear_C, weight)
+    linear_c = linear.C if linear and chosen.linear else None
+    return Choice(chosen, C, temperature, table, size, sizes, linear_c, weight)
 
 
 def usual_size(config: FitConfig) -> int:
