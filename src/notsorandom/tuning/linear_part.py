@@ -104,9 +104,7 @@ class LinearPart:
             problem.loss,
             problem.dtype,
         )
-        scores = rows.map(
-            lambda X: to_game_scores(to_host(compute(X)), loss).astype(dtype), width=kernel.width
-        )
+        scores = rows.map(lambda X: to_game_scores(to_host(compute(X)), loss), width=kernel.width)
         return replace(problem, linear_scores=scores)
 
     def extended(self, kernel: LearnedKernel, view: View, weight: float) -> LearnedKernel:

@@ -65,7 +65,7 @@ ERRORS_OF_SPLIT, ERRORS_OF_FOLDS = 2.0, 1.0
 # More directions than usual must beat them by more, since they take several times as long. On
 # training rows of images they are at most 2 standard errors better, on trec's embeddings 4 to 9.
 ERRORS_OF_DIRECTIONS = 3.0
-# A linear part must beat waves by more: they gain more from the rows and features that a fit has and
+# A linear part must beat waves by more: they gain more from rows and features that a fit has and
 # trials don't. On training rows of trec's embeddings it is 4 standard errors better in trials, and
 # worse after a fit; on banking77's and on words it is 7 to 12 better, and better after a fit.
 ERRORS_OF_LINEAR = 6.0
