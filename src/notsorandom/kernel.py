@@ -12,6 +12,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from notsorandom.data.array_api import as_floats, cast_like, is_device_array, namespace, to_host
 from notsorandom.data.rows import Array, Rows, dense
+from notsorandom.spaces import Euclidean
 from notsorandom.spaces.base import ResolvedSpace
 from notsorandom.spaces.view import View, round_to_float32
 
@@ -396,8 +397,9 @@ def in_float64(X: Any) -> Array:
     return np.asarray(X, dtype=np.float64)
 
 
-def linear_kernel(space: ResolvedSpace, rows: Rows, scale: float) -> LearnedKernel:
+def linear_kernel(rows: Rows, scale: float) -> LearnedKernel:
     """Return the kernel of the columns of some rows, without frequencies."""
+    space = Euclidean(scale=1.0, center=np.zeros(rows.n_features, dtype=rows.dtype))
     none: Array = np.empty(0, dtype=rows.dtype)
     frequencies = np.empty((0, rows.n_features), dtype=rows.dtype)
     return LearnedKernel(space, frequencies, none, none, none, "aligned", scale)

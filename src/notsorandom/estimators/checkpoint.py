@@ -27,6 +27,7 @@ from notsorandom.game.state import (
 )
 from notsorandom.spaces.base import FiniteSpace, ResolvedSpace
 from notsorandom.tuning.choice import Choice, FitConfig
+from notsorandom.tuning.linear_trials import LINEAR_WEIGHTS
 
 # Most bytes of the header, which has parameters and a few numbers.
 MAX_HEADER_BYTES = 2**22
@@ -40,6 +41,7 @@ TABLE_KINDS = {
     "spectrum": "U",
     "smoothing": "f",
     "n_columns": "i",
+    "linear": "f",
     "C": "f",
     "n_components": "i",
     "loss": "f",
@@ -128,15 +130,24 @@ def require(condition: Any, name: str) -> None:
 def check_chosen(choice: Choice, config: FitConfig) -> None:
     """Raise an error unless trials could have made a choice."""
     require(type(choice.candidate.smoothing) is float, "smoothing")
-    require(choice.candidate in config.candidates, "spectrum, smoothing or columns")
+    candidate, allowed = choice.candidate, list(config.candidates)
+    if config.linear is None:
+        allowed += config.linear_candidates
+    require(candidate in allowed and type(candidate.linear) is bool, "candidate")
+    weight, linear_c = choice.linear_weight, choice.linear_c
+    if candidate.linear:
+        require(weight in (*LINEAR_WEIGHTS, 1.0) and type(weight) is float, "linear_weight")
+        require(type(linear_c) is float and 1 / MAX_NUMBER <= linear_c <= MAX_NUMBER, "linear_c")
+    else:
+        require(weight == 0 and linear_c is None, "linear_weight")
     for value in (choice.C, choice.temperature):
         require(type(value) is float and 1 / MAX_NUMBER <= value <= MAX_NUMBER, "C or temperature")
     require(config.C is None or choice.C in config.C, "C")
     if choice.n_components is not None:
         n_columns = config.space.n_columns(config.phase)
-        allowed = range(n_columns, config.n_components + 1, n_columns)
+        sizes = range(n_columns, config.n_components + 1, n_columns)
         require(config.size != "given" and type(choice.n_components) is int, "n_components")
-        require(choice.n_components in allowed, "n_components")
+        require(choice.n_components in sizes, "n_components")
     if choice.sizes is not None:
         require(choice.n_components is not None and set(choice.sizes) == SIZE_NAMES, "sizes")
         check_columns(choice.sizes)
@@ -145,7 +156,7 @@ def check_chosen(choice: Choice, config: FitConfig) -> None:
         check_columns(choice.table)
         for name, kind in TABLE_KINDS.items():
             require(choice.table[name].dtype.kind == kind, name)
-        for name in ("smoothing", "n_columns", "C", "n_components", "temperature"):
+        for name in ("smoothing", "n_columns", "linear", "C", "n_components", "temperature"):
             require((choice.table[name] >= 0).all(), name)
 
 

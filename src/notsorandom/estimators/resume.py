@@ -57,7 +57,7 @@ FREE_IN_WARM_START = (
 # random_state is compared; for a generator, the checkpoint has the seed that was drawn from it. A
 # Dask client may be of another cluster.
 FREE_IN_CHECKPOINT = ("warm_start", "checkpoint", "n_jobs", "random_state", "verbose", "client")
-CHECKPOINT_FORMAT = 8
+CHECKPOINT_FORMAT = 9
 
 
 def fingerprint(problem: Problem) -> dict[str, str]:

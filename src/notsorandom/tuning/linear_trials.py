@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 # Values of `C` of linear models without waves, on columns of mean square one.
 LINEAR_C = (0.5, 5.0, 50.0, 500.0)
-# Weights of the linear part. Trials compare candidates with the first one. With a larger weight,
-# `C` is smaller, and so is the share of the waves.
-LINEAR_WEIGHTS = (30.0, 3.0)
+# Weights of the linear part. Trials compare candidates with the first two. With a larger weight,
+# `C` is smaller, and so is the share of the waves: with the second, it is small.
+LINEAR_WEIGHTS = (30.0, 300.0, 3.0)
 # Values of `C` with a linear part: `C` of the linear model over the weight times these. Candidates
 # and weights are compared at the middle one.
 LINEAR_RATIOS = (0.2, 1.0, 5.0)
@@ -60,16 +60,19 @@ class LinearTrial:
     def evaluate(self, waves: Array, weight: float, C: tuple[float, ...]) -> TrialLosses:
         """Return the losses of models on waves and columns; see `Trials.scores`."""
         scores = scores_beside(self.trials, self.part, weight, C, waves)
-        return self.trials.losses(scores, C)
+        return self.trials.losses(scores, C, weight)
+
+    def compare_weights(
+        self, waves: Array, weights: tuple[float, ...], given_C: tuple[float, ...] | None
+    ) -> list[TrialLosses]:
+        """Return the losses with each weight of the linear part, at the given or usual `C`."""
+        return [self.evaluate(waves, each, given_C or (self.C / each,)) for each in weights]
 
     def choose_weight(self, features: Array, config: FitConfig) -> tuple[TrialLosses, float]:
         """Return the losses with the best weight of the linear part, and the weight."""
-        results = {
-            weight: self.evaluate(features, weight, config.C or (self.C / weight,))
-            for weight in LINEAR_WEIGHTS
-        }
-        best = min(results, key=lambda weight: float(results[weight].means.min()))
-        losses = results[best]
+        results = self.compare_weights(features, LINEAR_WEIGHTS, config.C)
+        losses = min(results, key=lambda each: float(each.means.min()))
+        best = float(losses.weights[0, 0])
         if config.C is None:
             low, _, high = (ratio * self.C / best for ratio in LINEAR_RATIOS)
             below, above = (self.evaluate(features, best, (C,)) for C in (low, high))
@@ -139,6 +142,8 @@ def evaluate_all(
 
     `C` has the values for candidates without one.
     """
+    from notsorandom.tuning.tune import TrialLosses
+
     features, losses = contest.features, None
     n_first = sum(not each.linear for each in contest.candidates)
     if n_first:
@@ -146,13 +151,11 @@ def evaluate_all(
         if linear is None or n_first == len(contest.candidates):
             return losses
     assert linear is not None
-    weight = LINEAR_WEIGHTS[0]
-    more = linear.evaluate(features[:, n_first:], weight, given_C or (linear.C / weight,))
-    if losses is None:
-        return more
-    while more.C.shape[1] < len(C):
-        more = more.joined(more)
-    return losses.joined(more, axis=0)
+    weights = LINEAR_WEIGHTS[: 1 if given_C else len(C)]  # as many values as without
+    more = reduce(
+        TrialLosses.joined, linear.compare_weights(features[:, n_first:], weights, given_C)
+    )
+    return more if losses is None else losses.joined(more, axis=0)
 
 
 def evaluation(
