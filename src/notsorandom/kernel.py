@@ -134,7 +134,7 @@ class LearnedKernel:
 
     def score_map(self, dtype: Any, coef: Array, intercept: Array) -> Callable[[Any], Any]:
         """Return a function that computes the scores of a block of rows of that type."""
-        n_waves, waves, columns = self.n_waves, self._waves(dtype), self._columns(dtype)
+        n_waves, waves, columns = self.n_waves, self.wave_map(dtype), self.column_map(dtype)
         if columns is None:
             return lambda block: linear_scores(waves(block), coef, intercept)
         slopes, nothing = coef[:, n_waves:], np.zeros_like(intercept)
@@ -187,12 +187,12 @@ class LearnedKernel:
 
     def feature_map(self, dtype: Any) -> Callable[[Any], Any]:
         """Return a function that computes the features of a block of rows of that type."""
-        waves, columns = self._waves(dtype), self._columns(dtype)
+        waves, columns = self.wave_map(dtype), self.column_map(dtype)
         if columns is None:
             return waves
         return lambda block: beside(waves(block), columns(block))
 
-    def _columns(self, dtype: Any) -> Callable[[Any], Any] | None:
+    def column_map(self, dtype: Any) -> Callable[[Any], Any] | None:
         """Return a function that computes the features of the linear part; None without one."""
         if not self.linear_scale:
             return None
@@ -209,7 +209,7 @@ class LearnedKernel:
 
         return compute_columns
 
-    def _waves(self, dtype: Any) -> Callable[[Any], Any]:
+    def wave_map(self, dtype: Any) -> Callable[[Any], Any]:
         """Return a function that computes the features of the frequencies."""
         columns = np.repeat(self.scales * np.sqrt(self.weights), self.space.n_columns(self.phase))
         with np.errstate(over="ignore"):  # features that are not finite are refused

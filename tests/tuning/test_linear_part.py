@@ -11,7 +11,7 @@ from notsorandom.data.rows import Rows
 from notsorandom.estimators.checkpoint import check_chosen
 from notsorandom.game.losses import LOSSES
 from notsorandom.game.problem import Problem
-from notsorandom.linear.sparse_columns import solve_sparse
+from notsorandom.linear.sparse_columns import Beside, solve_sparse
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.view import MAX_DIRECTIONS
 from notsorandom.tuning import linear_part, tune
@@ -273,7 +273,8 @@ def test_sparse_logistic_models(n_classes, weighted):
     targets = np.where(y[:, None] == np.arange(n_classes), 1.0, -1.0)
     targets = targets[:, 1:] if n_classes == 2 else targets
     loss = LOSSES["logistic"].times(4.0)
-    coef, intercept, gap = solve_sparse(X, Problem(loss, targets, Rows(X, weights)), 1e-7)
+    features = Beside(X[:, :5].toarray(), X[:, 5:])
+    coef, intercept, gap = solve_sparse(features, Problem(loss, targets, Rows(X, weights)), 1e-7)
     reference = LogisticRegression(C=4.0, tol=1e-9, max_iter=10_000)
     reference.fit(X, y, sample_weight=None if weights is None else weights[:, 0])
     expected = reference.coef_ - (reference.coef_.mean(axis=0) if n_classes > 2 else 0)
@@ -288,7 +289,7 @@ def test_sparse_least_squares():
     rng = np.random.default_rng(0)
     targets, weights = rng.normal(size=(150, 2)), rng.uniform(0.5, 2, size=(150, 1))
     problem = Problem(LOSSES["squared"].times(4.0), targets, Rows(X, weights))
-    coef, intercept, gap = solve_sparse(X, problem, 1e-8)
+    coef, intercept, gap = solve_sparse(Beside(X[:, :5].toarray(), X[:, 5:]), problem, 1e-8)
     reference = Ridge(alpha=1 / 8, solver="cholesky").fit(X.toarray(), targets, weights[:, 0])
     assert gap <= 1e-8
     np.testing.assert_allclose(coef, reference.coef_, atol=1e-4)

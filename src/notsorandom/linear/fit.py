@@ -52,9 +52,11 @@ def fit_linear_models(
     problem = problem.rescaled(scale)
     in_memory = rows.is_local and len(rows) * n_features * rows.dtype.itemsize <= feature_bytes
     if sparse.issparse(rows.array) and kernel.linear_scale:
-        from notsorandom.linear.sparse_columns import solve_sparse
+        from notsorandom.linear.sparse_columns import Beside, solve_sparse
 
-        coef, intercept, gap = solve_sparse(kernel.features_of(rows), problem, tol, callback)
+        waves = rows.map(kernel.wave_map(rows.dtype), width=kernel.n_waves)
+        features = Beside(waves, rows.array * kernel.linear_scale)
+        coef, intercept, gap = solve_sparse(features, problem, tol, callback)
         return scale * coef, scale * intercept, gap
     if problem.n_tasks > 2 and type(problem.loss) is LogisticLoss:  # not a subclass
         from notsorandom.linear.softmax import solve_features, solve_softmax

@@ -47,16 +47,19 @@ LEAST_CLASS = 1e-3
 Pair = tuple[Array, Array]  # a step, and the change of the gradient
 
 
-def remembering_step(rows: CurvedRows, gradient: Array, pairs: list[Pair]) -> Array:
-    """Return Newton's step of a sample, corrected by what steps did to all rows' gradient.
+def remembering_step(
+    first_step: Callable[[Array], Array], gradient: Array, pairs: list[Pair]
+) -> Array:
+    """Return a step that is corrected by what earlier steps did to the gradient.
 
-    This is the recursion of L-BFGS, with the sample's Hessian as its first one.
+    This is the recursion of L-BFGS. `first_step` returns the step for a gradient without them, such
+    as Newton's step of a sample of the rows.
     """
     rest, factors = gradient.copy(), []
     for step, change in reversed(pairs):
         factors.append(inner(step, rest) / inner(step, change))
         rest -= factors[-1] * change
-    result = rows.newton_step(rest)
+    result = first_step(rest)
     for (step, change), factor in zip(pairs, reversed(factors), strict=True):
         result -= (factor + inner(change, result) / inner(step, change)) * step
     return result
@@ -82,7 +85,7 @@ def minimise(
         else:
             rows = rows.at(state.model)
             if state.model[:, :-1].any():
-                step = remembering_step(rows, state.gradient, pairs)
+                step = remembering_step(rows.newton_step, state.gradient, pairs)
             else:
                 step = rows.first_step(state.gradient)
             if not is_sample:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from notsorandom.data.array_api import cast, to_host
 from notsorandom.data.rows import Array
@@ -125,13 +124,18 @@ class SoftmaxPass:
         losses = np.log(totals[0]) + (largest[0] - truth)
         probabilities, weighted = scores, mass[:, None] * scores
         measure = mass[:, None] * is_class - weighted
-        if sparse.issparse(features):
-            norms = features.multiply(features).sum(axis=1)
-        else:
-            norms = np.einsum("ij,ij->i", features, features)
+        norms = squared_norms(features)
         aligned = np.column_stack([measure.T @ features, measure.sum(axis=0, dtype=np.float64)])
         loss = losses.astype(np.float64) @ mass.astype(np.float64)
         return loss, aligned, probabilities.T @ weighted, norms @ weighted
+
+
+def squared_norms(features: Any) -> Array:
+    """Return the squared norm of each row."""
+    if isinstance(features, np.ndarray):
+        return np.einsum("ij,ij->i", features, features)
+    norms: Array = features.squared_norms
+    return norms
 
 
 def row_mass(weights: Any, C: float, n_rows: int, dtype: Any) -> Array:

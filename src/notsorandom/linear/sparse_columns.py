@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from scipy import optimize
 from scipy.sparse.linalg import LinearOperator, cg
 
-from notsorandom.data.rows import Array, Rows
+from notsorandom._utils.threads import cut_slices
+from notsorandom.data.rows import Array
 from notsorandom.game import Loss, Problem
 from notsorandom.game.losses import LogisticLoss, QuadraticLoss
 from notsorandom.linear.newton_step import relative_gap
-from notsorandom.linear.softmax_pass import Evaluation, evaluate
+from notsorandom.linear.softmax import Pair, remembering_step, take_step
+from notsorandom.linear.softmax_pass import Evaluation, SoftmaxPass, squared_norms
+from notsorandom.linear.softmax_step import inner
 
 # Steps of L-BFGS, and pairs of steps and gradients that it keeps. Frequencies of words need ten to
 # fifty steps.
 MAX_LBFGS_STEPS, N_PAIRS = 1000, 8
+# Rows that are evaluated at a time.
+BLOCK_ROWS = 4096
 # Relative residuals of least squares, in turn, until the duality gap is closed.
 RESIDUALS = (1e-2, 1e-4, 1e-6, 1e-9)
 
@@ -30,17 +36,56 @@ def can_solve(loss: Loss) -> bool:
     return type(loss) is LogisticLoss
 
 
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """Dense features and sparse ones beside each other, as a matrix to multiply with.
+
+    A sparse matrix of both would multiply the dense features several times as slowly.
+    """
+
+    waves: Array
+    columns: Any
+
+    __array_ufunc__ = None  # so that NumPy's arrays leave products to this class
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and of features."""
+        return len(self.waves), self.waves.shape[1] + self.columns.shape[1]
+
+    def __getitem__(self, rows: Any) -> Beside:
+        return Beside(self.waves[rows], self.columns[rows])
+
+    def __matmul__(self, right: Array) -> Array:
+        n_waves = self.waves.shape[1]
+        result: Array = self.waves @ right[:n_waves] + self.columns @ right[n_waves:]
+        return result
+
+    def __rmatmul__(self, left: Array) -> Array:
+        return np.concatenate([left @ self.waves, left @ self.columns], axis=-1)
+
+    def astype(self, dtype: Any, copy: bool = True) -> Beside:
+        """Return the features in another type."""
+        if dtype == self.waves.dtype and not copy:
+            return self
+        parts = (part.astype(dtype, copy=copy) for part in (self.waves, self.columns))
+        return Beside(*parts)
+
+    @cached_property
+    def squared_norms(self) -> Array:
+        """The squared norm of each row."""
+        return squared_norms(self.waves) + self.columns.multiply(self.columns).sum(axis=1)
+
+
 def solve_sparse(
-    features: Any,
-    problem: Problem,
-    tol: float,
-    callback: Callable[[int], Any] | None = None,
+    features: Beside, problem: Problem, tol: float, callback: Callable[[int], Any] | None = None
 ) -> tuple[Array, Array, float]:
-    """Fit linear models with the logistic or the squared loss to sparse features.
+    """Fit linear models with the logistic or the squared loss to features, some of them sparse.
 
     Parameters
     ----------
-    features : sparse array of shape (n_samples, n_features)
+    features : Beside
+        Of shape (n_samples, n_features).
     problem : Problem
     tol : float
         Largest relative duality gap.
@@ -54,58 +99,77 @@ def solve_sparse(
     gap : float
         The largest of the relative duality gaps.
     """
-    features = features.astype(np.float64)
     if isinstance(problem.loss, LogisticLoss):
         models, gap = solve_logistic(features, problem, tol)
+        if not gap <= tol:  # too little precision
+            models, gap = solve_logistic(features.astype(np.float64), problem, tol)
     else:
-        tasks = [
-            solve_least_squares(features, problem.task(k), tol) for k in range(problem.n_tasks)
-        ]
+        exact, problems = features.astype(np.float64), map(problem.task, range(problem.n_tasks))
+        tasks = [solve_least_squares(exact, each, tol) for each in problems]
         models, gap = np.stack([model for model, _ in tasks]), max(gap for _, gap in tasks)
     if callback is not None:
         callback(problem.n_tasks)
     return models[:, :-1], models[:, -1], gap
 
 
-def solve_logistic(features: Any, problem: Problem, tol: float) -> tuple[Array, float]:
+def solve_logistic(features: Beside, problem: Problem, tol: float) -> tuple[Array, float]:
     """Solve the multinomial model by L-BFGS, until the duality gap is at most `tol`.
 
     Two classes have the model of half the `C` whose coefficients are opposite: half of the
     objective of the model of one task, whose coefficients are the differences. (In units of the
     Hessian's diagonal, or from a model without waves, it takes more steps.)
     """
-    rows = Rows(features, problem.weights, problem.rows.pool)
     is_binary = problem.n_tasks == 1
     targets, loss = problem.targets, problem.loss
     if is_binary:
         targets, loss = np.hstack([-targets, targets]), loss.times(0.5)
-    held = Problem(loss, targets, rows)
-    start = np.zeros((held.n_tasks, features.shape[1] + 1))
-    counts = np.bincount(held.strata(), held.counts, minlength=held.n_tasks)
+    weights, n_classes = problem.weights, targets.shape[1]
+    blocks = [
+        (features[part], targets[part], None if weights is None else weights[part])
+        for part in cut_slices(len(targets), BLOCK_ROWS)
+    ]
+    start = np.zeros((n_classes, features.shape[1] + 1))
+    counts = problem.counts @ (targets > 0)
     start[:, -1] = np.log(counts / counts.sum())
-    best: Evaluation | None = None
 
-    def objective(model: Array) -> tuple[float, Array]:
-        nonlocal best
-        model = model.reshape(start.shape).copy()
-        state = evaluate(held, lambda X: X, held.n_tasks, np.float64, model)
-        if best is None or (state.gap, state.primal) < (best.gap, best.primal):
-            best = state
-        return state.primal, state.gradient.ravel()
+    def evaluate(model: Array) -> Evaluation:
+        compute = SoftmaxPass(lambda X: X, model.astype(features.waves.dtype), loss.upper)
+        parts = [
+            [part.astype(np.float64) for part in compute(*block)]  # sums in double precision
+            for block in blocks
+        ]
+        return Evaluation.from_sums(model, *(sum(each) for each in zip(*parts, strict=True)))
 
-    def stop(_: Array) -> None:
-        if best is not None and best.gap <= tol:
-            raise StopIteration
-
-    options = {"maxiter": MAX_LBFGS_STEPS, "maxcor": N_PAIRS, "ftol": 0.0, "gtol": 0.0}
-    settings: Any = {"jac": True, "method": "L-BFGS-B", "callback": stop, "options": options}
-    optimize.minimize(objective, start.ravel(), **settings)
-    assert best is not None
+    best = minimise_by_gradients(evaluate, start, tol)
     model = best.model - best.model.mean(axis=0)
     return (model[1:] - model[:1] if is_binary else model), best.gap
 
 
-def solve_least_squares(features: Any, problem: Problem, tol: float) -> tuple[Array, float]:
+def minimise_by_gradients(
+    evaluate: Callable[[Array], Evaluation], start: Array, tol: float
+) -> Evaluation:
+    """Take steps of L-BFGS until the duality gap is at most `tol`."""
+    state = best = evaluate(start)
+    pairs: list[Pair] = []
+    for _ in range(MAX_LBFGS_STEPS):
+        if best.gap <= tol or not math.isfinite(state.primal):
+            break
+        # The scale of the last step, or one that changes no coefficient by more than one.
+        scale = 1 / max(float(np.abs(state.gradient).max()), np.finfo(float).tiny)
+        if pairs:
+            scale = float(inner(*pairs[-1]) / inner(pairs[-1][1], pairs[-1][1]))
+        step = remembering_step(partial(np.multiply, -scale), state.gradient, pairs)
+        new, _ = take_step(state, step, 1.0, evaluate)
+        pair = new.model - state.model, new.gradient - state.gradient
+        if inner(*pair) > 0:
+            pairs = [*pairs[1 - N_PAIRS :], pair]
+        if (new.gap, new.primal) < (best.gap, best.primal):
+            best = new
+        state = new
+    return best
+
+
+def solve_least_squares(features: Beside, problem: Problem, tol: float) -> tuple[Array, float]:
     r"""Solve :math:`\tfrac12 |w|^2 + \tfrac1{2c} \sum_i m_i (t_i - f_i)^2` by conjugate gradients.
 
     `c` is the curvature of the loss. The intercept is the one that makes the mean residual zero, so
@@ -114,11 +178,12 @@ def solve_least_squares(features: Any, problem: Problem, tol: float) -> tuple[Ar
     n_columns, curvature = features.shape[1], problem.loss.curvature
     mass, targets = problem.counts.astype(np.float64), problem.targets[:, 0].astype(np.float64)
     shares = mass / mass.sum()
-    mean = features.T @ shares
+    mean = shares @ features
 
     def gradient_of(residuals: Array) -> Array:
         measure = mass * residuals / curvature
-        return features.T @ measure - mean * measure.sum()
+        product: Array = measure @ features
+        return product - mean * measure.sum()
 
     def predict(coef: Array) -> Array:
         scores: Array = features @ coef

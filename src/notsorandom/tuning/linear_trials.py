@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from notsorandom.data.rows import Array
-from notsorandom.kernel import beside
-from notsorandom.linear.sparse_columns import solve_sparse
+from notsorandom.linear.sparse_columns import Beside, solve_sparse
 from notsorandom.spaces.view import View
 from notsorandom.tuning.choice import FitConfig
 from notsorandom.tuning.linear_part import LinearPart, to_game_scores
@@ -115,10 +114,10 @@ def scores_beside(
         )
         return
     for features, mask in zip(waves, trials.masks, strict=True):
-        yield np.stack([sparse_scores(trials, beside(each, columns), mask, C) for each in features])
+        yield np.stack([sparse_scores(trials, Beside(each, columns), mask, C) for each in features])
 
 
-def sparse_scores(trials: Trials, features: Any, mask: Array, C: tuple[float, ...]) -> Array:
+def sparse_scores(trials: Trials, features: Beside, mask: Array, C: tuple[float, ...]) -> Array:
     """Return the scores of models with each `C` on sparse features, (n_C, n_samples, n_tasks)."""
     from notsorandom.tuning.tune import TRIAL_GAP
 
