@@ -137,6 +137,9 @@ AUTO = {"n_components": "auto", "max_components": 60}
         ("two of six columns", SPHERE),
         ("numbers", AUTO),
         ("outputs", {}),
+        ("two", {"linear": True}),
+        ("three", {"linear": True}),
+        ("numbers", {"linear": True}),
     ],
     ids=str,
 )

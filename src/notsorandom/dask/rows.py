@@ -98,6 +98,11 @@ class DaskRows(Rows):
         return replace(self, array=samples, block_rows=MAX_BLOCK_ROWS)
 
     @property
+    def is_sparse(self) -> bool:
+        """Whether blocks of the samples are sparse."""
+        return bool(self.array.n_stored)
+
+    @property
     def _n_stored(self) -> int:
         return self.array.n_stored or self.n_features
 

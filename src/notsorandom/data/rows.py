@@ -109,6 +109,11 @@ class Rows:
         """Whether the samples are an array API array other than NumPy's."""
         return is_device_array(self.array)
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether blocks of the samples are sparse."""
+        return bool(sparse.issparse(self.array))
+
     @cached_property
     def columns_only(self) -> Rows:
         """The same rows without their samples, for operations on columns."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from scipy import sparse
-
 from notsorandom.data.rows import Array
 from notsorandom.game.losses import LogisticLoss
 from notsorandom.game.problem import Problem
@@ -51,7 +49,7 @@ def fit_linear_models(
     scale = problem.power_of_scale()
     problem = problem.rescaled(scale)
     in_memory = rows.is_local and len(rows) * n_features * rows.dtype.itemsize <= feature_bytes
-    if sparse.issparse(rows.array) and kernel.linear_scale:
+    if rows.is_sparse and kernel.linear_scale:
         from notsorandom.linear.sparse_columns import Beside, solve_sparse
 
         waves = rows.map(kernel.wave_map(rows.dtype), width=kernel.n_waves)

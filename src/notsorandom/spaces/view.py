@@ -169,7 +169,7 @@ class ProjectedView(View):
         space = self.space.with_parameters(  # type: ignore[attr-defined]
             center=np.zeros(rows.n_features, dtype=self.dtype)
         )
-        if sparse.issparse(rows.array) and rows.n_features > MAX_DIRECTIONS:
+        if rows.is_sparse and rows.n_features > MAX_DIRECTIONS:
             center = (self.center / self.scale).astype(self.dtype)
             space = space.with_parameters(center=center)
             targets = {

@@ -28,17 +28,18 @@ from notsorandom.spaces.view import MAX_DIRECTIONS, View
 # Most columns of dense samples: solvers hold a square matrix of the columns.
 MAX_LINEAR_COLUMNS = 4096
 # Relative duality gap of the model that a game starts from: its scores matter, not its objective.
-LINEAR_GAP = 1e-2
+LINEAR_GAP = 0.1
 # Log odds of the classes are at most this: of probabilities that float32 holds.
 MAX_LOG_ODDS = 16.0
 
 
 def why_not_linear(rows: Rows, loss: Loss) -> str:
     """Return why the samples and the loss admit no linear part; empty if they do."""
-    is_sparse = sparse.issparse(rows.array)
-    if is_sparse and rows.n_features > MAX_DIRECTIONS and not can_solve(loss):
-        return f"sparse samples of more than {MAX_DIRECTIONS} columns with this loss have none"
-    if not is_sparse and rows.n_features > MAX_LINEAR_COLUMNS:
+    is_wide = rows.is_sparse and rows.n_features > MAX_DIRECTIONS
+    if is_wide and not (can_solve(loss) and rows.is_local):
+        where = "with this loss" if rows.is_local else "on a cluster"
+        return f"sparse samples of more than {MAX_DIRECTIONS} columns {where} have none"
+    if not is_wide and rows.n_features > MAX_LINEAR_COLUMNS:
         return f"dense samples of more than {MAX_LINEAR_COLUMNS} columns have none"
     return ""
 
@@ -86,7 +87,7 @@ class LinearPart:
         rows = self.problem.rows
         (total,) = rows.sum_blocks(squares, *rows.weight_columns, dtype=np.float64)
         mean = float(total) / rows.total_weight
-        if sparse.issparse(rows.array) and self.view.space.is_vector_space:
+        if rows.is_sparse and self.view.space.is_vector_space:
             mean -= float(np.square(rows.mean(), dtype=np.float64).sum())
         return mean**-0.5 if mean > 0 else 1.0
 
@@ -98,7 +99,9 @@ class LinearPart:
     def game_problem(self, problem: Problem, C: float) -> Problem:
         """Return the problem of a game that is added to the linear models with this `C`."""
         kernel, rows = self.kernel, self.problem.rows
-        coef, intercept, _ = fit_linear_models(kernel, self.problem.with_C(C), LINEAR_GAP)
+        # In passes wherever the rows are, so that the game is the same.
+        problem_at_C = self.problem.with_C(C)
+        coef, intercept, _ = fit_linear_models(kernel, problem_at_C, LINEAR_GAP, feature_bytes=0)
         compute, loss = kernel.score_map(rows.dtype, coef, intercept), problem.loss
         scores = rows.map(lambda X: to_game_scores(to_host(compute(X)), loss), width=kernel.width)
         return replace(problem, linear_scores=scores)
