@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING
@@ -56,7 +56,7 @@ class LinearTrial:
         """Whether the model is as good as the best candidate with a few waves."""
         return bool(self.loss <= losses.means.min())
 
-    def evaluate(self, waves: Array, weight: float, C: tuple[float, ...]) -> TrialLosses:
+    def evaluate(self, waves: Array, C: tuple[float, ...], weight: float) -> TrialLosses:
         """Return the losses of models on waves and columns; see `Trials.scores`."""
         scores = scores_beside(self.trials, self.part, weight, C, waves)
         return self.trials.losses(scores, C, weight)
@@ -65,19 +65,19 @@ class LinearTrial:
         self, waves: Array, weights: tuple[float, ...], given_C: tuple[float, ...] | None
     ) -> list[TrialLosses]:
         """Return the losses with each weight of the linear part, at the given or usual `C`."""
-        return [self.evaluate(waves, each, given_C or (self.C / each,)) for each in weights]
+        return [self.evaluate(waves, given_C or (self.C / each,), each) for each in weights]
 
-    def choose_weight(self, features: Array, config: FitConfig) -> tuple[TrialLosses, float]:
-        """Return the losses with the best weight of the linear part, and the weight."""
+    def choose_weight(self, features: Array, config: FitConfig) -> TrialLosses:
+        """Return the losses with the best weight of the linear part."""
         results = self.compare_weights(features, LINEAR_WEIGHTS, config.C)
         losses = min(results, key=lambda each: float(each.means.min()))
         best = float(losses.weights[0, 0])
         if config.C is None:
             low, _, high = (ratio * self.C / best for ratio in LINEAR_RATIOS)
-            below, above = (self.evaluate(features, best, (C,)) for C in (low, high))
+            below, above = (self.evaluate(features, (C,), best) for C in (low, high))
             losses = below.joined(losses).joined(above)
-        evaluate = partial(self.evaluate, features, best)
-        return self.trials.extend_C(evaluate, losses, config.extends_C), best
+        evaluate = partial(self.evaluate, features, weight=best)
+        return self.trials.extend_C(evaluate, losses, config.extends_C)
 
 
 def try_linear(trials: Trials, view: View, unit: float) -> LinearTrial:
@@ -155,12 +155,3 @@ def evaluate_all(
         TrialLosses.joined, linear.compare_weights(features[:, n_first:], weights, given_C)
     )
     return more if losses is None else losses.joined(more, axis=0)
-
-
-def evaluation(
-    trials: Trials, linear: LinearTrial | None, weight: float
-) -> Callable[[Array, tuple[float, ...]], TrialLosses]:
-    """Return the function that evaluates features, with a linear part of this weight if any."""
-    if linear is None or not weight:
-        return trials.evaluate
-    return lambda features, C: linear.evaluate(features, weight, C)

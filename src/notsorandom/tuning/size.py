@@ -25,6 +25,8 @@ from notsorandom.tuning.tune import (
 # by this share of it. On held-out training rows of eight regressions, one standard error loses 1 %
 # on three, and a quarter gains nothing (benchmarks/modern.py --validation).
 GROWTH_ERRORS, GROWTH_SHARE = 0.5, 0.01
+# Growth ends where this many doublings with the last gain would not reach a rival's loss.
+MOST_DOUBLINGS = 3
 # For "smallest": numbers of frequencies that are compared. The least is taken whose loss exceeds
 # the smallest one by no more than a share of its standard error, or of itself.
 TRIAL_SIZES, SIZE_TOLERANCE = (4, 8, 12, 16, 24, 32, 48, 64), (0.5, 0.005)
@@ -38,6 +40,7 @@ def choose_size(
     contest: Contest,
     losses: TrialLosses,
     evaluate: Callable[[Array, tuple[float, ...]], TrialLosses],
+    rival: TrialLosses | None = None,
 ) -> tuple[int, TrialLosses, dict[str, Array], str]:
     """Choose the number of features of a fit.
 
@@ -52,6 +55,8 @@ def choose_size(
         The losses of this candidate.
     evaluate : callable
         Evaluates models with several values of `C` on features.
+    rival : TrialLosses, optional
+        Losses that must be reached: growth ends where that is out of reach.
 
     Returns
     -------
@@ -67,7 +72,7 @@ def choose_size(
     if not isinstance(config.space, Euclidean):
         chosen, reason = 0, "the usual number; sizes are compared on R^d only"
     elif config.size == "auto":
-        chosen, reason = grow(curve, config, trials, contest, evaluate)
+        chosen, reason = grow(curve, config, trials, contest, evaluate, rival)
     else:
         chosen, reason = shrink(curve, config, trials, contest.features, evaluate)
     lowest = [(each, int(each.means[0].argmin())) for _, each in curve]
@@ -85,6 +90,7 @@ def grow(
     trials: Trials,
     contest: Contest,
     evaluate: Callable[[Array, tuple[float, ...]], TrialLosses],
+    rival: TrialLosses | None,
 ) -> tuple[int, str]:
     """Double the number of features while that clearly reduces the loss.
 
@@ -106,12 +112,13 @@ def grow(
         at_C = partial(evaluate, contest.features)
         more = trials.search_C(at_C, tuple(near.tolist()), config.extends_C)
         curve.append((2 * size, more))
-        before, after = (each.losses[0, each.means[0].argmin()] for each in (losses, more))
-        gain, error = mean_gain(before, after, losses.counts)
+        gain, error = mean_gain(losses.lowest, more.lowest, losses.counts)
         loss = float(losses.means[0].min())
         if not gain > max(GROWTH_ERRORS * error, GROWTH_SHARE * loss):
             change = f"{-gain:+.2g}, standard error {error:.1g}"
             return len(curve) - 2, f"{2 * size} change the held-out loss of {loss:.3g} by {change}"
+        if rival is not None and loss - gain - rival.means[0].min() > MOST_DOUBLINGS * gain:
+            return len(curve) - 1, "more would not reach the loss with a linear part"
 
 
 def shrink(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -85,6 +87,10 @@ class Contest(ABC):
     def add(self, candidates: list[Candidate], linear_scores: Array) -> None:
         """Let candidates with a linear part join, and play what the others have played."""
 
+    @abstractmethod
+    def split(self) -> Sequence[Contest]:
+        """Return a contest for each candidate, if they are of different groups."""
+
 
 def start_contest(
     config: FitConfig,
@@ -131,6 +137,16 @@ class EuclideanContest(Contest):
         for group in dict.fromkeys(each.group for each in candidates):
             self._games[group] = self._start(group, rng)
             self._games[group].play(n_frequencies)
+
+    def split(self) -> Sequence[Contest]:
+        """Return a contest for each candidate, if they are of different groups."""
+        parts = []
+        for candidate in self.candidates:
+            part = copy(self)
+            part.candidates = [candidate]
+            part._games = {candidate.group: self._games[candidate.group]}
+            parts.append(part)
+        return parts
 
     def _start(self, group: tuple[str | None, bool, bool], rng: np.random.Generator) -> TrialGames:
         problem, (spectrum, uses_optional, linear) = self.problem, group
@@ -216,6 +232,16 @@ class SequentialContest(Contest):
         self.candidates = [*self.candidates, *candidates]
         more = self._play(candidates)
         self._features = [[*row, *new] for row, new in zip(self._features, more, strict=True)]
+
+    def split(self) -> Sequence[Contest]:
+        """Return a contest for each candidate."""
+        parts = []
+        for number, candidate in enumerate(self.candidates):
+            part = copy(self)
+            part.candidates = [candidate]
+            part._features = [[row[number]] for row in self._features]
+            parts.append(part)
+        return parts
 
     def _play(self, candidates: list[Candidate]) -> list[list[Array]]:
         """Play the games of some candidates, and return their features by split and candidate."""

@@ -24,7 +24,7 @@ from notsorandom.tuning.held_out import (
     row_counts,
     weight_unit,
 )
-from notsorandom.tuning.linear_trials import evaluate_all, evaluation, try_linear
+from notsorandom.tuning.linear_trials import LinearTrial, evaluate_all, try_linear
 from notsorandom.tuning.trial_games import Contest, start_contest
 from notsorandom.tuning.trial_models import solve_batch
 
@@ -60,11 +60,6 @@ ERRORS_OF_SPLIT, ERRORS_OF_FOLDS = 2.0, 1.0
 # More directions than usual must beat them by more, since they take several times as long. On
 # training rows of images they are at most 2 standard errors better, on trec's embeddings 4 to 9.
 ERRORS_OF_DIRECTIONS = 3.0
-# A linear part must beat waves by more standard errors, or by this share of the loss: waves gain
-# more from rows and features that a fit has and trials don't. On training rows of trec's embeddings
-# it is 4 standard errors or 8 % better in trials, and worse after a fit; on banking77's and on
-# words it is at least 7 or 18 % better, and better after a fit.
-ERRORS_OF_LINEAR, LINEAR_SHARE = 5.0, 0.12
 # Largest ratio of a C to the C of the games: float32 can compute with it.
 MAX_C_RATIO = 1e9
 # With fewer samples of the smallest class, the first candidates are taken.
@@ -160,7 +155,9 @@ class Trials:
         `weight` is the weight of a linear part.
         """
         parts = [part[:, :, ~mask] for part, mask in zip(scores, self.masks, strict=True)]
-        return TrialLosses.of(np.concatenate(parts, axis=2), self.held_out, np.array(C), weight)
+        return TrialLosses.from_scores(
+            np.concatenate(parts, axis=2), self.held_out, np.array(C), weight
+        )
 
     def evaluate(self, features: Array, C: tuple[float, ...]) -> TrialLosses:
         """Return the losses of models with each `C` on each candidate's features."""
@@ -213,7 +210,7 @@ class TrialLosses:
     counts: Array  # weights of the rows
 
     @classmethod
-    def of(cls, scores: Array, problem: Problem, C: Array, weight: float) -> TrialLosses:
+    def from_scores(cls, scores: Array, problem: Problem, C: Array, weight: float) -> TrialLosses:
         """Evaluate scores of shape (n_candidates, n_C, n_held_out, n_tasks)."""
         quality = [[problem.score(each) for each in row] for row in scores]
         C, weights = (np.broadcast_to(part, scores.shape[:2]) for part in (C, weight))
@@ -233,36 +230,40 @@ class TrialLosses:
         """Return the candidates with the least losses, each at its best `C`, in their own order.
 
         The first candidate is one of them. As the only one, it is replaced by the best one that
-        beats it by its `min_errors`, a number of standard errors. A candidate with a linear part
-        must then be clearly better than that one; of these, one is kept beside several others.
+        beats it by its `min_errors`, a number of standard errors. One candidate with a linear part
+        is kept beside these; if only one of them is kept, it must have a lower loss.
         """
         order = np.argsort(self.means.min(axis=1), kind="stable")
         if n_candidates > 1:
             others = [number for number in order if number > 0 and not linear[number]]
             extra = [number for number in order if number > 0 and linear[number]]
             return np.append(0, np.sort([*others[: n_candidates - 1], *extra[:1]])).astype(int)
-        best = 0
+        best = []
         for kind in (False, True):
-            rivals = [number for number in order if linear[number] == kind and number != best]
-            least = ERRORS_OF_LINEAR if kind > linear[best] else 0.0
-            better = [
-                each for each in rivals if self.beats(each, best, max(least, min_errors[each]))
-            ]
-            best = better[0] if better else best
-        return np.array([best])
+            same = [number for number in order if linear[number] == kind]
+            if same:
+                first = min(same)
+                better = (n for n in same if self.of(n).beats(self.of(first), min_errors[n]))
+                best.append(next(better, first))
+        if len(best) > 1 and self.means[best[1]].min() >= self.means[best[0]].min():
+            best.pop()
+        return np.array(best)
 
-    def beats(self, number: int, other: int, min_errors: float) -> bool:
-        """Whether a candidate has a lower loss than another, by a number of standard errors."""
-        before, after = (self.losses[n, self.means[n].argmin()] for n in (other, number))
-        gain, error = mean_gain(before, after, self.counts)
+    def of(self, number: int) -> TrialLosses:
+        """Return the losses of one candidate."""
+        names = ("C", "weights", "losses", "temperatures", "scores")
+        return replace(self, **{name: getattr(self, name)[[number]] for name in names})
+
+    @property
+    def lowest(self) -> Array:
+        """The losses of the rows at the best `C` of the only candidate."""
+        lowest: Array = self.losses[0, self.means[0].argmin()]
+        return lowest
+
+    def beats(self, other: TrialLosses, min_errors: float) -> bool:
+        """Whether the only candidate is better than another, by a number of standard errors."""
+        gain, error = mean_gain(other.lowest, self.lowest, self.counts)
         return gain > min_errors * error
-
-    def clearly_beats(self, number: int, other: int, min_errors: float) -> bool:
-        """Whether a candidate with a linear part is clearly better than one without."""
-        before, after = (float(self.means[n].min()) for n in (other, number))
-        is_large = after < (1 - LINEAR_SHARE) * before
-        least = ERRORS_OF_SPLIT if is_large else ERRORS_OF_LINEAR
-        return self.beats(number, other, max(least, min_errors))
 
     def best_C(self, between: bool) -> tuple[float, float]:
         """Return the best `C` of the only candidate, and the temperature there.
@@ -368,29 +369,88 @@ def tune(
                 flags = [each.linear for each in contest.candidates]
                 contest.keep(losses.best_candidates(n_kept, min_errors, flags))
             update(number + 1)
-        chosen = contest.candidates[0]
-        features, weight = contest.features, 0.0
+    # With a linear part first: it shows what waves alone would have to reach.
+    plan = FinalPlan(config, trials, linear, last_C)
+    finalists: list[Finalist] = []
+    for each in reversed(contest.split()):
+        rival = finalists[0].losses if finalists else None
+        finalists.append(plan.finish(each, is_euclidean, rival))
+    chosen = finalists[-1]
+    if len(finalists) > 1:
+        least = trials.min_errors(chosen.candidate, view)
+        if finalists[0].losses.beats(chosen.losses, least):
+            chosen = finalists[0]
+    if verbose and chosen.reason:
+        show_line(f"{chosen.size} features: {chosen.reason}")
+    tables += [each.table for each in finalists]
+    C, temperature = chosen.losses.best_C(between=config.C is None)
+    table = {name: np.concatenate([each[name] for each in tables]) for name in tables[0]}
+    linear_c = linear.C if linear and chosen.candidate.linear else None
+    weight = float(chosen.losses.weights[0, 0])
+    return Choice(
+        chosen.candidate, C, temperature, table, chosen.size, chosen.sizes, linear_c, weight
+    )
+
+
+@dataclass(frozen=True)
+class Finalist:
+    """A candidate at the end of the trials.
+
+    Parameters
+    ----------
+    candidate : Candidate
+    losses : TrialLosses
+        Of its values of `C`, with the chosen number of features.
+    table : dict of str to ndarray
+    size : int, optional
+        The number of features, if it is chosen.
+    sizes : dict of str to ndarray, optional
+    reason : str
+        Why no other size was taken.
+    """
+
+    candidate: Candidate
+    losses: TrialLosses
+    table: dict[str, Array]
+    size: int | None = None
+    sizes: dict[str, Array] | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class FinalPlan:
+    """What is left to choose of a finalist: `C`, the weight of a linear part, and the size."""
+
+    config: FitConfig
+    trials: Trials
+    linear: LinearTrial | None
+    C: tuple[float, ...]  # of candidates without a linear part
+
+    def finish(
+        self, contest: Contest, is_euclidean: bool, rival: TrialLosses | None = None
+    ) -> Finalist:
+        """Choose what is left for the only candidate of a contest.
+
+        Features are not added to it any more if that could not reach the losses of a rival.
+        """
+        config, (candidate,), features = self.config, contest.candidates, contest.features
         if is_euclidean and config.size == "given" and not config.warm_start:
-            features = first_features(features, trials.reduced(config.n_frequencies))
-        if linear and chosen.linear:
-            losses, weight = linear.choose_weight(features, config)
+            features = first_features(features, self.trials.reduced(config.n_frequencies))
+        evaluate = self.trials.evaluate
+        if candidate.linear and self.linear is not None:
+            losses = self.linear.choose_weight(features, config)
+            evaluate = partial(self.linear.evaluate, weight=float(losses.weights[0, 0]))
         else:
-            evaluate = partial(trials.evaluate, features)
-            losses = trials.search_C(evaluate, last_C, config.extends_C)
-    tables.append(losses.table(contest, features.shape[-1]))
-    sizes, size = None, None
-    if config.size != "given":
+            losses = self.trials.search_C(partial(evaluate, features), self.C, config.extends_C)
+        table = losses.table(contest, features.shape[-1])
+        if config.size == "given":
+            return Finalist(candidate, losses, table)
         from notsorandom.tuning.size import choose_size
 
         size, losses, sizes, reason = choose_size(
-            config, trials, contest, losses, evaluation(trials, linear, weight)
+            config, self.trials, contest, losses, evaluate, rival
         )
-        if verbose:
-            show_line(f"{size} features: {reason}")
-    C, temperature = losses.best_C(between=config.C is None)
-    table = {name: np.concatenate([each[name] for each in tables]) for name in tables[0]}
-    linear_c = linear.C if linear and chosen.linear else None
-    return Choice(chosen, C, temperature, table, size, sizes, linear_c, weight)
+        return Finalist(candidate, losses, table, size, sizes, reason)
 
 
 def usual_size(config: FitConfig) -> int:
