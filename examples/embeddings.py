@@ -7,7 +7,7 @@ is linear in them: a plain logistic regression is hard to beat. What is left ove
 "not" in a review. Trials therefore try a linear part of the kernel, the columns themselves, beside
 the learned waves, which then have only the rest to explain.
 
-The rows here are made: 40 topics in 96 dimensions. The sentences of half of the topics praise or
+The rows here are made: 16 topics in 96 dimensions. The sentences of half of the topics praise or
 complain; in a negated sentence, praise is a complaint.
 """
 
@@ -27,7 +27,7 @@ from notsorandom import FourierClassifier
 # ---------------
 
 rng = np.random.default_rng(0)
-n_samples, n_columns, n_topics = 3000, 96, 40
+n_samples, n_columns, n_topics = 3000, 96, 16
 topics, (mood, negation) = np.split(normalize(rng.normal(size=(n_topics + 2, n_columns))), [n_topics])
 topic = rng.integers(n_topics, size=n_samples)
 praises, negates = rng.choice([-1.0, 1.0], size=(2, n_samples))

@@ -342,7 +342,8 @@ def test_forged_choices_are_refused():
     from notsorandom.tuning.choice import Choice
 
     config = replace(configure(FourierClassifier(20)), linear=None)
-    chosen = Choice(config.linear_candidates[0], 1.0, linear_c=2.0, linear_weight=30.0)
+    linear = config.candidates[0]._replace(linear=True)
+    chosen = Choice(linear, 1.0, linear_c=2.0, linear_weight=30.0)
     check_chosen(chosen, config)
     for forged in (
         {"linear_c": None},
@@ -351,7 +352,8 @@ def test_forged_choices_are_refused():
         {"linear_weight": -30.0},
         {"linear_weight": np.nan},
         {"candidate": config.candidates[0]},
-        {"candidate": config.linear_candidates[0]._replace(linear=1)},
+        {"candidate": linear._replace(linear=1)},
+        {"candidate": linear._replace(smoothing=0.03)},
     ):
         with pytest.raises(ValueError, match="not valid"):
             check_chosen(replace(chosen, **forged), config)

@@ -130,10 +130,8 @@ def require(condition: Any, name: str) -> None:
 def check_chosen(choice: Choice, config: FitConfig) -> None:
     """Raise an error unless trials could have made a choice."""
     require(type(choice.candidate.smoothing) is float, "smoothing")
-    candidate, allowed = choice.candidate, list(config.candidates)
-    if config.linear is None:
-        allowed += config.linear_candidates
-    require(candidate in allowed and type(candidate.linear) is bool, "candidate")
+    candidate = choice.candidate
+    require(type(candidate.linear) is bool and config.allows(candidate), "candidate")
     weight, linear_c = choice.linear_weight, choice.linear_c
     if candidate.linear:
         require(weight in (*LINEAR_WEIGHTS, 1.0) and type(weight) is float, "linear_weight")

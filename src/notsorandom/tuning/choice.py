@@ -17,8 +17,6 @@ from notsorandom.spaces.view import ProjectedView, View
 
 # The value of `C` in trial games, and where no trials are possible: a game depends little on it.
 AUTO_C = 1.0
-# Values of the smoothing that are tried with a linear part.
-N_LINEAR = 2
 
 
 class Candidate(NamedTuple):
@@ -81,12 +79,11 @@ class FitConfig:
             candidates = tuple(each._replace(linear=True) for each in candidates)
         return replace(self, space=view.space, candidates=candidates)
 
-    @property
-    def linear_candidates(self) -> list[Candidate]:
-        """Candidates with a linear part, like the first ones without."""
-        group = self.candidates[0].group
-        same = [each for each in self.candidates if each.group == group]
-        return [each._replace(linear=True) for each in same[:N_LINEAR]]
+    def allows(self, candidate: Candidate) -> bool:
+        """Whether trials could choose a candidate."""
+        same = candidate._replace(linear=bool(self.linear))
+        is_kind = self.linear is None or candidate.linear == self.linear
+        return same in self.candidates and is_kind
 
     @property
     def chooses_directions(self) -> bool:

@@ -32,6 +32,8 @@ from notsorandom.tuning.trial_models import solve_batch
 # don't depend on the number of features of the fit, so that the chosen spectrum and smoothing
 # don't; C and temperature do, unless a fit can be continued.
 FIRST_FREQUENCIES, ALL_FREQUENCIES, N_FINALISTS = 24, 100, 3
+# So many of the best candidates are tried with a linear part too.
+N_LINEAR = 2
 # Rounds on spaces other than R^d, where all candidates play all rounds.
 ROUNDS = 32
 # Most rows of the trials: more make the comparison slower, but not much sharper.
@@ -362,7 +364,9 @@ def tune(
             if len(contest.candidates) > n_kept:
                 losses = evaluate_all(trials, contest, first_C, linear, config.C)
                 if linear and config.linear is None and linear.is_close(losses) and number == 0:
-                    contest.add(config.linear_candidates, linear.game_scores)
+                    best = np.argsort(losses.means.min(axis=1), kind="stable")[:N_LINEAR]
+                    extended = [contest.candidates[n]._replace(linear=True) for n in best]
+                    contest.add(extended, linear.game_scores)
                     losses = evaluate_all(trials, contest, first_C, linear, config.C)
                 tables.append(losses.table(contest, n_frequencies))
                 min_errors = [trials.min_errors(each, view) for each in contest.candidates]
