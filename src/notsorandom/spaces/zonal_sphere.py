@@ -262,7 +262,7 @@ def weighted_moments(values: Array, weights: Any = None) -> tuple[Array, Array]:
     return weight @ values, np.einsum("i,ij,ij->j", weight, values, values)
 
 
-def variance_of(total: Array, squares: Array, count: float) -> Array:
+def variance_of(total: Array, squares: Array, count: Array | float) -> Array:
     """Return the variances; the mean square where the variance is only rounding error."""
     scalar = total.dtype.type
     mean_square = squares / scalar(count)

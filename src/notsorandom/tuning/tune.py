@@ -12,7 +12,6 @@ from notsorandom._utils.progress import progress_bar, show_line
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array
 from notsorandom.game.problem import Problem
-from notsorandom.spaces import Euclidean
 from notsorandom.spaces.view import View
 from notsorandom.tuning.choice import AUTO_C, Candidate, Choice, FitConfig
 from notsorandom.tuning.held_out import (
@@ -29,7 +28,7 @@ from notsorandom.tuning.trial_models import solve_batch
 # don't depend on the number of features of the fit, so that the chosen spectrum and smoothing
 # don't; C and temperature do, unless a fit can be continued.
 FIRST_FREQUENCIES, ALL_FREQUENCIES, N_FINALISTS = 24, 100, 3
-# Rounds on spaces other than R^d, where all candidates play all rounds.
+# Rounds on finite spaces, where all candidates play all rounds.
 ROUNDS = 32
 # Most rows of the trials: more make the comparison slower, but not much sharper.
 MAX_TRIAL_ROWS = 4096
@@ -265,8 +264,8 @@ def tune(
 
     Each game is followed by linear models with several values of `C`, whose held-out loss decides:
     the log loss at the best temperature for classes, the squared error for real targets. The games
-    have the default solver and search (on R^d with fewer steps, and aligned phases), whatever the
-    estimator's own: the choice depends on the data.
+    have the default solver and search (with fewer steps and aligned phases if they are played at
+    once), whatever the estimator's own: the choice depends on the data.
     """
     candidates, given_C = list(config.candidates), config.C or ()
     if len(candidates) == len(given_C) == 1 and not (config.calibrated or config.size != "given"):
@@ -282,8 +281,8 @@ def tune(
     trials = start_trials(problem, view, game_C, rng)
     if trials is None:
         return default
-    is_euclidean = isinstance(config.space, Euclidean)
-    stages = plan_stages(config, trials) if is_euclidean else [(ROUNDS, 1)]
+    is_finite = view.space.kind == "finite"
+    stages = [(ROUNDS, 1)] if is_finite else plan_stages(config, trials)
     contest = start_contest(config, trials.problem, trials.masks, candidates, view.optional, rng)
     tables = []
     with progress_bar(len(stages), "tuning", verbose) as update:
@@ -296,7 +295,7 @@ def tune(
                 contest.keep(losses.best_candidates(n_kept, min_errors))
             update(number + 1)
         features = contest.features
-        if is_euclidean and config.size == "given" and not config.warm_start:
+        if not is_finite and config.size == "given" and not config.warm_start:
             features = first_features(features, trials.reduced(config.n_frequencies))
         losses = trials.search_C(features, last_C, config.extends_C)
     tables.append(losses.table(contest, features.shape[-1]))
@@ -333,12 +332,16 @@ def candidates_of_C(
 
 
 def first_features(features: Array, n_features: int) -> Array:
-    """Return the first features, with weights of a total of one as in a game."""
-    part = features[..., :n_features]
-    if part.shape[-1] == features.shape[-1]:
+    """Return the first features, with weights of a total of one as in a game.
+
+    Their weight in all features is about their share of the sum of squares.
+    """
+    if n_features >= features.shape[-1]:
         return features
-    squares = np.square(part).sum(axis=-1).mean(axis=-1)[..., None, None]
-    return part / np.sqrt(np.where(squares > 0, squares, 1))
+    squares = np.square(features).sum(axis=-2)  # (..., n_features)
+    part = squares[..., :n_features].sum(axis=-1)
+    growth = np.sqrt(squares.sum(axis=-1) / np.where(part > 0, part, 1))
+    return features[..., :n_features] * growth[..., None, None]
 
 
 def plan_stages(config: FitConfig, trials: Trials) -> list[tuple[int, int]]:
