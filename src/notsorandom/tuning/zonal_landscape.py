@@ -20,16 +20,7 @@ from notsorandom.tuning.trial_landscape import TrialLandscape
 
 
 class ZonalLandscape(TrialLandscape[ZonalSphere]):
-    r"""The landscape of games with zonal features, for samples of norm one, which may be sparse.
-
-    With :math:`A_k` the amplitudes of a frequency :math:`l \xi`, `v` the sum of their squares and
-    :math:`\sigma^2` the smoothed variance of its feature `p`, see :meth:`ZonalSphere.penalty`, the
-    height is :math:`\log v - \log \sigma^2`. Its slope is the tangent part of one sum over the
-    samples:
-
-    .. math:: \frac 2 l \sum_i x_i \, p'(\langle x_i, \xi\rangle) \Bigl[ \frac 1 v \sum_k A_k a_{ik}
-       - \frac{w_i}{\sigma^2 \sum_j w_j} (p_i - \bar p) \Bigr].
-    """
+    """The landscape of games with zonal features, for samples of norm one, which may be sparse."""
 
     def features(self, X: Any, frequencies: Array, phases: Array) -> Array:
         """Return zonal harmonics; see :meth:`ZonalSphere.features`."""
@@ -50,6 +41,7 @@ class ZonalLandscape(TrialLandscape[ZonalSphere]):
         return total / counts, variance_of(total, squares, counts)
 
     def _evaluate(self, part: slice, frequencies: Array) -> tuple[Array, Array, Array]:
+        """See :meth:`ZonalSphere.log_potential`."""
         (n_games, n_points, n_columns), measure = frequencies.shape, self.measure[part]
         poles, degrees = poles_and_degrees(frequencies.reshape(-1, n_columns))
         cosines = self.X @ poles.T  # (n_samples, n_games * n_points)
