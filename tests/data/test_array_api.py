@@ -123,9 +123,10 @@ SPACES = {
 def sums(space, rows, measure, frequencies):
     """Return all sums over rows that a space computes."""
     found = [space.amplitudes(rows, measure, frequencies), space.scales(rows, frequencies)]
-    found += space.penalty(rows, frequencies, 0.1)
+    found.append(space.penalty(rows, frequencies, 0.1))
     if space.kind == "continuous":
-        return [*found, *space.amplitudes_and_gradient(rows, measure, frequencies)]
+        floor = np.float64(0)
+        return [*found, *space.log_potential(rows, measure, frequencies, 0.1, "aligned", floor)]
     return [*found, space.all_amplitudes(rows, measure)]
 
 

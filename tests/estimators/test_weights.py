@@ -170,9 +170,13 @@ def test_zonal_features_are_scaled_by_the_weighted_deviation(rng):
     np.testing.assert_allclose(
         space.scales(rows, frequencies), space.scales(copied, frequencies), rtol=1e-10
     )
-    for one, other in zip(
-        space.penalty(rows, frequencies, 0.1), space.penalty(copied, frequencies, 0.1), strict=True
-    ):
+    column = rng.standard_normal((200, 2))
+    measures = weights[:, None] * column, np.repeat(column, weights, axis=0)
+    both = [
+        space.log_potential(each, measure, frequencies, 0.1, "aligned", np.float64(0))
+        for each, measure in zip((rows, copied), measures, strict=True)
+    ]
+    for one, other in zip(*both, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-10)
 
 

@@ -88,6 +88,29 @@ def test_many_waves_need_many_features(rng):
     assert auto.C_ > 100  # there is no noise
 
 
+def test_many_poles_need_many_features(rng):
+    X = rng.standard_normal((3000, 6))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    poles = rng.standard_normal((6, 60))
+    y = np.cos(4 * X @ (poles / np.linalg.norm(poles, axis=0))) @ rng.normal(size=60)
+    auto, usual = (FourierRegressor(n, space="sphere", random_state=0) for n in ("auto", 100))
+    assert auto.fit(X[:2000], y[:2000]).kernel_.n_components >= 200
+    usual.fit(X[:2000], y[:2000])
+    errors = [1 - model.score(X[2000:], y[2000:]) for model in (auto, usual)]
+    assert errors[0] < 0.5 * errors[1]
+
+
+def test_first_features_have_the_weight_of_all(rng):
+    """Weights of a total of one, whatever the mean square of features of weight one."""
+    squares, weights = np.array([3.0]), rng.random(12)
+    signs = rng.choice([-1.0, 1.0], size=(1, 1, 50, 12))  # of mean square one
+    features = np.sqrt(squares * weights / weights.sum()) * signs
+    first = tuning.first_features(features, 5)
+    expected = np.sqrt(squares * weights[:5] / weights[:5].sum()) * signs[..., :5]
+    np.testing.assert_allclose(first, expected)
+    assert tuning.first_features(features, 12) is features
+
+
 @pytest.mark.slow
 def test_digits_need_no_number_of_components():
     X, y = load_digits(return_X_y=True)

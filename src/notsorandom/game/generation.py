@@ -44,7 +44,7 @@ class ColumnGame:
 
     def kernel_of(self, points: Points) -> LearnedKernel:
         """Return the kernel of some frequencies, at the phases that fit their amplitudes best."""
-        penalty, _ = self.space.penalty(self.problem.rows, points.frequencies, self.smoothing)
+        penalty = self.space.penalty(self.problem.rows, points.frequencies, self.smoothing)
         return LearnedKernel(
             space=self.space,
             frequencies=points.frequencies,
@@ -56,7 +56,7 @@ class ColumnGame:
 
     def potentials(self, points: Points) -> Array:
         """Return the smoothed potentials of the frequencies' features."""
-        penalty, _ = self.space.penalty(self.problem.rows, points.frequencies, self.smoothing)
+        penalty = self.space.penalty(self.problem.rows, points.frequencies, self.smoothing)
         potentials = feature_potentials(self.space, points.amplitudes, self.phase)
         return potentials * np.exp(-penalty.astype(np.float64))
 

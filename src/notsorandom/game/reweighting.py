@@ -143,7 +143,7 @@ def check_bounded(space: ContinuousSpace, smoothing: float) -> None:
 def kernel_of_all(space: FiniteSpace, rows: Rows, phase: str, smoothing: float) -> LearnedKernel:
     """Return the kernel of all frequencies of a finite space, smoothed."""
     frequencies = space.all_frequencies(rows.n_features)
-    penalty, _ = space.penalty(rows, frequencies, smoothing)
+    penalty = space.penalty(rows, frequencies, smoothing)
     return LearnedKernel(
         space=space,
         frequencies=frequencies,

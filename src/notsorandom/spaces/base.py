@@ -109,12 +109,8 @@ class ResolvedSpace(Space, ABC):
         """
 
     @abstractmethod
-    def penalty(self, rows: Rows, frequencies: Array, smoothing: float) -> tuple[Array, Array]:
-        """Return what smoothing subtracts from the log potential, and its gradient.
-
-        The shapes are (n_frequencies,) and (n_frequencies, n_features). On a finite space the
-        gradient has no columns.
-        """
+    def penalty(self, rows: Rows, frequencies: Array, smoothing: float) -> Array:
+        """Return what smoothing subtracts from the log potential, of shape (n_frequencies,)."""
 
     @abstractmethod
     def groups(self, frequencies: Array, phase: str) -> Array:
@@ -256,22 +252,25 @@ class ContinuousSpace(ResolvedSpace, ABC):
         """Return the first step size of an ascent of the log potential."""
 
     @abstractmethod
-    def amplitudes_and_gradient(
-        self, rows: Rows, measure: Column, frequencies: Array, phase: str = "paired"
-    ) -> tuple[Array, Array]:
-        """Return the amplitudes, and the gradient of the potential per frequency.
+    def log_potential(
+        self,
+        rows: Rows,
+        measure: Column,
+        frequencies: Array,
+        smoothing: float,
+        phase: str,
+        floor: Array,
+    ) -> tuple[Array, Array, Array]:
+        """Return the log potential minus the penalty, its gradient, and the amplitudes.
 
-        The gradient has the shape of `frequencies`. The phase matters if there are several tasks;
-        see `potential_of` in `spaces/landscape.py`.
+        The gradient has the shape of `frequencies`, without the part that leads out of the space.
+        The phase matters if there are several tasks; see `potential_of` in `spaces/landscape.py`.
+        The rounding error `floor`, a number, is added to the potential.
         """
 
     @abstractmethod
     def spread(self, n_frequencies: int, rows: Rows, rng: np.random.Generator) -> Array:
         """Draw frequencies from all over the space, for searches that should miss nothing."""
-
-    @abstractmethod
-    def feasible_slope(self, frequencies: Array, slope: Array) -> Array:
-        """Return slopes without the part that leads out of the space."""
 
     def n_features(self, frequencies: Array) -> int:
         """Return the number of columns of the samples: frequencies have as many."""

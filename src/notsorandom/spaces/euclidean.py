@@ -15,7 +15,12 @@ from notsorandom._utils.threads import scratch
 from notsorandom.data.array_api import cast_like, namespace, to_host
 from notsorandom.data.rows import Array, Column, Rows, dense, row_norms
 from notsorandom.spaces.base import ContinuousSpace, Supremum
-from notsorandom.spaces.landscape import feature_potentials, resolve_scale, split_sums
+from notsorandom.spaces.landscape import (
+    feature_potentials,
+    potential_of,
+    resolve_scale,
+    split_sums,
+)
 from notsorandom.spaces.view import (
     ProjectedView,
     View,
@@ -189,13 +194,17 @@ class Euclidean(ContinuousSpace):
         """Return the inverse square of the scale, the unit of the log potential's curvature."""
         return float(self.scale) ** -2
 
-    def penalty(self, rows: Rows, frequencies: Array, smoothing: float) -> tuple[Array, Array]:
+    def penalty(self, rows: Rows, frequencies: Array, smoothing: float) -> Array:
         r"""Return what the blur of the samples by noise subtracts from the log potential.
 
         With :math:`\sigma` the smoothing times the scale: :math:`\sigma^2 |\omega|^2` for Gaussian
         noise of standard deviation :math:`\sigma`, and :math:`2 \sigma |\omega|_1` for independent
         Cauchy noise of scale :math:`\sigma` in each column.
         """
+        return self._penalty_and_slope(frequencies, smoothing)[0]
+
+    def _penalty_and_slope(self, frequencies: Array, smoothing: float) -> tuple[Array, Array]:
+        """Return the penalty and its gradient."""
         scalar = frequencies.dtype.type
         if self.noise == "cauchy":
             weight = scalar(2 * smoothing * self.scale)
@@ -255,6 +264,22 @@ class Euclidean(ContinuousSpace):
             lambda X, a: (self._waves(X, frequencies) @ a,), measure, width=width
         )
         return split_sums(sums)
+
+    def log_potential(
+        self,
+        rows: Rows,
+        measure: Column,
+        frequencies: Array,
+        smoothing: float,
+        phase: str,
+        floor: Array,
+    ) -> tuple[Array, Array, Array]:
+        """Return the log potential minus the penalty, its feasible slope, and the amplitudes."""
+        amplitudes, gradient = self.amplitudes_and_gradient(rows, measure, frequencies, phase)
+        potential = potential_of(amplitudes, phase) + floor
+        penalty, penalty_slope = self._penalty_and_slope(frequencies, smoothing)
+        slope = gradient / potential[:, None] - penalty_slope
+        return np.log(potential) - penalty, self.feasible_slope(frequencies, slope), amplitudes
 
     def amplitudes_and_gradient(
         self,

@@ -131,8 +131,8 @@ class HarmonicSphere(Spherical, FiniteSpace):
         proposed[points, which] = rng.integers(low, above, endpoint=True)
         return proposed
 
-    def penalty(self, rows: Rows, frequencies: Array, smoothing: float) -> tuple[Array, Array]:
-        r"""Return :math:`\sigma^2 l (l + d - 2)` at degree `l`; there is no gradient.
+    def penalty(self, rows: Rows, frequencies: Array, smoothing: float) -> Array:
+        r"""Return :math:`\sigma^2 l (l + d - 2)` at degree `l`.
 
         It is what the log potential loses when the samples diffuse on the sphere, with standard
         deviation :math:`\sigma` per direction: the smoothing times the scale.
@@ -140,7 +140,7 @@ class HarmonicSphere(Spherical, FiniteSpace):
         degrees = np.abs(frequencies[:, -1])
         eigenvalues = degrees * (degrees + frequencies.shape[1] - 1)
         penalty = (smoothing * self.scale) ** 2 * eigenvalues
-        return penalty.astype(rows.dtype), np.empty((len(frequencies), 0), dtype=rows.dtype)
+        return penalty.astype(rows.dtype)
 
     def amplitudes(self, rows: Rows, measure: Column, frequencies: Array) -> Array:
         """Return the sums of the measure times the harmonics, of one part."""

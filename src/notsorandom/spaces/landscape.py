@@ -80,7 +80,7 @@ class Points:
     height : ndarray of shape (n_points,)
         Log of the smoothed potential.
     slope : ndarray of shape (n_points, n_features)
-        Gradient of the height; without columns on a finite space.
+        Gradient of the height; without columns if it was not computed.
     amplitudes : ndarray of shape (n_parts, n_tasks, n_points)
         Fourier transform of the measure: real and imaginary part on R^d.
     """
@@ -165,18 +165,16 @@ class Landscape:
     # Heights.
 
     def evaluate(self, frequencies: Array) -> Points:
-        """Compute heights and amplitudes; `slope` has only the slope of the penalty."""
+        """Compute heights and amplitudes, but no slopes."""
         amplitudes = self.space.amplitudes(self.rows, self.measure, frequencies)
         return self._points(frequencies, amplitudes)
 
     def evaluate_with_slope(self, frequencies: Array) -> Points:
         """Compute heights, slopes and amplitudes on a continuous space."""
-        amplitudes, gradient = self.continuous_space.amplitudes_and_gradient(
-            self.rows, self.measure, frequencies, self.phase
+        height, slope, amplitudes = self.continuous_space.log_potential(
+            self.rows, self.measure, frequencies, self.smoothing, self.phase, self._floor
         )
-        points = self._points(frequencies, amplitudes, gradient)
-        slope = self.continuous_space.feasible_slope(frequencies, points.slope)
-        return replace(points, slope=slope)
+        return Points(frequencies, height, slope, amplitudes)
 
     def evaluate_all(self) -> Points:
         """Compute heights and amplitudes at all frequencies of a finite space."""
@@ -188,17 +186,15 @@ class Landscape:
         """Evaluate the points displaced by a shift, with slopes."""
         return self.evaluate_with_slope(self.continuous_space.move(points.frequencies, shift))
 
-    def _points(
-        self, frequencies: Array, amplitudes: Array, gradient: Array | float = 0.0
-    ) -> Points:
+    def _points(self, frequencies: Array, amplitudes: Array) -> Points:
         potential = potential_of(amplitudes, self.phase)
         if self.space.kind == "finite":
             # Frequencies that form one kernel have one height, the log of their mean potential.
             potential = average_groups(potential, self.space.groups(frequencies, self.phase))
         potential += self._floor
-        penalty, penalty_slope = self.space.penalty(self.rows, frequencies, self.smoothing)
-        slope = gradient / potential[:, None] - penalty_slope
-        return Points(frequencies, np.log(potential) - penalty, slope, amplitudes)
+        penalty = self.space.penalty(self.rows, frequencies, self.smoothing)
+        no_slope = np.empty((len(frequencies), 0), dtype=penalty.dtype)
+        return Points(frequencies, np.log(potential) - penalty, no_slope, amplitudes)
 
     @cached_property
     def _floor(self) -> Any:

@@ -12,7 +12,7 @@ from notsorandom.data.rows import Array, Column, Rows
 from notsorandom.spaces.base import ContinuousSpace, Supremum
 from notsorandom.spaces.gegenbauer import n_harmonics, zonal, zonal_slopes
 from notsorandom.spaces.harmonic_sphere import largest_degree
-from notsorandom.spaces.landscape import resolve_scale
+from notsorandom.spaces.landscape import potential_of, resolve_scale
 from notsorandom.spaces.sphere import Spherical, directions
 from notsorandom.spaces.view import CastView, View
 
@@ -102,36 +102,30 @@ class ZonalSphere(Spherical, ContinuousSpace):
         """Return 1."""
         return 1.0
 
-    def penalty(self, rows: Rows, frequencies: Array, smoothing: float) -> tuple[Array, Array]:
-        r"""Return the log variance of the features over the samples, smoothed, and its gradient.
+    def penalty(self, rows: Rows, frequencies: Array, smoothing: float) -> Array:
+        r"""Return the log variance of the features over the samples, smoothed.
 
         The log potential minus this is the log potential of the feature divided by its standard
         deviation. Smoothing by :math:`\sigma` adds :math:`\sigma^2 l (l + d - 2)` to the variance,
         the change of a harmonic of degree `l` by diffusion, so that the quotient stays small where
         the feature is nearly constant over the samples.
         """
-        poles, degrees = poles_and_degrees(frequencies)
+        noise = self._noise(self.norms(frequencies), rows, smoothing)
+        return np.log(self._variance(rows, frequencies) + noise)
+
+    def _noise(self, degrees: Array, rows: Rows, smoothing: float) -> Array:
+        """Return the variance that smoothing adds."""
+        noise = (smoothing * self.scale) ** 2 * degrees * (degrees + rows.n_features - 2)
+        return noise.astype(rows.dtype)
+
+    def _variance(self, rows: Rows, frequencies: Array) -> Array:
+        """Return the variances of the features over the samples."""
 
         def moments(X: Array, weights: Any = None) -> tuple[Array, ...]:
-            cosines = X @ cast_like(poles, X).T
-            values = zonal(cosines, degrees, X.shape[1])
-            slopes = zonal_slopes(cosines, degrees, X.shape[1])
-            if weights is not None:
-                slopes *= weights
-            slope_sums = slopes.T @ X
-            slopes *= values
-            return *weighted_moments(values, weights), slope_sums, slopes.T @ X
+            return weighted_moments(zonal_features(X, frequencies), weights)
 
-        count = rows.total_weight
-        total, squares, slope_sums, half = rows.sum_blocks(
-            moments, *rows.weight_columns, width=4 * len(frequencies)
-        )
-        mean = total / rows.dtype.type(count)
-        noise = (smoothing * self.scale) ** 2 * degrees * (degrees + rows.n_features - 2)
-        variance = variance_of(total, squares, count) + noise.astype(rows.dtype)
-        slope = tangent(half - mean[:, None] * slope_sums, poles)
-        slope *= (2 / (count * degrees) / variance).astype(rows.dtype)[:, None]
-        return np.log(variance), slope
+        total, squares = rows.sum_blocks(moments, *rows.weight_columns, width=3 * len(frequencies))
+        return variance_of(total, squares, rows.total_weight)
 
     def groups(self, frequencies: Array, phase: str) -> Array:
         """Return a different label for each: every frequency has a kernel of its own."""
@@ -145,41 +139,54 @@ class ZonalSphere(Spherical, ContinuousSpace):
 
         return np.stack(rows.sum_blocks(sums, measure, width=4 * len(frequencies)))
 
-    def amplitudes_and_gradient(
-        self, rows: Rows, measure: Column, frequencies: Array, phase: str = "paired"
-    ) -> tuple[Array, Array]:
-        """Return the amplitudes, and the gradient of the potential along the sphere."""
-        poles, degrees = poles_and_degrees(frequencies)
+    def log_potential(
+        self,
+        rows: Rows,
+        measure: Column,
+        frequencies: Array,
+        smoothing: float,
+        phase: str,
+        floor: Array,
+    ) -> tuple[Array, Array, Array]:
+        r"""Return the log potential minus the penalty, its slope along the sphere, and amplitudes.
 
-        def both_sums(X: Array, a: Array) -> tuple[Array, ...]:
+        With :math:`A_k` the amplitudes of a frequency :math:`l \xi`, `v` the sum of their squares
+        and :math:`\sigma^2` the smoothed variance of its feature `p`, the slope is the tangent part
+        of one sum over the samples:
+
+        .. math:: \frac 2 l \sum_i x_i \, p'(\langle x_i, \xi\rangle) \Bigl[ \frac 1 v \sum_k A_k
+           a_{ik} - \frac{w_i}{\sigma^2 \sum_j w_j} (p_i - \bar p) \Bigr].
+        """
+        (poles, degrees), count = poles_and_degrees(frequencies), rows.total_weight
+
+        def first_sums(X: Array, a: Array, weights: Any = None) -> tuple[Array, ...]:
+            values = zonal_features(X, frequencies)
+            return a.T @ values, *weighted_moments(values, weights)
+
+        def slope_sums(X: Array, a: Array, weights: Any = None) -> tuple[Array, ...]:
             cosines = X @ cast_like(poles, X).T
+            values = zonal(cosines, degrees, X.shape[1])
+            values -= cast_like(mean, X)
+            values *= cast_like(shares, X)
+            if weights is not None:
+                values *= weights
             slopes = zonal_slopes(cosines, degrees, X.shape[1])
-            slopes *= a
-            return a.T @ zonal(cosines, degrees, X.shape[1]), slopes.T @ X
-
-        def weighted_sums(X: Array, a: Array) -> tuple[Array, ...]:
-            slopes = zonal_slopes(X @ cast_like(poles, X).T, degrees, X.shape[1])
-            slopes *= a @ cast_like(sums, X)
+            slopes *= a @ cast_like(pulls, X) - values
             return (slopes.T @ X,)
 
-        width = 4 * len(frequencies)  # cosines, slopes and the two arrays of the recurrence
-        if measure.shape[1] == 1:
-            sums, moments = rows.sum_blocks(both_sums, measure, width=width)
-            half = sums[0, :, None] * moments
-        else:  # a second sweep, since one sweep would multiply the samples once per task
-            (sums,) = self.amplitudes(rows, measure, frequencies)
-            (half,) = rows.sum_blocks(weighted_sums, measure, width=width)
+        columns, width = (measure, *rows.weight_columns), 5 * len(frequencies)
+        sums, total, squares = rows.sum_blocks(first_sums, *columns, width=width)
+        potential = potential_of(sums[None]) + floor
+        variance = variance_of(total, squares, count) + self._noise(degrees, rows, smoothing)
+        mean, pulls = total / rows.dtype.type(count), sums / potential
+        shares = 1 / (variance * rows.dtype.type(count))
+        (half,) = rows.sum_blocks(slope_sums, *columns, width=width)
         slope = tangent(half, poles) * (2 / degrees).astype(half.dtype)[:, None]
-        return sums[None], slope
+        return np.log(potential) - np.log(variance), slope, sums[None]
 
     def scales(self, rows: Rows, frequencies: Array) -> Array:
         """Return the inverse standard deviations of the features."""
-
-        def moments(X: Array, weights: Any = None) -> tuple[Array, ...]:
-            return weighted_moments(zonal_features(X, frequencies), weights)
-
-        total, squares = rows.sum_blocks(moments, *rows.weight_columns, width=3 * len(frequencies))
-        return 1 / np.sqrt(variance_of(total, squares, rows.total_weight))
+        return 1 / np.sqrt(self._variance(rows, frequencies))
 
     def features(self, X: Array, frequencies: Array, phases: Array, phase: str) -> Array:
         """Return the zonal harmonics, of mean square one over the sphere."""
@@ -197,10 +204,6 @@ class ZonalSphere(Spherical, ContinuousSpace):
     def spread(self, n_frequencies: int, rows: Rows, rng: np.random.Generator) -> Array:
         """Draw frequencies as usual: poles are uniformly distributed."""
         return self.draw(n_frequencies, rows, rng)
-
-    def feasible_slope(self, frequencies: Array, slope: Array) -> Array:
-        """Return the slopes, which are along the sphere."""
-        return slope
 
     def supremum(
         self, rows: Rows, measure: Array, phase: str, bandwidth: float, reached: float, *_: Any
@@ -262,7 +265,7 @@ def weighted_moments(values: Array, weights: Any = None) -> tuple[Array, Array]:
     return weight @ values, np.einsum("i,ij,ij->j", weight, values, values)
 
 
-def variance_of(total: Array, squares: Array, count: float) -> Array:
+def variance_of(total: Array, squares: Array, count: Array | float) -> Array:
     """Return the variances; the mean square where the variance is only rounding error."""
     scalar = total.dtype.type
     mean_square = squares / scalar(count)

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from notsorandom.data.rows import Array
-from notsorandom.spaces import Euclidean
+from notsorandom.spaces.base import FiniteSpace
 from notsorandom.tuning.choice import FitConfig
 from notsorandom.tuning.held_out import mean_gain
 from notsorandom.tuning.trial_games import Contest
@@ -69,8 +69,8 @@ def choose_size(
         Why no other size was taken.
     """
     curve: Sizes = [(usual_size(config), losses)]
-    if not isinstance(config.space, Euclidean):
-        chosen, reason = 0, "the usual number; sizes are compared on R^d only"
+    if isinstance(config.space, FiniteSpace):
+        chosen, reason = 0, "the usual number; sizes are not compared on finite spaces"
     elif config.size == "auto":
         chosen, reason = grow(curve, config, trials, contest, evaluate, rival)
     else:

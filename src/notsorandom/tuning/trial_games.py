@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -18,16 +19,12 @@ from notsorandom.game.projection import nearest_lines
 from notsorandom.game.solvers import GradientSolver
 from notsorandom.search.ascent import Ascent, climb
 from notsorandom.spaces import Euclidean
-from notsorandom.spaces.base import FiniteSpace, ResolvedSpace
-from notsorandom.spaces.euclidean import cauchy_frequencies
+from notsorandom.spaces.base import ContinuousSpace, FiniteSpace, ResolvedSpace, Space
 from notsorandom.spaces.landscape import Points
+from notsorandom.spaces.zonal_sphere import ZonalSphere
 from notsorandom.tuning.choice import Candidate, FitConfig, default_search
-from notsorandom.tuning.trial_landscape import (
-    TrialLandscape,
-    distinct,
-    peaks_by_game,
-    waves_by_game,
-)
+from notsorandom.tuning.trial_landscape import TrialLandscape, WaveLandscape, distinct
+from notsorandom.tuning.zonal_landscape import ZonalLandscape
 
 # Most steps of each particle: a few less than a search takes.
 TRIAL_STEPS = 6
@@ -102,13 +99,24 @@ def start_contest(
     linear_scores: Array | None = None,
 ) -> Contest:
     """Return the contest that suits the space; `optional` is the mask of the view."""
-    if isinstance(config.space, Euclidean) and config.space.has_batched_trials:
-        return EuclideanContest(problem, masks, candidates, optional, rng, linear_scores)
-    return SequentialContest(problem, masks, candidates, config, rng, linear_scores)
+    if landscape_of(config.space) is None:
+        return SequentialContest(problem, masks, candidates, config, rng, linear_scores)
+    assert isinstance(config.space, ContinuousSpace)
+    return BatchedContest(problem, masks, candidates, config.space, optional, rng, linear_scores)
 
 
-class EuclideanContest(Contest):
-    """All games on R^d with the same spectrum and columns are played at once.
+def landscape_of(space: Space) -> type[TrialLandscape[Any]] | None:
+    """Return the landscape of games that are played at once; None if a space has none.
+
+    A derived space may have other features.
+    """
+    if isinstance(space, Euclidean):
+        return WaveLandscape if space.has_batched_trials else None
+    return ZonalLandscape if type(space) is ZonalSphere else None
+
+
+class BatchedContest(Contest):
+    """All games on R^d or with zonal features, of the same spectrum and columns, played at once.
 
     Candidates of a group follow each other.
     """
@@ -118,12 +126,13 @@ class EuclideanContest(Contest):
         problem: Problem,
         masks: Array,
         candidates: list[Candidate],
+        space: ContinuousSpace,
         optional: Array | None,
         rng: np.random.Generator,
         linear_scores: Array | None = None,
     ) -> None:
         super().__init__(problem, masks, candidates, optional, linear_scores)
-        self._rng = rng
+        self.space, self._rng = space, rng
         self._games = {
             group: self._start(group, rng)
             for group in dict.fromkeys(each.group for each in candidates)
@@ -149,13 +158,16 @@ class EuclideanContest(Contest):
         return parts
 
     def _start(self, group: tuple[str | None, bool, bool], rng: np.random.Generator) -> TrialGames:
-        problem, (spectrum, uses_optional, linear) = self.problem, group
+        problem, space, (spectrum, uses_optional, linear) = self.problem, self.space, group
+        if spectrum is not None and isinstance(space, Euclidean):
+            space = space.with_noise(spectrum)
         smoothing = np.array([each.smoothing for each in self.candidates if each.group == group])
         if self.optional is not None and not uses_optional:
             columns = np.ascontiguousarray(problem.rows.array[:, ~self.optional])
             problem = replace(problem, rows=replace(problem.rows, array=columns))
         return TrialGames(
             problem,
+            space,
             masks=np.repeat(self.masks, len(smoothing), axis=0),
             smoothing=np.tile(smoothing, len(self.masks)),
             rng=rng,
@@ -195,7 +207,7 @@ class EuclideanContest(Contest):
 
 
 class SequentialContest(Contest):
-    """Games on spaces other than R^d, one after the other, and all of them to the end."""
+    """Games on other spaces, one after the other, each of them anew in every stage."""
 
     def __init__(
         self,
@@ -285,7 +297,9 @@ class TrialGames:
     Parameters
     ----------
     problem : Problem
-        With dense samples in memory, centred and in units of their scale.
+        With samples in memory, for R^d dense, centred and in units of their scale.
+    space : ContinuousSpace
+        That of the samples, with the noise of the smoothing.
     masks : ndarray of shape (n_games, n_samples)
         The rows that each game is played on.
     smoothing : ndarray of shape (n_games,)
@@ -299,40 +313,41 @@ class TrialGames:
     def __init__(
         self,
         problem: Problem,
+        space: ContinuousSpace,
         masks: Array,
         smoothing: Array,
         rng: np.random.Generator,
         spectrum: str = "gaussian",
         linear_scores: Array | None = None,
     ) -> None:
-        X: Array = problem.rows.array
-        self.X, self.rng, self.search = X, rng, Ascent(spectrum).resolved()
-        self.smoothing = smoothing.astype(X.dtype)
-        self.pool = problem.rows.pool or ONE_THREAD
+        self.rows, self.X, self.dtype = problem.rows, problem.rows.array, problem.rows.dtype
+        self.space, self.landscape_type = space, landscape_of(space)
+        self.rng, self.search = rng, Ascent(spectrum).resolved()
+        self.smoothing = smoothing.astype(self.dtype)
         self.used: Array = np.flatnonzero(masks.any(axis=0))
-        self.probe = self.used[:: -(-len(self.used) // CORRELATION_ROWS)]
-        self.probe_weights = masks[:, self.probe] * problem.counts[self.probe].astype(X.dtype)
+        self.weights = masks[:, self.used] * problem.counts[self.used].astype(self.dtype)
+        self.probe = slice(None, None, -(-len(self.used) // CORRELATION_ROWS))  # of those used
         if linear_scores is not None:
             linear_scores = linear_scores[:, self.used]
         self.dual_player = DualPlayer(problem.take(self.used), masks[:, self.used], linear_scores)
-        self.waves = np.empty((len(masks), len(X), 0), dtype=X.dtype)  # of all samples
+        self.values = np.empty((*masks.shape, 0), dtype=self.dtype)  # features of all samples
         self.strengths = np.empty((len(masks), 0))
 
     @property
     def n_frequencies(self) -> int:
         """Number of features of each game so far."""
-        return int(self.waves.shape[2])
+        return int(self.values.shape[2])
 
     @property
     def features(self) -> Array:
         """The features of all samples, of shape (n_games, n_samples, n_frequencies)."""
         totals = np.maximum(self.strengths.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-        return self.waves * np.sqrt(self.strengths / totals)[:, None, :].astype(self.X.dtype)
+        return self.values * np.sqrt(self.strengths / totals)[:, None, :].astype(self.dtype)
 
     def keep(self, games: Array) -> None:
         """Continue only with some of the games."""
-        self.smoothing, self.probe_weights = self.smoothing[games], self.probe_weights[games]
-        self.waves, self.strengths = self.waves[games], self.strengths[games]
+        self.smoothing, self.weights = self.smoothing[games], self.weights[games]
+        self.values, self.strengths = self.values[games], self.strengths[games]
         self.dual_player.keep(games)
 
     def play(self, n_frequencies: int) -> None:
@@ -341,53 +356,60 @@ class TrialGames:
         A round adds as many as it has distinct peaks. Where they are few, more rounds would find
         nearly the same ones again, so the columns that are left are zero.
         """
-        X, search, n_games = self.X, self.search, len(self.smoothing)
-        inside = X[self.used]
-        shape = (3, n_games, len(inside), search.n_particles)
-        buffers = np.empty(shape, dtype=X.dtype)
-        waves, strengths = [self.waves], [self.strengths]
+        search, n_games = self.search, len(self.smoothing)
+        X, inside = self.X, self.X[self.used]
+        values, strengths = [self.values], [self.strengths]
+        assert self.landscape_type is not None
         for start in range(0, n_frequencies, search.n_peaks):
-            measure = self.dual_player.measure
-            landscape = TrialLandscape(
-                inside, measure, self.smoothing, self.search.spectrum, buffers, self.pool
+            landscape = self.landscape_type(
+                self.space,
+                inside,
+                self.dual_player.measure,
+                self.weights,
+                self.smoothing,
+                self.rows.pool or ONE_THREAD,
             )
             points = self._climb(landscape)
-            frequencies, phases, alignment = peaks_by_game(points, n_games)
+            frequencies, phases, alignment = landscape.peaks(points)
             chosen, valid = distinct(
-                waves_by_game(X[self.probe], frequencies, phases),
+                landscape.features(inside[self.probe], frequencies, phases),
                 points.height.reshape(n_games, -1),
-                self.probe_weights,
+                self.weights[:, self.probe],
                 search.similarity,
                 min(search.n_peaks, n_frequencies - start),
             )
             frequencies = np.take_along_axis(frequencies, chosen[:, :, None], axis=1)
             phases = np.take_along_axis(phases, chosen, axis=1)
             alignment = np.take_along_axis(alignment, chosen[:, :, None], axis=1)
-            alignment *= valid[:, :, None]  # (n_games, n_peaks, n_tasks)
-            waves.append(waves_by_game(X, frequencies, phases))  # (n_games, n_samples, n_peaks)
+            features = landscape.features(X, frequencies, phases)  # (n_games, n_samples, n_peaks)
+            used = features[:, self.used]
+            scales = landscape.scales(used)  # (n_games, n_peaks)
+            alignment *= (scales * valid)[:, :, None]  # (n_games, n_peaks, n_tasks)
+            values.append(features * scales[:, None, :])
             strengths.append(np.sqrt(np.square(alignment).sum(axis=2)))
-            response = waves[-1][:, self.used] @ alignment
+            response = used @ (alignment * scales[:, :, None])
             self.dual_player.step(response, valid.sum(axis=1))
-        self.waves = np.concatenate(waves, axis=2)
+        self.values = np.concatenate(values, axis=2)
         self.strengths = np.concatenate(strengths, axis=1)
 
-    def _climb(self, landscape: TrialLandscape) -> Points:
+    def _climb(self, landscape: TrialLandscape[Any]) -> Points:
         """Return where the particles of a round end."""
-        hills, n_rows = landscape, len(landscape.X)
+        hills, n_rows = landscape, len(self.used)
         if n_rows > CLIMB_ROWS:
             hills = landscape.take(self.rng.choice(n_rows, CLIMB_ROWS, replace=False))
         points = hills.evaluate(self._starts(hills))
-        steps = np.ones(len(points), dtype=self.X.dtype)
+        steps = np.full(len(points), self.space.first_step(), dtype=self.dtype)
         points, _ = climb(hills, points, steps, min(TRIAL_STEPS, self.search.n_steps))
         return points if hills is landscape else landscape.evaluate(points.frequencies)
 
-    def _starts(self, landscape: TrialLandscape) -> Array:
+    def _starts(self, landscape: TrialLandscape[Any]) -> Array:
         """Draw the starts of a round, from the same frequencies for all games."""
-        search, n_columns, dtype = self.search, self.X.shape[1], self.X.dtype
+        search, space = self.search, self.space
         if search.spectrum == "cauchy":
-            draws = cauchy_frequencies(search.n_draws, n_columns, self.rng).astype(dtype)
+            assert isinstance(landscape, WaveLandscape)  # other spaces have no such spectrum
+            draws = space.draw_cauchy(search.n_draws, self.rows, self.rng)
             return landscape.highest(draws, search.n_particles)
-        draws = self.rng.standard_normal((search.n_particles, n_columns)).astype(dtype)
+        draws = space.draw(search.n_particles, self.rows, self.rng)
         return np.tile(draws, (len(self.smoothing), 1))
 
 

@@ -14,7 +14,6 @@ from notsorandom._utils.progress import progress_bar, show_line
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array
 from notsorandom.game.problem import Problem
-from notsorandom.spaces import Euclidean
 from notsorandom.spaces.view import View
 from notsorandom.tuning.choice import AUTO_C, Candidate, Choice, FitConfig
 from notsorandom.tuning.held_out import (
@@ -34,7 +33,7 @@ from notsorandom.tuning.trial_models import solve_batch
 FIRST_FREQUENCIES, ALL_FREQUENCIES, N_FINALISTS = 24, 100, 3
 # So many of the best candidates are tried with a linear part too.
 N_LINEAR = 2
-# Rounds on spaces other than R^d, where all candidates play all rounds.
+# Rounds on finite spaces, where all candidates play all rounds.
 ROUNDS = 32
 # Most rows of the trials: more make the comparison slower, but not much sharper.
 MAX_TRIAL_ROWS = 4096
@@ -325,8 +324,8 @@ def tune(
 
     Each game is followed by linear models with several values of `C`, whose held-out loss decides:
     the log loss at the best temperature for classes, the squared error for real targets. The games
-    have the default solver and search (on R^d with fewer steps, and aligned phases), whatever the
-    estimator's own: the choice depends on the data.
+    have the default solver and search (with fewer steps and aligned phases if they are played at
+    once), whatever the estimator's own: the choice depends on the data.
     """
     candidates, given_C = list(config.candidates), config.C or ()
     has_choice = len(candidates) > 1 or len(given_C) != 1 or config.linear
@@ -345,8 +344,8 @@ def tune(
     trials = start_trials(problem, view, game_C, rng)
     if trials is None:
         return default
-    is_euclidean = isinstance(config.space, Euclidean)
-    stages = plan_stages(config, trials) if is_euclidean else [(ROUNDS, 1)]
+    is_finite = view.space.kind == "finite"
+    stages = [(ROUNDS, 1)] if is_finite else plan_stages(config, trials)
     linear = None if config.linear is False else try_linear(trials, view, usual_C)
     contest = start_contest(
         config,
@@ -378,7 +377,7 @@ def tune(
     finalists: list[Finalist] = []
     for each in reversed(contest.split()):
         rival = finalists[0].losses if finalists else None
-        finalists.append(plan.finish(each, is_euclidean, rival))
+        finalists.append(plan.finish(each, is_finite, rival))
     chosen = finalists[-1]
     if len(finalists) > 1:
         least = trials.min_errors(chosen.candidate, view)
@@ -431,14 +430,14 @@ class FinalPlan:
     C: tuple[float, ...]  # of candidates without a linear part
 
     def finish(
-        self, contest: Contest, is_euclidean: bool, rival: TrialLosses | None = None
+        self, contest: Contest, is_finite: bool, rival: TrialLosses | None = None
     ) -> Finalist:
         """Choose what is left for the only candidate of a contest.
 
         Features are not added to it any more if that could not reach the losses of a rival.
         """
         config, (candidate,), features = self.config, contest.candidates, contest.features
-        if is_euclidean and config.size == "given" and not config.warm_start:
+        if not is_finite and config.size == "given" and not config.warm_start:
             features = first_features(features, self.trials.reduced(config.n_frequencies))
         evaluate = self.trials.evaluate
         if candidate.linear and self.linear is not None:
@@ -478,12 +477,16 @@ def candidates_of_C(
 
 
 def first_features(features: Array, n_features: int) -> Array:
-    """Return the first features, with weights of a total of one as in a game."""
-    part = features[..., :n_features]
-    if part.shape[-1] == features.shape[-1]:
+    """Return the first features, with weights of a total of one as in a game.
+
+    Their weight in all features is about their share of the sum of squares.
+    """
+    if n_features >= features.shape[-1]:
         return features
-    squares = np.square(part).sum(axis=-1).mean(axis=-1)[..., None, None]
-    return part / np.sqrt(np.where(squares > 0, squares, 1))
+    squares = np.square(features).sum(axis=-2)  # (..., n_features)
+    part = squares[..., :n_features].sum(axis=-1)
+    growth = np.sqrt(squares.sum(axis=-1) / np.where(part > 0, part, 1))
+    return features[..., :n_features] * growth[..., None, None]
 
 
 def plan_stages(config: FitConfig, trials: Trials) -> list[tuple[int, int]]:
