@@ -23,6 +23,9 @@ from notsorandom.linear.softmax_step import inner
 # Steps of L-BFGS, and pairs of steps and gradients that it keeps. Frequencies of words need ten to
 # fifty steps.
 MAX_LBFGS_STEPS, N_PAIRS = 1000, 8
+# Columns of a larger mean square have other units than the waves. With units that are as large as
+# the mean square itself, words need twice as many steps.
+LARGE_SQUARE = 30.0
 # Rows that are evaluated at a time.
 BLOCK_ROWS = 4096
 # Relative residuals of least squares, in turn, until the duality gap is closed.
@@ -70,6 +73,14 @@ class Beside:
             return self
         parts = (part.astype(dtype, copy=copy) for part in (self.waves, self.columns))
         return Beside(*parts)
+
+    @property
+    def units(self) -> Array:
+        """Units of the coefficients: more than one for columns of a large mean square."""
+        mean = float(self.columns.multiply(self.columns).sum()) / max(1, len(self.waves))
+        units = np.ones(self.shape[1] + 1)
+        units[self.waves.shape[1] : -1] = max(1.0, mean / LARGE_SQUARE)
+        return units
 
     @cached_property
     def squared_norms(self) -> Array:
@@ -140,25 +151,28 @@ def solve_logistic(features: Beside, problem: Problem, tol: float) -> tuple[Arra
         ]
         return Evaluation.from_sums(model, *(sum(each) for each in zip(*parts, strict=True)))
 
-    best = minimise_by_gradients(evaluate, start, tol)
+    best = minimise_by_gradients(evaluate, start, features.units, tol)
     model = best.model - best.model.mean(axis=0)
     return (model[1:] - model[:1] if is_binary else model), best.gap
 
 
 def minimise_by_gradients(
-    evaluate: Callable[[Array], Evaluation], start: Array, tol: float
+    evaluate: Callable[[Array], Evaluation], start: Array, units: Array, tol: float
 ) -> Evaluation:
-    """Take steps of L-BFGS until the duality gap is at most `tol`."""
+    """Take steps of L-BFGS until the duality gap is at most `tol`.
+
+    The first Hessian is diagonal, a multiple of `units`.
+    """
     state = best = evaluate(start)
     pairs: list[Pair] = []
     for _ in range(MAX_LBFGS_STEPS):
         if best.gap <= tol or not math.isfinite(state.primal):
             break
         # The scale of the last step, or one that changes no coefficient by more than one.
-        scale = 1 / max(float(np.abs(state.gradient).max()), np.finfo(float).tiny)
+        scale = 1 / max(float(np.abs(state.gradient / units).max()), np.finfo(float).tiny)
         if pairs:
-            scale = float(inner(*pairs[-1]) / inner(pairs[-1][1], pairs[-1][1]))
-        step = remembering_step(partial(np.multiply, -scale), state.gradient, pairs)
+            scale = float(inner(*pairs[-1]) / inner(pairs[-1][1], pairs[-1][1] / units))
+        step = remembering_step(partial(np.multiply, -scale / units), state.gradient, pairs)
         new, _ = take_step(state, step, 1.0, evaluate)
         pair = new.model - state.model, new.gradient - state.gradient
         if inner(*pair) > 0:
