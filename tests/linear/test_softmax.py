@@ -16,6 +16,7 @@ from notsorandom.data.rows import Rows
 from notsorandom.estimators.steps import fit_linear_models
 from notsorandom.game import LOSSES, Problem
 from notsorandom.game.problem import signs_from_codes
+from notsorandom.linear import softmax_rows
 from notsorandom.linear.softmax import solve_features, solve_softmax
 from notsorandom.linear.softmax_pass import SoftmaxPass, evaluate
 from notsorandom.linear.softmax_step import Preconditioner, conjugate_gradients
@@ -331,6 +332,61 @@ def test_conjugate_gradients_solve_each_system(rng):
 
     steps = conjugate_gradients(product, precondition, gradient, 1)
     np.testing.assert_allclose(product(steps), -gradient, rtol=1e-9, atol=1e-9)
+
+
+def test_preconditioner_is_exact_for_its_own_rows(rng):
+    """For one class, where the other rows have a direction of their own."""
+    rows, curvatures = np.zeros((20, 5)), rng.uniform(size=20)
+    rows[:18, :4] = rng.standard_normal((18, 4))
+    rows[:18] -= curvatures[:18] @ rows[:18] / curvatures[:18].sum()
+    rows[18:, 4] = 1, -curvatures[18] / curvatures[19]
+    rows += rng.standard_normal(5)  # the mean doesn't matter
+    design = np.column_stack([rows, np.ones(20)])
+    weighted = curvatures[:, None] * design
+    hessian = design.T @ weighted + np.diag([1.0] * 5 + [0.0])
+    sums, squares = weighted.sum(axis=0)[None], (design * weighted).sum(axis=0)[None]
+    diagonal = Preconditioner.from_sums(sums, squares, 0.0)
+    heaviest = diagonal.with_rows(rows[None, :18], curvatures[None, :18])
+    gradient = rng.standard_normal((1, 6))
+    assert np.abs(hessian @ diagonal(gradient)[0] - gradient[0]).max() > 0.1
+    np.testing.assert_allclose(hessian @ heaviest(gradient)[0], gradient[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("C", [1.0, 3000.0])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n_heaviest", [3, 100])
+def test_rows_of_the_preconditioner_do_not_change_the_optimum(
+    rng, monkeypatch, C, dtype, n_heaviest
+):
+    monkeypatch.setattr(softmax_rows, "WIDE", 5)
+    monkeypatch.setattr(softmax_rows, "N_HEAVIEST", n_heaviest)
+    problem = make_problem(rng, 4, 400, C, weighted=True, dtype=dtype)
+    coef, intercept, gap = solve(problem)
+    _, value = optimum(problem)
+    assert 0 < gap <= 1e-3
+    assert (1 - 1e-6) * value <= objective(problem, coef, intercept) <= value / (1 - gap)
+
+
+def test_rows_of_the_preconditioner_save_products(rng, monkeypatch):
+    """Where rows of large curvature are few and in different directions in every class."""
+    problem = make_problem(rng, 10, 1000, C=1000.0, dtype=np.float32)
+    X = np.concatenate([problem.rows.array, rng.standard_normal((1000, 60)) / 8], axis=1)
+    problem = replace(problem, rows=replace(problem.rows, array=X.astype(np.float32)))
+    counts = []
+
+    def counting(product, *arguments):
+        def counted(step):
+            counts[-1] += 1
+            return product(step)
+
+        return conjugate_gradients(counted, *arguments)
+
+    monkeypatch.setattr(softmax_rows, "conjugate_gradients", counting)
+    for wide in (1000, 10):
+        monkeypatch.setattr(softmax_rows, "WIDE", wide)
+        counts.append(0)
+        assert solve(problem)[2] <= 1e-3
+    assert counts[1] < 0.7 * counts[0]
 
 
 @pytest.mark.usefixtures("quick_trials")

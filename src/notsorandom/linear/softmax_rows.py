@@ -29,6 +29,10 @@ MAX_PRODUCTS = 50
 # evaluations: the first step, from the zero model, is much too long. An evaluation needs no product
 # with the features.
 MAX_SCORE_SLOPE, MAX_SCORE_SLOPES = 0.02, 20
+# Rows of each class that the preconditioner treats exactly, if there are at least as many columns
+# as WIDE. With 10,003 rows, 77 classes and 484 columns they save a third of the products at C = 10
+# and more than half at C = 300; with 100 columns they cost what they save.
+N_HEAVIEST, WIDE = 48, 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,8 +182,29 @@ class CurvedRows:
         total = self.problem.loss.upper * self.problem.total_weight
         ridge = dtype.type(LOGISTIC_INTERCEPT_RIDGE * total)
         precondition = Preconditioner.from_sums(sums, squares, ridge)
+        if self.has_heaviest:
+            precondition = precondition.with_rows(*self.heaviest_rows())
         step = conjugate_gradients(product, precondition, gradient.astype(dtype), MAX_PRODUCTS)
         return step.astype(np.float64)
+
+    @property
+    def has_heaviest(self) -> bool:
+        """Whether the preconditioner has rows of its own, which pays with many columns."""
+        rows, (n_classes, n_numbers) = self.problem.rows, self.model.shape
+        held = isinstance(rows.array, np.ndarray)
+        return held and n_numbers > WIDE and len(rows) >= N_HEAVIEST * n_classes
+
+    def heaviest_rows(self) -> tuple[Array, Array]:
+        """Return the features of the rows of the largest curvatures for each class, and these.
+
+        They have the shapes (n_classes, N_HEAVIEST, n_columns) and (n_classes, N_HEAVIEST).
+        """
+        rows, probabilities = self.problem.rows, self.probabilities
+        mass = row_mass(rows.weights, self.problem.loss.upper, probabilities)
+        curvatures = np.ascontiguousarray((mass[:, None] * probabilities * (1 - probabilities)).T)
+        chosen = np.argpartition(curvatures, -N_HEAVIEST)[:, -N_HEAVIEST:]
+        features = self.features(rows.array[chosen.ravel()]).reshape(*chosen.shape, -1)
+        return features, np.take_along_axis(curvatures, chosen, axis=1)
 
     def first_step(self, gradient: Array) -> Array:
         """Return Newton's step from the zero model, as if all classes had equal weights.
