@@ -29,6 +29,10 @@ INTERCEPT_RIDGE = 1e-5
 MAX_INTERCEPT_STEP = 4.0
 # Bytes of the arrays that tasks solved together hold.
 CHUNK_BYTES = 2**27
+# Models that start from others are solved to this share of the tolerance: their first step gains
+# little, but their held-out losses would be those of a smaller `C`. With 77 classes, the losses are
+# then within 1 % of those at a hundredth of the tolerance, for a sixth more time.
+START_GAP = 0.3
 # Numbers held per row and model.
 NUMBERS_PER_ROW = 12
 
@@ -87,7 +91,7 @@ def solve_batch(
         chunk = max(1, CHUNK_BYTES // (n_games * row_bytes))
         order, before = np.arange(len(C)), None
         if n_tasks > 1:  # products with many tasks are fast, so a start saves more than a batch
-            order, chunk = np.argsort(C, kind="stable"), 1
+            order, chunk, tol = np.argsort(C, kind="stable"), 1, START_GAP * tol
         models = np.empty((n_games, len(C), n_tasks, n_features + 1), dtype=dtype)
         for some in np.split(order, range(chunk, len(order), chunk)):
             solved = LogisticBatch(design, mass, is_class, C[some]).solve(tol, before)
