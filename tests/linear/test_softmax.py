@@ -15,10 +15,11 @@ from notsorandom._utils.threads import thread_pool
 from notsorandom.data.rows import Rows
 from notsorandom.game import LOSSES, Problem
 from notsorandom.game.problem import signs_from_codes
+from notsorandom.linear import softmax_rows
 from notsorandom.linear.fit import fit_linear_models
 from notsorandom.linear.softmax import solve_features, solve_softmax
 from notsorandom.linear.softmax_pass import SoftmaxPass, evaluate
-from notsorandom.linear.softmax_step import Preconditioner, conjugate_gradients
+from notsorandom.linear.softmax_step import conjugate_gradients
 
 N_FEATURES = 9
 
@@ -312,25 +313,41 @@ def test_float64_is_used_where_float32_is_not_enough(rng):
     assert objective(problem, coef, intercept) == pytest.approx(optimum(problem)[1], rel=1e-9)
 
 
-def test_conjugate_gradients_solve_each_system(rng):
-    """With a preconditioner that is exact for one class, in one product."""
-    rows, variances = rng.standard_normal((3, 50, 4)), rng.uniform(size=(3, 1, 50))
-    gram = np.einsum("gki,gij->gkj", variances, np.square(rows))
-    sums = np.concatenate([variances @ rows, variances.sum(axis=-1, keepdims=True)], axis=-1)
-    squares = np.concatenate([gram, sums[..., -1:]], axis=-1)
-    precondition = Preconditioner.from_sums(sums, squares, np.full((3, 1), 0.1))
-    gradient = rng.standard_normal((3, 1, 5))
+@pytest.mark.parametrize("C", [1.0, 3000.0])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n_heaviest", [3, 100])
+def test_rows_of_the_preconditioner_do_not_change_the_optimum(
+    rng, monkeypatch, C, dtype, n_heaviest
+):
+    monkeypatch.setattr(softmax_rows, "WIDE", 5)
+    monkeypatch.setattr(softmax_rows, "N_HEAVIEST", n_heaviest)
+    problem = make_problem(rng, 4, 400, C, weighted=True, dtype=dtype)
+    coef, intercept, gap = solve(problem)
+    _, value = optimum(problem)
+    assert 0 < gap <= 1e-3
+    assert (1 - 1e-6) * value <= objective(problem, coef, intercept) <= value / (1 - gap)
 
-    def product(steps):
-        coef, last = steps[..., :-1], steps[..., -1:]
-        total, means = sums[..., -1:], precondition.means
-        moved = last + (means * coef).sum(axis=-1, keepdims=True)
-        diagonal = precondition.curvatures
-        intercepts = (total + 0.1) * moved
-        return np.concatenate([diagonal[..., :-1] * coef + means * intercepts, intercepts], axis=-1)
 
-    steps = conjugate_gradients(product, precondition, gradient, 1)
-    np.testing.assert_allclose(product(steps), -gradient, rtol=1e-9, atol=1e-9)
+def test_rows_of_the_preconditioner_save_products(rng, monkeypatch):
+    """Where rows of large curvature are few and in different directions in every class."""
+    problem = make_problem(rng, 10, 1000, C=1000.0, dtype=np.float32)
+    X = np.concatenate([problem.rows.array, rng.standard_normal((1000, 60)) / 8], axis=1)
+    problem = replace(problem, rows=replace(problem.rows, array=X.astype(np.float32)))
+    counts = []
+
+    def counting(product, *arguments):
+        def counted(step):
+            counts[-1] += 1
+            return product(step)
+
+        return conjugate_gradients(counted, *arguments)
+
+    monkeypatch.setattr(softmax_rows, "conjugate_gradients", counting)
+    for wide in (1000, 10):
+        monkeypatch.setattr(softmax_rows, "WIDE", wide)
+        counts.append(0)
+        assert solve(problem)[2] <= 1e-3
+    assert counts[1] < 0.7 * counts[0]
 
 
 @pytest.mark.usefixtures("quick_trials")

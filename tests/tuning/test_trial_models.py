@@ -156,6 +156,16 @@ def test_logistic_models_of_very_different_scales(rng, n_tasks, noise, tol):
         assert excesses(features, targets, masks, scaled, None, *model).max() <= tol
 
 
+def test_order_of_the_scales_does_not_matter(rng):
+    """Each model of several classes starts from that of the next smaller scale."""
+    features, targets, masks = make_games(rng, "logistic")
+    scales, order, loss = np.array([0.3, 3.0, 30.0, 300.0]), [2, 0, 3, 1], LOSSES["logistic"]
+    expected = solve_batch(features, targets, masks, loss, loss_scales=scales)
+    result = solve_batch(features, targets, masks, loss, loss_scales=scales[order])
+    for part, other in zip(result, expected, strict=True):
+        np.testing.assert_array_equal(part, other[:, order])
+
+
 def test_one_task_is_a_model_of_two_classes(rng):
     """The difference of their scores, with half the `C`: two penalties are half of one."""
     features, targets, masks = make_games(rng, "logistic", n_tasks=1)

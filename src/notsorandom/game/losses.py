@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import entr, expit
+from scipy.special import expit
 
 from notsorandom._utils.parameters import MAX_NUMBER, check_flag, check_number
 from notsorandom.data.rows import Array
@@ -370,8 +370,7 @@ class LogisticLoss(Loss):
         """Return the maximum's argument without its last term."""
         size, absolute = high - low, np.abs(dual)
         probability = absolute / at_least_tiny(size)
-        entropy = entr(probability) + entr(np.maximum(1 - probability, 0))
-        curved: Array = size * (entropy + 2 * np.square(probability))
+        curved: Array = size * (entropy(probability) + 2 * np.square(probability))
         return dual * residuals - absolute + curved
 
     def values(self, residuals: Array, low: Array, high: Array) -> Array:
@@ -404,8 +403,17 @@ class LogisticLoss(Loss):
 
 
 def at_least_tiny(size: Array) -> Array:
-    """Return sizes of boxes to divide by: empty boxes have a tiny one."""
+    """Return numbers to divide by, or to take logarithms of: tiny ones in place of zeros."""
     return np.maximum(size, np.finfo(size.dtype).tiny)
+
+
+def entropy(probability: Array) -> Array:
+    """Return `H(p)`; a probability may exceed 1 by rounding."""
+    rest = np.maximum(1 - probability, 0)
+    # Several times as fast as SciPy's function, which has no vector instructions.
+    first, last = (p * np.log(at_least_tiny(p)) for p in (probability, rest))
+    result: Array = -(first + last)
+    return result
 
 
 def damped_logits(logits: Array, added: Array) -> Array:

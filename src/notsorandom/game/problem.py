@@ -311,7 +311,7 @@ class Problem:
             linear = loss.concave_part(t - scores, a, *loss.box(t))
             sizes = np.abs(a)
             at_zero, at_upper = (
-                (w * which).sum(dtype=np.float64) / a.shape[1]
+                (np.count_nonzero(which) if np.isscalar(w) else (w * which).sum()) / a.shape[1]
                 for which in (a == 0, sizes >= loss.upper)
             )
             squares = (w * np.square(a, dtype=np.float64)).sum() if loss.curvature else 0.0

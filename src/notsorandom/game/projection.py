@@ -51,11 +51,13 @@ def nearest(rows: Rows, point: Any, limits: Limits, *columns: Any) -> Any:
         for weights in parts[n_columns:]:
             clipped = weights * clipped
             inside = weights * inside
-        return (
-            clipped.sum(axis=0, dtype=np.float64),
-            np.abs(clipped).sum(axis=0, dtype=np.float64),
-            inside.sum(axis=0, dtype=np.float64),
-        )
+        excess = clipped.sum(axis=0, dtype=np.float64)
+        # Counts, and sizes that need not be exact, are faster by products.
+        ones = np.ones(len(p), dtype=p.dtype)
+        size = ones @ np.abs(clipped, out=clipped)
+        if inside.dtype == bool:
+            return excess, size, ones @ inside.astype(p.dtype)
+        return excess, size, inside.sum(axis=0, dtype=np.float64)
 
     def extremes(_: Any, p: Array, *parts: Array) -> tuple[Array, ...]:
         low, high = limits(*parts)

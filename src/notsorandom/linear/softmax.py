@@ -66,13 +66,18 @@ def remembering_step(
 
 
 def minimise(
-    rows: CurvedRows, evaluate: Callable[[Array], Evaluation], tol: float, is_sample: bool
+    rows: CurvedRows, tol: float, evaluate_all: Callable[[Array], Evaluation] | None = None
 ) -> Evaluation:
     """Take steps from the model of `rows` until the duality gap is at most `tol`.
 
-    `evaluate` evaluates models on all rows, of which the given ones may be a sample.
+    If the rows are a sample, `evaluate_all` evaluates models on all rows.
     """
-    state = best = evaluate(rows.model)
+
+    def evaluate(rows: CurvedRows) -> Evaluation:
+        return rows.evaluate() if evaluate_all is None else evaluate_all(rows.model)
+
+    is_sample = evaluate_all is not None
+    state = best = evaluate(rows)
     pairs: list[Pair] = []
     n_stalled, fraction = 0, 1.0
     for _ in range(MAX_SOFTMAX_STEPS):
@@ -81,16 +86,17 @@ def minimise(
         if state.coef_gap <= COEF_SHARE * tol * state.primal:
             step = np.zeros_like(state.model)
             step[:, -1] = state.intercept_step / max(1.0, np.ptp(state.intercept_step))
-            new, _ = take_step(state, step, 1.0, evaluate)
+            rows, new, _ = take_step(rows, state, step, 1.0, evaluate)
         else:
-            rows = rows.at(state.model)
             if state.model[:, :-1].any():
                 step = remembering_step(rows.newton_step, state.gradient, pairs)
             else:
                 step = rows.first_step(state.gradient)
+            changes = None
             if not is_sample:
-                fraction = rows.line_search(step, -float(inner(state.gradient, step)))
-            new, fraction = take_step(state, step, fraction, evaluate)
+                changes = rows.scores_of(step)
+                fraction = rows.line_search(step, changes, -float(inner(state.gradient, step)))
+            rows, new, fraction = take_step(rows, state, step, fraction, evaluate, changes)
             # Steps of a sample are too long by about the same factor in succession.
             if inner(new.gradient, step) < 0:
                 fraction = min(1.0, GROWTH * fraction)
@@ -105,22 +111,28 @@ def minimise(
 
 
 def take_step(
-    state: Evaluation, step: Array, fraction: float, evaluate: Callable[[Array], Evaluation]
-) -> tuple[Evaluation, float]:
-    """Return the evaluation after a fraction of a step, or after less of one that is too long.
+    rows: CurvedRows,
+    state: Evaluation,
+    step: Array,
+    fraction: float,
+    evaluate: Callable[[CurvedRows], Evaluation],
+    changes: Any = None,
+) -> tuple[CurvedRows, Evaluation, float]:
+    """Return rows and evaluation after a fraction of a step, or after less of one too long.
 
-    The second result is the fraction taken.
+    The third result is the fraction taken. `changes` are the changes of the scores, if known.
     """
     gain = -float(inner(state.gradient, step))
     for _ in range(MAX_SHORTENINGS):
-        new = evaluate(state.model + fraction * step)
+        moved = rows.moved(step, fraction, changes)
+        new = evaluate(moved)
         slope = float(inner(new.gradient, step))
         # The slope increases from -gain. While it is small, the minimum is near.
         if slope <= MAX_SLOPE * gain:
             break
         # The zero of the slope, by linear interpolation.
         fraction *= gain / (gain + slope) if slope > gain else 0.5
-    return new, fraction
+    return moved, new, fraction
 
 
 # As in newton.solve_task.
@@ -214,21 +226,18 @@ def solve_in(
     model[:, -1] = np.log(np.maximum(counts, LEAST_CLASS * counts.mean()))
     curved = CurvedRows(sample, model, lambda X: X, precision)
 
-    def evaluate_held(model: Array) -> Evaluation:
-        return evaluate(sample, lambda X: X, held.n_features, precision, model)
-
     def evaluate_all(model: Array) -> Evaluation:
         n_numbers = max(width, features.shape[1])
         result = evaluate(problem, compute, n_numbers, precision, basis.to_features(model))
         return replace(result, model=model, gradient=basis.gradient(result.gradient))
 
     if not is_sample:
-        best = minimise(curved, evaluate_held, tol, is_sample=False)
+        best = minimise(curved, tol)
     else:
         if counts.all():
-            best = minimise(curved, evaluate_held, max(tol, SAMPLE_GAP), is_sample=False)
-            curved = curved.at(best.model)
-        best = minimise(curved, evaluate_all, tol, is_sample=True)
+            best = minimise(curved, max(tol, SAMPLE_GAP))
+            curved = replace(curved, model=best.model)
+        best = minimise(curved, tol, evaluate_all)
         if not best.gap <= tol:  # the sample tells too little, as with very different weights
             everything = CurvedRows(
                 problem,
@@ -236,9 +245,5 @@ def solve_in(
                 lambda X: basis.rotated(to_host(compute(cast(X, precision)))),
                 precision,
             )
-            best = min(
-                best,
-                minimise(everything, evaluate_all, tol, is_sample=False),
-                key=lambda each: each.gap,
-            )
+            best = min(best, minimise(everything, tol), key=lambda each: each.gap)
     return replace(best, model=basis.to_features(best.model))

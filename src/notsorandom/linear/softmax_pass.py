@@ -117,17 +117,23 @@ class SoftmaxPass:
         features = to_host(self.features(cast(X, dtype)))
         scores = features @ self.model[:, :-1].T  # (n_rows, n_classes)
         scores += self.model[:, -1]
-        is_class = to_host(targets) > 0
-        truth = scores[is_class]
-        largest, totals = to_probabilities(scores.T)
-        mass = row_mass(weights, self.C, len(scores), dtype)
-        losses = np.log(totals[0]) + (largest[0] - truth)
-        probabilities, weighted = scores, mass[:, None] * scores
-        measure = mass[:, None] * is_class - weighted
-        norms = squared_norms(features)
-        aligned = np.column_stack([measure.T @ features, measure.sum(axis=0, dtype=np.float64)])
-        loss = losses.astype(np.float64) @ mass.astype(np.float64)
-        return loss, aligned, probabilities.T @ weighted, norms @ weighted
+        return block_sums(features, scores, to_host(targets), row_mass(weights, self.C, scores))
+
+
+def block_sums(
+    features: Any, scores: Array, targets: Array, mass: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Return the sums of a :class:`SoftmaxPass`; the scores are overwritten."""
+    is_class = targets > 0
+    truth = scores[is_class]
+    largest, totals = to_probabilities(scores.T)
+    losses = np.log(totals[0]) + (largest[0] - truth)
+    probabilities, weighted = scores, mass[:, None] * scores
+    measure = mass[:, None] * is_class - weighted
+    norms = squared_norms(features)
+    aligned = np.column_stack([measure.T @ features, measure.sum(axis=0, dtype=np.float64)])
+    loss = losses.astype(np.float64) @ mass.astype(np.float64)
+    return loss, aligned, probabilities.T @ weighted, norms @ weighted
 
 
 def squared_norms(features: Any) -> Array:
@@ -138,11 +144,11 @@ def squared_norms(features: Any) -> Array:
     return norms
 
 
-def row_mass(weights: Any, C: float, n_rows: int, dtype: Any) -> Array:
-    """Return `C` times the weights of a block of rows, of shape (n_rows,)."""
+def row_mass(weights: Any, C: float, scores: Array) -> Array:
+    """Return `C` times the weights of a block of rows, of shape (n_rows,), in the scores' type."""
     if weights is None:
-        return np.full(n_rows, C, dtype=dtype)
-    return (C * to_host(weights)[:, 0].astype(np.float64)).astype(dtype)
+        return np.full(len(scores), C, dtype=scores.dtype)
+    return (C * to_host(weights)[:, 0].astype(np.float64)).astype(scores.dtype)
 
 
 def evaluate(

@@ -8,7 +8,7 @@ second class whose score is zero.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,9 @@ LEAST_RESIDUAL = 0.3
 # Added to the curvature of the unpenalised intercepts, as a share of the rows' weight: they have
 # nearly none where all rows are far on the right side.
 LOGISTIC_INTERCEPT_RIDGE = 1e-7
+# The heaviest rows of a class have at most this many times the curvature of its other rows: the
+# difference of their inverses would lose all digits in float32.
+MAX_RATIO = 1e5
 # Avoids divisions by zero.
 TINY = 1e-30
 
@@ -60,6 +63,41 @@ def inner(left: Array, right: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
+class HeaviestRows:
+    r"""Some rows of each class, whose products of columns a preconditioner has too.
+
+    With :math:`R` a class's centred rows times the roots of their curvatures and the diagonal `D`
+    of all other rows, Woodbury's identity gives
+
+    .. math:: (D + R^T R)^{-1} = D^{-1} - D^{-1} R^T (I + R D^{-1} R^T)^{-1} R D^{-1}.
+
+    Parameters
+    ----------
+    scaled : ndarray of shape (n_classes, n_rows, n_columns)
+        :math:`R D^{-1}`.
+    inverse : ndarray of shape (n_classes, n_rows, n_rows)
+    """
+
+    scaled: Array
+    inverse: Array
+
+    @classmethod
+    def of(cls, rows: Array, diagonal: Array) -> HeaviestRows:
+        """Return it, given `R` and `D` of each class."""
+        scaled = rows / diagonal[:, None]
+        gram = (rows @ np.swapaxes(scaled, 1, 2)).astype(np.float64)
+        traces = np.trace(gram, axis1=1, axis2=2)
+        factors = np.minimum(1, MAX_RATIO / np.maximum(traces, TINY))[:, None, None]
+        inverse = np.linalg.inv(np.eye(gram.shape[1]) + factors * gram) * factors
+        return cls(scaled, inverse.astype(rows.dtype))
+
+    def correction(self, residuals: Array) -> Array:
+        """Return what the rows subtract from the solution with the diagonal."""
+        products = self.inverse @ (self.scaled @ residuals[..., None])
+        return (np.swapaxes(products, 1, 2) @ self.scaled)[:, 0]
+
+
+@dataclass(frozen=True, eq=False)
 class Preconditioner:
     r"""Solve approximately with the Hessian, as if it had no products of classes or columns.
 
@@ -72,10 +110,13 @@ class Preconditioner:
     means : ndarray of shape (..., n_classes, n_columns)
     curvatures : ndarray of shape (..., n_classes, n_columns + 1)
         The diagonal of the Hessian of the centred rows.
+    heaviest : HeaviestRows, optional
+        Rows that the diagonal leaves out.
     """
 
     means: Array
     curvatures: Array
+    heaviest: HeaviestRows | None = None
 
     @classmethod
     def from_sums(cls, sums: Array, squares: Array, ridge: Array) -> Preconditioner:
@@ -90,6 +131,22 @@ class Preconditioner:
         curvatures[..., -1] += ridge - 1
         return cls(means, curvatures)
 
+    def with_rows(self, rows: Array, variances: Array) -> Preconditioner:
+        """Return the preconditioner that treats some rows of each class exactly.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n_classes, n_rows, n_columns)
+        variances : ndarray of shape (n_classes, n_rows)
+            Their curvatures.
+        """
+        rows = (rows - self.means[:, None]) * np.sqrt(variances)[..., None]
+        curvatures = self.curvatures.copy()
+        curvatures[:, :-1] -= np.einsum("kri,kri->ki", rows, rows)
+        np.maximum(curvatures[:, :-1], 1, out=curvatures[:, :-1])
+        heaviest = HeaviestRows.of(rows, curvatures[:, :-1])
+        return replace(self, curvatures=curvatures, heaviest=heaviest)
+
     def __call__(self, residuals: Array) -> Array:
         """Return the approximate solution; that of several classes has a sum of zero.
 
@@ -97,7 +154,10 @@ class Preconditioner:
         """
         steps = residuals.copy()
         steps[..., :-1] -= self.means * residuals[..., -1:]
+        correction = self.heaviest.correction(steps[:, :-1]) if self.heaviest is not None else None
         steps /= self.curvatures
+        if correction is not None:
+            steps[:, :-1] -= correction
         steps[..., -1] -= np.einsum("...i,...i->...", self.means, steps[..., :-1])
         if steps.shape[-2] > 1:
             steps -= steps.mean(axis=-2, keepdims=True)

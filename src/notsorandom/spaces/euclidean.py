@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -304,7 +305,7 @@ class Euclidean(ContinuousSpace):
         time: more frequencies are halved.
         """
         n_frequencies, n_tasks = len(frequencies), measure.shape[1]
-        width = 2 * n_frequencies
+        width, is_local = 2 * n_frequencies, rows.is_local
 
         def four_sums(X: Array, a: Array) -> tuple[Array, ...]:
             waves = self._waves(X, frequencies)
@@ -312,29 +313,36 @@ class Euclidean(ContinuousSpace):
             waves *= a[:, 0]
             return sums, waves @ X  # (2 * n_frequencies, n_features)
 
-        def factors_of(waves: Any, a: Any, amplitudes: Array) -> Any:
-            """Return factors of the samples; waves have shape (2 * n_frequencies, n_rows)."""
-            cosines, sines = waves[:n_frequencies, :], waves[n_frequencies:, :]
+        def factors_of(amplitudes: Array) -> Callable[[Any, Any], Any]:
+            """Return a function of waves and measure of a block: the factors of its samples."""
             if phase == "paired":
-                by_cosine, by_sine = (cast_like(part, waves).T @ a.T for part in amplitudes)
-                return cosines * by_sine - sines * by_cosine
+                both = amplitudes.transpose(0, 2, 1)  # (2, n_frequencies, n_tasks)
+
+                def paired(waves: Any, a: Any) -> Any:
+                    by_cosine, by_sine = (a @ cast_like(part, waves).T for part in both)
+                    return waves[:, :n_frequencies] * by_sine - waves[:, n_frequencies:] * by_cosine
+
+                return paired
             phases = self.phases(amplitudes)
             turns = np.stack([np.cos(phases), np.sin(phases)])  # (2, n_frequencies)
-            aligned = np.einsum("ckf,cf->fk", amplitudes, turns)
-            cosine, sine = (cast_like(turn[:, None], waves) for turn in turns)
-            return (cosines * sine - sines * cosine) * (cast_like(aligned, waves) @ a.T)
+            parts = np.einsum("ckf,cf->kf", amplitudes, turns)
+            # The product with waves of a row subtracts sine times cosine from cosine times sine.
+            turn = np.concatenate([np.diag(turns[1]), -np.diag(turns[0])])
+
+            def aligned(waves: Any, a: Any) -> Any:
+                return (waves @ cast_like(turn, waves)) * (a @ cast_like(parts, waves))
+
+            return aligned
 
         def both_sweeps(X: Array, a: Array) -> tuple[Array, ...]:
             waves = self._waves(X, frequencies)
             sums = waves @ a  # (2 * n_frequencies, n_tasks)
-            return sums, factors_of(waves, a, split_sums(to_host(sums))) @ X
+            return sums, factors_of(split_sums(to_host(sums)))(waves.T, a).T @ X
 
         def first_sweep(X: Array) -> Array:
             waves = self._waves(X, frequencies).T
-            return waves.copy() if isinstance(waves, np.ndarray) else waves
-
-        def second_sweep(X: Array, a: Array, waves: Array) -> tuple[Array, ...]:
-            return (factors_of(waves.T, a, amplitudes) @ X,)
+            # Local rows copy it into their column at once.
+            return waves if is_local or not isinstance(waves, np.ndarray) else waves.copy()
 
         if n_tasks == 1:
             sums, moments = rows.sum_blocks(four_sums, measure, width=width)
@@ -354,7 +362,10 @@ class Euclidean(ContinuousSpace):
         waves = rows.map(first_sweep, width=width, on_device=True)
         (sums,) = rows.sum_blocks(lambda X, a, w: (w.T @ a,), measure, waves, width=width)
         amplitudes = split_sums(sums)
-        (half,) = rows.sum_blocks(second_sweep, measure, waves, width=width)
+        factors = factors_of(amplitudes)
+        (half,) = rows.sum_blocks(
+            lambda X, a, w: (factors(w, a).T @ X,), measure, waves, width=width
+        )
         return amplitudes, 2 * half
 
     def phases(self, amplitudes: Array) -> Array:

@@ -70,8 +70,10 @@ class LogisticBatch:
         """Return the scores of models, or the changes of the scores by steps."""
         return self.times_design(models, self.design.transpose(0, 2, 1))
 
-    def solve(self, tol: float) -> Array:
-        """Return the models, with the intercepts last."""
+    def solve(self, tol: float, start: Array | None = None) -> Array:
+        """Return the models, with the intercepts last, from models to start from if given."""
+        if start is not None:
+            return self.continue_from(start, self.scores_of(start), tol, 1)
         shape = len(self.design), len(self.C), *self.is_class.shape
         models = np.zeros((*shape[:3], self.design.shape[2]), dtype=self.design.dtype)
         scores = np.zeros(shape, dtype=self.design.dtype)

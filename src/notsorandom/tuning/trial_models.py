@@ -29,6 +29,10 @@ INTERCEPT_RIDGE = 1e-5
 MAX_INTERCEPT_STEP = 4.0
 # Bytes of the arrays that tasks solved together hold.
 CHUNK_BYTES = 2**27
+# Models that start from others are solved to this share of the tolerance: their first step gains
+# little, but their held-out losses would be those of a smaller `C`. With 77 classes, the losses are
+# then within 1 % of those at a hundredth of the tolerance, for a sixth more time.
+START_GAP = 0.3
 # Numbers held per row and model.
 NUMBERS_PER_ROW = 12
 
@@ -50,7 +54,8 @@ def solve_batch(
     Each minimises the objective of :func:`notsorandom.linear.newton.solve_task` on the training
     rows of its game, by Newton's method on a loss that, if it is not smooth, is smoothed less and
     less. With the logistic loss, several tasks are the classes of one model, as in
-    :mod:`notsorandom.linear.softmax`. All models step together until each is solved.
+    :mod:`notsorandom.linear.softmax`. All models step together until each is solved; models of
+    several classes one multiple of the loss after the other, each from the one before.
 
     Parameters
     ----------
@@ -81,14 +86,17 @@ def solve_batch(
     labels = np.ascontiguousarray(targets[used].T, dtype=dtype)  # (n_tasks, n_used)
     scales = np.asarray(loss_scales, dtype=dtype)
     if type(loss) is LogisticLoss:  # a subclass may have another dual
+        is_class, C = (labels > 0).astype(dtype), dtype.type(loss.upper) * scales
         row_bytes = NUMBERS_PER_ROW * n_tasks * len(used) * dtype.itemsize
         chunk = max(1, CHUNK_BYTES // (n_games * row_bytes))
-        is_class = (labels > 0).astype(dtype)
-        parts = [
-            LogisticBatch(design, mass, is_class, dtype.type(loss.upper) * part).solve(tol)
-            for part in np.split(scales, range(chunk, len(scales), chunk))
-        ]
-        models = np.concatenate(parts, axis=1)
+        order, before = np.arange(len(C)), None
+        if n_tasks > 1:  # products with many tasks are fast, so a start saves more than a batch
+            order, chunk, tol = np.argsort(C, kind="stable"), 1, START_GAP * tol
+        models = np.empty((n_games, len(C), n_tasks, n_features + 1), dtype=dtype)
+        for some in np.split(order, range(chunk, len(order), chunk)):
+            solved = LogisticBatch(design, mass, is_class, C[some]).solve(tol, before)
+            models[:, some] = solved
+            before = solved if n_tasks > 1 else None  # the model of the next smaller `C`
         return models[..., :-1], models[..., -1]
     roots, shape = np.sqrt(mass), (n_games, len(scales), n_tasks, n_features + 1)
     # One task for each value.
