@@ -13,9 +13,9 @@ from sklearn.linear_model import LogisticRegression
 from notsorandom import FourierClassifier
 from notsorandom._utils.threads import thread_pool
 from notsorandom.data.rows import Rows
-from notsorandom.linear.fit import fit_linear_models
 from notsorandom.game import LOSSES, Problem
 from notsorandom.game.problem import signs_from_codes
+from notsorandom.linear.fit import fit_linear_models
 from notsorandom.linear.softmax import solve_features, solve_softmax
 from notsorandom.linear.softmax_pass import SoftmaxPass, evaluate
 from notsorandom.linear.softmax_step import Preconditioner, conjugate_gradients

@@ -99,11 +99,7 @@ class LinearPart:
         """Return the problem of a game that is added to the linear models with this `C`."""
         kernel, rows = self.kernel, self.problem.rows
         coef, intercept, _ = fit_linear_models(kernel, self.problem.with_C(C), LINEAR_GAP)
-        compute, loss, dtype = (
-            kernel.score_map(rows.dtype, coef, intercept),
-            problem.loss,
-            problem.dtype,
-        )
+        compute, loss = kernel.score_map(rows.dtype, coef, intercept), problem.loss
         scores = rows.map(lambda X: to_game_scores(to_host(compute(X)), loss), width=kernel.width)
         return replace(problem, linear_scores=scores)
 
