@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from notsorandom.data.rows import Array
-from notsorandom.linear.fit import DUALITY_GAP
 from notsorandom.game import LOSSES, Problem
 from notsorandom.game.problem import codes_from_scores, signs_from_codes
 from notsorandom.kernel import linear_scores
+from notsorandom.linear.fit import DUALITY_GAP
 from notsorandom.linear.newton import solve_tasks
 
 

@@ -1,10 +1,11 @@
 """The learned kernel: Gram matrix, features and their laws."""
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
 import reference
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
@@ -114,6 +115,95 @@ def drawn(adapter, windmill):
     weights = 2 * rng.standard_normal(adapter.kernel.n_components)
     y = adapter.kernel.features(X) @ weights + 0.1 * rng.standard_normal(len(X))
     return X, y, windmill[2][:25]
+
+
+@pytest.fixture(scope="module", params=["aligned", "paired"])
+def trend(request):
+    """A model of a trend and a wave with a linear part, and its samples, far from zero."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4)) * [1, 2, 1, 0.5] + [0, 100, -3, 0]
+    y = X[:, 1] + np.sin(3 * X[:, 0]) > 100
+    settings = {"linear": True, "loss": "hinge", "C": 1.0, "smoothing": 0.06, "random_state": 0}
+    return FourierClassifier(20, phase=request.param, **settings).fit(X, y), X, y
+
+
+class TestLinearPart:
+    def test_it_adds_the_inner_product_of_the_columns(self, trend):
+        model, X, _ = trend
+        kernel, Z = model.kernel_, X[:30] + 1
+        waves = replace(kernel, linear_scale=0.0, linear_center=None)
+        assert (kernel.n_waves, kernel.n_components, waves.n_components) == (20, 24, 20)
+        columns = (X - kernel.linear_center) @ (Z - kernel.linear_center).T
+        expected = waves(X, Z) + kernel.linear_scale**2 * columns
+        np.testing.assert_allclose(kernel(X, Z), expected, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(kernel.diag(X), np.diag(kernel(X)))
+        np.testing.assert_allclose(kernel.linear_center, X.mean(axis=0))
+        features = kernel.features(X)
+        np.testing.assert_array_equal(features[:, :20], waves.features(X))
+        np.testing.assert_allclose(features @ model.coef_.T + model.intercept_, scores(model, X))
+
+    def test_sparse_samples_without_a_centre(self, trend):
+        model, X, _ = trend
+        kernel = replace(model.kernel_, linear_center=None)
+        dense, found = kernel.features(X), kernel.features(sparse.csr_array(X))
+        assert sparse.issparse(found)
+        np.testing.assert_allclose(found.toarray(), dense, atol=1e-9)
+        np.testing.assert_allclose(kernel(sparse.csr_array(X), X), kernel(X), rtol=1e-9)
+        np.testing.assert_allclose(kernel.diag(sparse.csr_array(X)), kernel.diag(X))
+
+    def test_head_keeps_it(self, trend):
+        model, X, _ = trend
+        kernel = model.kernel_
+        head = kernel.head(6)
+        assert (head.n_waves, head.n_components) == (6, 10)
+        np.testing.assert_array_equal(head.features(X)[:, 6:], kernel.features(X)[:, 20:])
+        assert kernel.possible_sizes().max() == 20
+        with pytest.raises(ValueError, match="to 20"):
+            kernel.head(24)
+        assert model.features_.head(6).transform(X).shape == (300, 10)
+        assert len(model.features_.get_feature_names_out()) == 24
+
+    def test_it_is_frozen_and_in_the_repr(self, trend):
+        kernel = trend[0].kernel_
+        with pytest.raises(ValueError, match="read-only"):
+            kernel.linear_center[0] = 1
+        assert repr(kernel).endswith("n_components=24, linear)")
+        assert kernel.features(np.empty((0, 4))).shape == (0, 24)
+
+    def test_svc_takes_the_kernel(self, trend):
+        model, X, y = trend
+        svm = SVC(kernel=model.kernel_, C=1.0).fit(X, y)
+        assert np.mean(svm.predict(X) == model.predict(X)) > 0.99
+        assert cross_val_score(clone(svm), X, y, cv=3).mean() > 0.9
+
+    def test_gaussian_process(self, trend):
+        """It is not stationary, and has the posterior of a linear model on all features."""
+        model, X, _ = trend
+        adapter, y = GaussianProcessKernel(model.kernel_), X[:, 1] - 100
+        assert not adapter.is_stationary()
+        assert not np.allclose(adapter(X), adapter(X + 1))
+        process = GaussianProcessRegressor(adapter + WhiteKernel(0.1), optimizer=None, alpha=0.0)
+        mean, std = process.fit(X, y).predict(X[:9] + 0.5, return_std=True)
+        features, test = (model.kernel_.features(each) for each in (X, X[:9] + 0.5))
+        covariance = np.linalg.inv(features.T @ features / 0.1 + np.eye(24))
+        np.testing.assert_allclose(mean, test @ covariance @ features.T @ y / 0.1, rtol=1e-6)
+        expected = np.einsum("ij,jk,ik->i", test, covariance, test) + 0.1
+        np.testing.assert_allclose(std**2, expected, rtol=1e-6)
+
+    @pytest.mark.parametrize("space", [Sphere(), Sphere("zonal"), Sphere("degree", max_degree=2)])
+    def test_on_the_sphere(self, space, rng):
+        X = reference.sphere_points(rng, 200, 3)
+        y = X[:, 0] + np.sin(6 * X[:, 1]) > 0
+        settings = {"space": space, "linear": True, "smoothing": 0.06, "random_state": 0}
+        kernel = FourierClassifier(9, **settings).fit(X, y).kernel_
+        waves = replace(kernel, linear_scale=0.0)
+        expected = waves(X) + kernel.linear_scale**2 * X @ X.T
+        np.testing.assert_allclose(kernel(X), expected, atol=1e-9)
+        assert not kernel.is_stationary()
+
+
+def scores(model, X):
+    return model.decision_function(X)[:, None]
 
 
 class TestGaussianProcess:

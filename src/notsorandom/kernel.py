@@ -218,6 +218,8 @@ class LearnedKernel:
             )
 
         def compute_waves(block: Any) -> Any:
+            if not len(frequencies):
+                return dense_if_sparse(block[:, :0])
             features = self.space.features(block, frequencies, phases, self.phase)
             features *= cast_like(factors, features)
             return features
@@ -402,7 +404,8 @@ def linear_kernel(rows: Rows, scale: float) -> LearnedKernel:
     space = Euclidean(scale=1.0, center=np.zeros(rows.n_features, dtype=rows.dtype))
     none: Array = np.empty(0, dtype=rows.dtype)
     frequencies = np.empty((0, rows.n_features), dtype=rows.dtype)
-    return LearnedKernel(space, frequencies, none, none, none, "aligned", scale)
+    n_more = space.n_features(frequencies) - rows.n_features  # harmonics have fewer indices
+    return LearnedKernel(space, frequencies[:, n_more:], none, none, none, "aligned", scale)
 
 
 def normalized(weights: Array) -> Array:

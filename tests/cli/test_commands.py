@@ -107,6 +107,8 @@ ERRORS = [
     (2, "fit iris.csv -o m.skops --n-components many", "n_components='many'"),
     (2, "fit iris.csv -o m.skops --smoothing -1", "smoothing=-1"),
     (2, "fit iris.csv -o m.skops --C 0", "C=0"),
+    (2, "fit iris.csv -o m.skops --linear maybe", "--linear: invalid choice"),
+    (1, f"fit arrays.npz {QUICK} --solver equilibrium --linear yes", "linear=True is not allowed"),
     (2, "fit iris.csv -o m.skops --checkpoint no/f", "checkpoint='no"),
     (2, "fit a.csv -o m.skops --drop a --columns b", "not allowed with argument"),
     (2, f"{FLOWERS} --task regression --class-weight balanced", "--class-weight is not possible"),
@@ -160,6 +162,10 @@ SETTINGS = [
     (f"{FLOWERS} --smoothing 0.1 --C 2", lambda m: (m[-1].smoothing_, m[-1].C) == (0.1, 2.0)),
     (f"{FLOWERS} --class-weight balanced", lambda m: m[-1].class_weight == "balanced"),
     (f"{FLOWERS} --numbers scores", lambda m: m[-1].feature_names_in_[0] == "sepal (score)"),
+    (f"{FLOWERS} --linear yes", lambda m: m[-1].linear is m[-1].uses_linear_part_ is True),
+    (f"{FLOWERS} --linear no", lambda m: m[-1].linear is m[-1].uses_linear_part_ is False),
+    (f"{FLOWERS} --linear auto", lambda m: m[-1].linear == "auto"),
+    (f"fit sparse.libsvm {QUICK} --linear yes", lambda m: m.kernel_.n_components == 11),
     (f"{FLOWERS} --seed 3", lambda m: m[-1].random_state == 3),
     (f"{FLOWERS} --C auto", lambda m: m[-1].C == "auto" and len(m[-1].tuning_["loss"]) > 1),
     (f"fit arrays.npz {QUICK} --task regression", lambda m: isinstance(m, FourierRegressor)),
@@ -175,6 +181,22 @@ def test_arguments_of_fit(line, holds, run):
     run(line)
     assert holds(notsorandom.load("m.skops"))
     assert run(f"predict m.skops {line.split()[1]}").count("\n") in (151, 201)
+
+
+def test_a_model_with_a_linear_part(run, folder):
+    """Its features are counted without the columns."""
+    result = run(f"fit reals.parquet --target z {QUICK} --linear yes --json")
+    assert (result["features"], result["linear part"]) == (8, True)
+    assert run(f"fit reals.parquet --target z {QUICK} --json")["linear part"] is False
+    run(f"fit reals.parquet --target z {QUICK} --linear yes")
+    assert "linear part" in run("inspect m.skops")
+    model, table = notsorandom.load("m.skops"), pd.read_parquet(folder / "reals.parquet")
+    scores = run("evaluate m.skops reals.parquet --json")
+    assert scores["R^2"] == pytest.approx(model.score(table, table["z"]))
+    run("predict m.skops reals.parquet -o p.csv")
+    np.testing.assert_allclose(pd.read_csv("p.csv")["z"], model.predict(table))
+    run("report m.skops reals.parquet -o p.html")
+    assert "a linear model of the columns plus 8 learned" in Path("p.html").read_text("utf-8")
 
 
 class TestFit:

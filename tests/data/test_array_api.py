@@ -197,6 +197,10 @@ MODELS = {
     "two outputs": FourierRegressor(12),
     "zonal": FourierClassifier(12, space=Sphere("zonal", normalize=True)),
     "harmonic": FourierClassifier(12, space=Sphere(normalize=True)),
+    "linear": FourierClassifier(12, linear=True),
+    "linear, three classes": FourierClassifier(12, linear=True),
+    "linear, two outputs": FourierRegressor(12, linear=True, phase="paired"),
+    "linear, zonal": FourierClassifier(12, linear=True, space=Sphere("zonal", normalize=True)),
 }
 
 
@@ -206,6 +210,7 @@ TARGETS = {
     "regressor": lambda X: np.sin(X[:, 0]),
     "two outputs": lambda X: np.sin(X[:, :2]),
 }
+TARGETS |= {f"linear, {name}": TARGETS[name] for name in ("three classes", "two outputs")}
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -313,16 +318,20 @@ def test_few_samples_and_chosen_smoothing(to, data):
     np.testing.assert_allclose(model.fit(to(X), y).frequencies_, expected, atol=1e-4)
 
 
-def test_kernel_is_computed_on_the_device(to, data):
+@pytest.mark.parametrize("linear", [False, True])
+def test_kernel_is_computed_on_the_device(linear, to, data):
     X, y = data
-    kernel = FourierFeatures(6, smoothing=0.06, random_state=0).fit(X, y).kernel_
+    kernel = FourierFeatures(6, linear=linear, smoothing=0.06, random_state=0).fit(X, y).kernel_
     gram = kernel(to(X[:20]), to(X[:30]))
     assert same_place(gram, to(X))
     np.testing.assert_allclose(to_host(gram), kernel(X[:20], X[:30]), atol=1e-9)
     assert float(kernel(to(X[0]), to(X[1]))) == pytest.approx(kernel(X[0], X[1]))
     nothing = kernel.features(to(X[:0]))
     assert same_place(nothing, to(X))
-    assert tuple(nothing.shape) == (0, 6)
+    assert tuple(nothing.shape) == (0, 9 if linear else 6)
+    diagonal = kernel.diag(to(X[:20]))
+    assert same_place(diagonal, to(X))
+    np.testing.assert_allclose(to_host(diagonal), kernel.diag(X[:20]), atol=1e-9)
     with pytest.raises(ValueError, match=r"shape \(1200, 2\)"):
         kernel.features(to(X[:, :2]))
 

@@ -2,6 +2,7 @@
 
 import itertools
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from sklearn.base import clone
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
 from notsorandom.data.rows import Rows
 from notsorandom.spaces import view
+from notsorandom.tuning import linear_part
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
 
@@ -62,28 +64,32 @@ STORAGES = [as_memmap, as_zarr, as_blocks, as_dataset]
     "model",
     [
         FourierClassifier(12, random_state=0, smoothing=0.06),
+        FourierClassifier(12, random_state=0, smoothing=0.06, linear=True),
         FourierFeatures("auto", max_components=12, random_state=0, smoothing=0.06, n_jobs=2),
         FourierFeatures(12, random_state=0, space=Sphere(normalize=True), smoothing=0.06),
         FourierFeatures(
             12, random_state=0, space=Sphere("harmonic", normalize=True), smoothing=0.06
         ),
     ],
-    ids=["plane", "size chosen", "zonal", "harmonic"],
+    ids=["plane", "linear part", "size chosen", "zonal", "harmonic"],
 )
 def test_the_model_equals_that_of_samples_in_memory(model, store, data, tmp_path):
     expected = clone(model).fit(*data)
     found = clone(model).fit(*store(*data, tmp_path))
     np.testing.assert_array_equal(found.frequencies_, expected.frequencies_)
     np.testing.assert_array_equal(found.dual_, expected.dual_)
+    assert found.kernel_.linear_scale == expected.kernel_.linear_scale
+    np.testing.assert_array_equal(getattr(found, "coef_", None), getattr(expected, "coef_", None))
     assert found.n_features_in_ == 4
     assert list(found.classes_) == ["no", "yes"]
     if store is as_dataset:
         assert list(found.feature_names_in_) == list("abcd")
 
 
+@pytest.mark.parametrize("linear", [False, True])
 @pytest.mark.parametrize("store", [as_memmap, as_zarr])
-def test_predictions_equal_those_of_samples_in_memory(store, data, tmp_path):
-    model = FourierClassifier(12, random_state=0, smoothing=0.06).fit(*data)
+def test_predictions_equal_those_of_samples_in_memory(store, linear, data, tmp_path):
+    model = FourierClassifier(12, linear=linear, random_state=0, smoothing=0.06).fit(*data)
     X, _ = store(*data, tmp_path)
     np.testing.assert_array_equal(model.predict(X), model.predict(data[0]))
     np.testing.assert_array_equal(model.features_.transform(X), model.features_.transform(data[0]))
@@ -123,21 +129,33 @@ def test_certificate_of_samples_on_disk(data, tmp_path):
     )
 
 
-def test_memory_of_a_fit_is_less_than_the_samples(tmp_path, monkeypatch):
+@pytest.mark.parametrize("linear", [False, True])
+def test_memory_of_a_fit_is_less_than_the_samples(linear, tmp_path, monkeypatch):
     monkeypatch.setattr(view, "VIEW_BYTES", 2**20)  # so that this view is too large
+    in_passes = partial(linear_part.fit_linear_models, feature_bytes=2**20)
+    monkeypatch.setattr(linear_part, "fit_linear_models", in_passes)  # and its columns
     n_rows, n_columns = 150_000, 40
     rng = np.random.default_rng(0)
     X = np.memmap(tmp_path / "X", dtype=np.float32, mode="w+", shape=(n_rows, n_columns))
     for start in range(0, n_rows, 10_000):
         X[start : start + 10_000] = rng.standard_normal((10_000, n_columns))
     y = np.cos(2 * X[:, 0]) > 0
-    model = FourierFeatures(16, random_state=0, smoothing=0.06)
+    model = FourierFeatures(16, random_state=0, smoothing=0.06, linear=linear)
     tracemalloc.start()
     model.fit(X, y)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < X.nbytes
     assert Rows(X).n_features == n_columns
+
+
+def test_linear_part_of_a_view_that_is_read_in_blocks(data, tmp_path, monkeypatch):
+    model = FourierClassifier(12, random_state=0, smoothing=0.06, linear=True)
+    expected = clone(model).fit(*data)
+    monkeypatch.setattr(view, "VIEW_BYTES", 0)
+    found = clone(model).fit(*as_memmap(*data, tmp_path))
+    np.testing.assert_array_equal(found.frequencies_, expected.frequencies_)
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
 
 
 @pytest.mark.parametrize("store", [as_memmap, as_zarr, as_blocks])

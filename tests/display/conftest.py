@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from notsorandom import FourierClassifier, FourierFeatures
@@ -16,6 +17,15 @@ def planar():
     """A classifier of points on the plane, and its training data."""
     X, y = make_windmill(200, random_state=0)
     return FourierClassifier(20, smoothing=0.06, random_state=0).fit(X, y), X, y
+
+
+@pytest.fixture(scope="session")
+def trend():
+    """A classifier with a linear part, of points on the plane with a trend and a wave."""
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    y = X[:, 0] + np.sin(3 * X[:, 1]) > 0
+    settings = {"linear": True, "smoothing": 0.06, "random_state": 0}
+    return FourierClassifier(20, **settings).fit(X, y), X, y
 
 
 @pytest.fixture(scope="session")

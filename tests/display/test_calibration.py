@@ -16,6 +16,7 @@ TABLE = {
     "C": np.tile([1.0, 10.0], 4),
     "loss": np.array([0.4, 0.3, 0.5, 0.6, 0.2, 0.7, 0.8, 0.1]),
     "standard_error": np.full(8, 0.05),
+    "linear": np.zeros(8),
 }
 
 
@@ -113,6 +114,22 @@ class TestTuningDisplay:
         assert [0.3, 0.5] in by_smoothing
         legend = [text.get_text() for text in display.axes_[0].get_legend().get_texts()]
         assert sorted(legend) == ["cauchy spectrum", "gaussian spectrum", "lowest"]
+
+    def test_lines_of_candidates_with_a_linear_part(self):
+        table = TABLE | {"linear": np.where(TABLE["spectrum"] == "cauchy", 30.0, 0.0)}
+        table = {name: np.append(column, column[-1:]) for name, column in table.items()}
+        table["linear"][-1], table["loss"][-1] = 0.0, 0.05
+        axis = TuningDisplay(table).plot().axes_[0]
+        lines = {each.get_label(): each.lines[0] for each in axis.containers}
+        assert list(lines) == [
+            "cauchy spectrum",
+            "cauchy spectrum, linear part",
+            "gaussian spectrum",
+        ]
+        assert lines["cauchy spectrum"].get_ydata().tolist() == [0.05]
+        assert lines["cauchy spectrum, linear part"].get_ydata().tolist() == [0.2, 0.1]
+        styles = [line.get_linestyle() for line in lines.values()]
+        assert styles == ["-", "--", "-"]
 
     def test_parameters_of_one_value_are_not_drawn(self):
         table = {name: column[:2] for name, column in TABLE.items()}

@@ -9,6 +9,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, tabular_pipeline
 from notsorandom.display import ImportancesDisplay, column_contributions, column_importances
+from notsorandom.display.importances import linear_coefficients
 
 QUICK = {"smoothing": 0.1, "C": 1.0, "random_state": 0}
 
@@ -88,6 +89,41 @@ def test_contributions_of_the_columns_of_a_table_add_up(frame, n_outputs):
     total = sum(found.values())
     assert total.shape == target.shape
     np.testing.assert_allclose(total, model.predict(frame) - at_mean, atol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore:Columns left out")
+def test_linear_part_of_a_table(frame):
+    target = 3 * frame["missingindicator_b"] + np.where(frame["city"] == "a", 2.0, 0.0)
+    settings = {"linear": True, **QUICK}
+    model = tabular_pipeline(FourierRegressor(20, **settings)).fit(frame, target)
+    shares, found = column_importances(model, frame), column_contributions(model, frame)
+    assert {*list(shares)[:2]} == {"missingindicator_b", "city"}
+    assert set(shares) == set(found) == set(frame.columns) - {"id"}
+    encoded = model[:-1].transform(frame)
+    at_mean = model[-1].predict(encoded.mean().to_frame().T)
+    np.testing.assert_allclose(sum(found.values()), model.predict(frame) - at_mean, atol=1e-8)
+    coefficients, last = linear_coefficients(model, frame), model[-1]
+    slopes = last.kernel_.linear_scale * last.coef_[0, 20:] * encoded.std(ddof=0)
+    assert set(coefficients) == set(last.feature_names_in_)
+    assert np.abs(list(coefficients.values())).argmax() == 0
+    for name, slope in slopes.items():
+        assert coefficients[name] == pytest.approx(slope, rel=1e-6, abs=1e-9)
+
+
+def test_names_of_coefficients(rng):
+    frame = pd.DataFrame(rng.normal(size=(100, 2)), columns=["a", "b"])
+    classes = np.array(["x", "y", "z"])[np.digitize(frame["a"], [-0.5, 0.5])]
+    model = FourierClassifier(8, linear=True, **QUICK)
+    scaled = make_pipeline(StandardScaler(), model).fit(frame, classes)
+    names = {f"{column} ({label})" for column in "ab" for label in "xyz"}
+    assert set(linear_coefficients(scaled, frame)) == names
+    outputs = FourierRegressor(8, linear=True, **QUICK).fit(frame.to_numpy(), frame.to_numpy())
+    assert set(linear_coefficients(outputs, frame.to_numpy())) == {
+        "x0 (0)",
+        "x0 (1)",
+        "x1 (0)",
+        "x1 (1)",
+    }
 
 
 def test_models_without_importances(rng):

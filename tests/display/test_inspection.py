@@ -3,6 +3,7 @@ import re
 import numpy as np
 import pytest
 import reference
+from scipy import sparse
 
 from notsorandom import (
     EquilibriumSolver,
@@ -26,7 +27,7 @@ from notsorandom.display.inspection import (
 )
 from notsorandom.estimators import steps
 from notsorandom.game import LOSSES, Problem
-from notsorandom.linear.newton import solve_task
+from notsorandom.linear.newton import solve_task, solve_tasks
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
 
@@ -70,6 +71,12 @@ class TestSnapshots:
         X, y = make_checkerboard(80, random_state=0)
         model = FourierFeatures(10, smoothing=0, **settings).fit(X, y)
         with pytest.raises(ValueError, match="can't be replayed"):
+            take_snapshots(model, X, y)
+
+    def test_games_beside_a_linear_part_are_refused(self, trend):
+        """They start from a linear model that is not kept."""
+        model, X, y = trend
+        with pytest.raises(ValueError, match=r"can't be replayed.*linear=False"):
             take_snapshots(model, X, y)
 
     def test_bad_arguments_are_refused(self, small):
@@ -143,6 +150,26 @@ class TestScoresBySize:
             shorter = FourierClassifier(int(size), smoothing=0.05, random_state=0).fit(X, y)
             assert abs(score - shorter.score(X_test, y_test)) < 2e-3
         assert (scores["learned"] > scores["random (RBF)"]).all()
+
+    @pytest.mark.parametrize("as_samples", [np.asarray, sparse.csr_array])
+    @pytest.mark.parametrize("loss", ["logistic", "hinge"])
+    def test_all_features_are_beside_the_linear_part(self, trend, loss, as_samples):
+        _, X, y = trend
+        model = FourierClassifier(20, linear=True, loss=loss, smoothing=0.05, random_state=0)
+        model.fit(as_samples(X), y)
+        data = as_samples(X), y
+        sizes, scores = scores_by_size(model, *data, *data, [1, 20])
+        assert sizes.tolist() == [1, 20]
+        np.testing.assert_allclose(scores["learned"][1], model.score(*data), atol=0.01)
+        for size, score in zip(sizes, scores["learned"], strict=True):
+            problem, head = model._training_problem(X, y), model.features_.head(int(size))
+            features = head.transform(problem.rows.array)
+            assert features.shape == (300, size + 2)
+            coef, intercept, _ = solve_tasks(features, problem, 1e-4)
+            hits = (head.transform(X) @ coef.T + intercept > 0)[:, 0] == y
+            np.testing.assert_allclose(score, hits.mean(), atol=0.01)
+        assert scores["random (RBF)"][0] > 0.74  # 0.71 and 0.73 without the trend
+        assert scores["learned"][1] > 0.95
 
     def test_text_labels_and_other_baselines(self, rng):
         X, y = rng.standard_normal((90, 3)), np.array(list("abc"))[np.arange(90) % 3]

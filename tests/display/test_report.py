@@ -194,6 +194,48 @@ class TestReport:
         assert r"$\yes$" in path.read_text()
         assert re.search("waves? around the sphere|most go up and down", path.read_text())
 
+    def test_linear_part(self, trend, tmp_path):
+        """The page has no bounds and no game on the plane, which are of waves alone."""
+        model, X, y = trend
+        path = notsorandom.report(model, X, y, tmp_path / "page.html")
+        text = path.read_text(encoding="utf-8")
+        found = titles(path)
+        assert found[found.index("Learned features") + 1] == "Linear part"
+        assert "Game, round by round" not in found
+        assert "Course of the game" in found
+        for words in (
+            "is a linear model of the columns plus 20 learned features",
+            "Certificates are for models without a linear part only",
+            "and on random features, all beside the linear part.",
+            "spectrum, with a linear part.",
+        ):
+            assert words in text
+        slopes = model.kernel_.linear_scale * model.coef_[0, 20:] * X.std(axis=0)
+        assert facts(path) | {
+            "linear part": "yes",
+            "x0": f"{slopes[0]:+.4g}",
+            "x1": f"{slopes[1]:+.4g}",
+        } == facts(path)
+        assert slopes[0] > 5 * abs(slopes[1])
+
+    @pytest.mark.parametrize("kind", ["features", "classes", "outputs", "harmonics", "images"])
+    def test_kinds_of_models_with_a_linear_part(self, kind, tmp_path):
+        X = make_checkerboard(120, random_state=0)[0]
+        settings = {"linear": True, "smoothing": 0.06, "random_state": 0, "n_components": 8}
+        y = np.digitize(X[:, 0] + np.sin(4 * X[:, 1]), [-0.5, 0.5])
+        model, targets, options = {
+            "features": (FourierFeatures(**settings), y, {}),
+            "classes": (FourierClassifier(**settings), np.array(["a", "<b>", "c"])[y], {}),
+            "outputs": (FourierRegressor(**settings), X[:, :2], {}),
+            "harmonics": (FourierClassifier(space="sphere", **settings), y, {}),
+            "images": (FourierClassifier(**settings), y, {"image_shape": (1, 3)}),
+        }[kind]
+        path = notsorandom.report(model.fit(X, targets), X, targets, tmp_path / "p.html", **options)
+        assert ("Linear part" in titles(path)) == (kind in ("classes", "outputs"))
+        assert "linear model of the columns plus" in path.read_text(encoding="utf-8")
+        if kind == "classes":
+            assert "x0 (&lt;b&gt;)" in facts(path)
+
     def test_regression_with_named_columns(self, tmp_path, rng):
         X = pd.DataFrame(rng.standard_normal((60, 2)), columns=["usage", "tickets"])
         model = FourierRegressor(8, smoothing=0.06, random_state=0).fit(X, X["usage"] ** 2)

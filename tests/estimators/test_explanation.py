@@ -1,5 +1,7 @@
 """Importances and contributions, against finite differences, quadrature and planted columns."""
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,11 +12,11 @@ from notsorandom import FourierClassifier, FourierRegressor, Sphere
 QUICK = {"smoothing": 0.1, "C": 1.0, "random_state": 0}
 
 
-def make_models(phase):
+def make_models(phase, linear=False):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 4)) * [1.0, 0.1, 3.0, 1.0] + [0, 5, -2, 0]
     z = np.sin(X[:, 0]) + 4 * (X[:, 1] - 5)
-    settings = {"n_components": 12, "phase": phase, **QUICK}
+    settings = {"n_components": 12, "phase": phase, "linear": linear, **QUICK}
     return X, {
         "two classes": FourierClassifier(**settings).fit(X, z > 0),
         "three classes": FourierClassifier(**settings).fit(X, np.digitize(z, [-0.5, 0.5])),
@@ -36,9 +38,10 @@ def gradients_of(model, X, step=1e-5):
     return np.stack(parts, axis=2) / (2 * step)
 
 
+@pytest.mark.parametrize("linear", [False, True])
 @pytest.mark.parametrize("phase", ["aligned", "paired"])
-def test_the_matrix_is_the_mean_outer_product_of_gradients(phase):
-    X, models = make_models(phase)
+def test_the_matrix_is_the_mean_outer_product_of_gradients(phase, linear):
+    X, models = make_models(phase, linear)
     for model in models.values():
         gradients = gradients_of(model, X)
         expected = np.einsum("nki,nkj->ij", gradients, gradients) / len(X)
@@ -48,9 +51,10 @@ def test_the_matrix_is_the_mean_outer_product_of_gradients(phase):
         np.testing.assert_allclose(found.shares, shares / shares.sum(), rtol=1e-5)
 
 
+@pytest.mark.parametrize("linear", [False, True])
 @pytest.mark.parametrize("phase", ["aligned", "paired"])
-def test_contributions_are_integrals_along_the_path_from_the_mean(phase):
-    X, models = make_models(phase)
+def test_contributions_are_integrals_along_the_path_from_the_mean(phase, linear):
+    X, models = make_models(phase, linear)
     nodes, weights = np.polynomial.legendre.leggauss(60)
     for name, model in models.items():
         center = X.mean(axis=0)
@@ -87,8 +91,9 @@ def test_planted_columns_are_found_in_any_unit():
     assert set(list(model.importances(scaled).to_dict())[:2]) == {"column 3", "column 7"}
 
 
-def test_kinds_of_samples():
-    X, models = make_models("aligned")
+@pytest.mark.parametrize("linear", [False, True])
+def test_kinds_of_samples(linear):
+    X, models = make_models("aligned", linear)
     model = models["two classes"]
     expected = model.importances(X)
     for samples in (sparse.csr_array(X), X.tolist(), pd.DataFrame(X)):
@@ -100,19 +105,43 @@ def test_kinds_of_samples():
     assert model.contributions(X[:1]).shape == (1, 4)
 
 
-def test_more_columns_than_frequencies():
-    """Then the matrix is computed from products of frequencies, and has their rank."""
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("linear", [False, True])
+def test_more_columns_than_frequencies(linear, n_classes):
+    """Then the matrix is computed from products of frequencies and slopes, and has their rank."""
     rng = np.random.default_rng(0)
     X = sparse.random_array((80, 300), density=0.1, rng=rng, format="csr")
-    y = np.asarray(X[:, [0]].sum(axis=1)).ravel() > 0
-    model = FourierClassifier(6, **QUICK).fit(X, y)
+    y = np.argsort(np.argsort(X[:, :40].sum(axis=1))) * n_classes // 80
+    model = FourierClassifier(6, linear=linear, **QUICK).fit(X, y)
     found = model.importances(X)
     gradients = gradients_of(model, X.toarray())
     expected = np.einsum("nki,nkj->ij", gradients, gradients) / 80
-    assert found.root.shape == (6, 300)
+    n_slopes = linear * (1 if n_classes == 2 else 3)
+    assert found.root.shape == (6 + n_slopes, 300)
     np.testing.assert_allclose(found.matrix, expected, atol=1e-5 * expected.max())
     shares = np.diag(expected) * X.toarray().var(axis=0)
     np.testing.assert_allclose(found.shares, shares / shares.sum(), atol=1e-6)
+    center = X.toarray().mean(axis=0)[None]
+    change = values_of(model, X.toarray()) - values_of(model, center)
+    total = model.contributions(X).reshape(80, -1, 300).sum(axis=2)
+    np.testing.assert_allclose(total, change, atol=1e-8)
+
+
+def test_many_sparse_columns_take_little_memory():
+    """No matrix of all pairs of columns: here it would take 3.2 GB."""
+    rng, n_columns = np.random.default_rng(0), 20_000
+    X = sparse.random_array((60, n_columns), density=0.005, rng=rng, format="csr")
+    y = X[:, :9000].sum(axis=1) > X[:, 9000:18_000].sum(axis=1)
+    model = FourierClassifier(4, linear=True, **QUICK).fit(X, y)
+    tracemalloc.start()
+    try:
+        found = model.importances(X)
+        assert tracemalloc.get_traced_memory()[1] < 4e8
+    finally:
+        tracemalloc.stop()
+    assert found.root.shape == (5, n_columns)
+    slopes = found.shares.argsort()[-5:]
+    assert (slopes < 18_000).all()
 
 
 def test_the_sphere_has_none():

@@ -54,6 +54,15 @@ def value_by_cutting_planes(X, labels, loss, bandwidth, phase):
     return value, dual
 
 
+@pytest.mark.parametrize("model", [FourierClassifier(8), FourierFeatures(8)])
+def test_a_linear_part_has_none(model):
+    X, y = make_windmill(60, random_state=0)
+    model.set_params(linear=True, smoothing=0.06, C=1.0, random_state=0).fit(X, y)
+    for compute in (model.certificate, lambda X, y: bounds_by_round(model, X, y)):
+        with pytest.raises(ValueError, match=r"kernels of waves alone: fit with linear=False"):
+            compute(X, y)
+
+
 def test_certified_bounds_are_preferred_to_estimates():
     problem = Problem.from_arrays(LOSSES["hinge"], np.ones((4, 1)))
     dual = np.full((4, 1), 0.5)

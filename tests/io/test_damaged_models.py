@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import os
 import pickle
 import re
@@ -83,6 +84,7 @@ def make_models():
         "wide": (FourierClassifier(100, **SETTINGS).fit(wide, y), wide),
         "regressor": (FourierRegressor(8, phase="paired", **SETTINGS).fit(X, X[:, :2]), X),
         "features": (FourierFeatures(8, **SETTINGS).fit(frame, y), frame),
+        "linear": (FourierClassifier(8, linear=True, **SETTINGS).fit(X, y), X),
         "harmonic": (harmonic.fit(X, y), X),
         "zonal": (FourierFeatures(8, space=zonal, **SETTINGS).fit(X, y), X),
         "pipeline": (make_pipeline(StandardScaler(), clone(classifier)).fit(X, y), X),
@@ -285,6 +287,11 @@ class TestArrays:
             ("three classes", ("classes_",), lambda a: a[:2], "coef_ is not valid"),
             ("classifier", ("classes_",), lambda a: a[:1], "coef_ is not valid"),
             ("regressor", ("intercept_",), lambda a: np.ones((10_000, 1, 1)), "intercept_ is not"),
+            ("linear", ("coef_",), lambda a: a[:, :8], "coef_ is not valid"),
+            ("linear", ("kernel_", "linear_center"), lambda a: a[:2], "linear_center is not"),
+            ("linear", ("kernel_", "linear_center"), lambda a: a * np.nan, "linear_center is not"),
+            ("linear", ("kernel_", "linear_center"), lambda a: a.astype(int), "linear_center is"),
+            ("linear", ("kernel_", "linear_center"), lambda a: a[:, None], "linear_center is not"),
             ("zonal", ("frequencies_",), lambda a: a * 1e7, "max_degree is not valid"),
             ("harmonic", ("frequencies_",), lambda a: a * 0 + 2**62, "max_degree is not valid"),
         ],
@@ -367,6 +374,15 @@ class TestSchemas:
             ("classifier", ("kernel_", "phase"), "none", "coef_ is not valid"),
             ("classifier", ("kernel_", "space", "scale"), 0, "scale=0 is not allowed"),
             ("classifier", ("kernel_", "space", "scale"), "median", "can't be read"),
+            ("linear", ("linear",), "maybe", "linear='maybe' is not allowed"),
+            ("linear", ("kernel_", "linear_scale"), -1.0, "linear_scale is not valid"),
+            ("linear", ("kernel_", "linear_scale"), math.nan, "linear_scale is not valid"),
+            ("linear", ("kernel_", "linear_scale"), math.inf, "linear_scale is not valid"),
+            ("linear", ("kernel_", "linear_scale"), "1", "linear_scale is not valid"),
+            ("linear", ("kernel_", "linear_scale"), 0.0, "uses_linear_part_ is not valid"),
+            ("linear", ("kernel_", "linear_center"), 1.0, "linear_center is not valid"),
+            ("linear", ("uses_linear_part_",), "yes", "uses_linear_part_ is not valid"),
+            ("classifier", ("uses_linear_part_",), True, "uses_linear_part_ is not valid"),
             ("pipeline", ("memory",), "/tmp/pickles", "memory is not valid"),
             ("voting", ("n_jobs",), 10**5, "n_jobs is not valid"),
         ],

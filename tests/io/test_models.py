@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from scipy import sparse
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import (
     ColumnTransformer,
@@ -133,6 +134,11 @@ def make_cases():
             FourierFeatures(9, space=Sphere("degree", 2, normalize=True), **SETTINGS),
             None,
         ),
+        "linear": (FourierClassifier(8, linear=True, **SETTINGS), None),
+        "linear, three classes": (FourierClassifier(8, linear=True, **SETTINGS), three),
+        "linear, two columns": (FourierRegressor(8, linear=True, **SETTINGS), real),
+        "linear features": (FourierFeatures(8, linear=True, phase="paired", **SETTINGS), None),
+        "linear, harmonic": (FourierClassifier(8, space=sphere, linear=True, **SETTINGS), None),
         "equilibrium": (FourierClassifier(8, space=small, solver="equilibrium", **SETTINGS), None),
     }
 
@@ -156,6 +162,57 @@ def test_a_loaded_model_equals_the_saved_one(case, dtype, data, tmp_path):
     assert set(vars(model)) - set(vars(loaded)) == {"dual_", "average_dual_"}
     again = save(loaded, tmp_path / "again.skops", {"accuracy": 0.5})
     assert again.read_bytes() == path.read_bytes()
+
+
+def test_linear_part_of_a_table_and_of_sparse_samples(frame, tmp_path):
+    y = np.arange(80) % 2
+    table = notsorandom.tabular_pipeline(FourierClassifier(8, linear=True, **SETTINGS))
+    path = save(table.fit(frame, y), tmp_path / "model.skops")
+    assert_equal_predictions(table, load(path), frame)
+    X = sparse.random_array((80, 300), density=0.1, rng=np.random.default_rng(0), format="csr")
+    model = FourierClassifier(8, linear=True, **SETTINGS).fit(X, y)
+    loaded = load(save(model, path))
+    assert loaded.kernel_.linear_center is None
+    assert loaded.kernel_.linear_scale == model.kernel_.linear_scale
+    for samples in (X, X.toarray()):
+        assert_equal_predictions(model, loaded, samples)
+    found = loaded.features_.transform(X)
+    np.testing.assert_array_equal(found.toarray(), model.features_.transform(X).toarray())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("linear_scale", -1.0),
+        ("linear_scale", np.nan),
+        ("linear_scale", np.inf),
+        ("linear_scale", "1"),
+        ("linear_scale", True),
+        ("linear_scale", None),
+        ("linear_center", np.zeros(4)),
+        ("linear_center", np.zeros((1, 3))),
+        ("linear_center", np.zeros(3, dtype=int)),
+        ("linear_center", np.array(list("abc"))),
+        ("linear_center", np.array([0.0, np.nan, 0.0])),
+        ("linear_center", np.array([0.0, np.inf, 0.0])),
+        ("linear_center", 0.0),
+        ("linear_center", [0.0, 0.0, 0.0]),
+        ("uses_linear_part_", False),
+        ("uses_linear_part_", 1),
+        ("uses_linear_part_", "yes"),
+        ("uses_linear_part_", None),
+        ("coef_", np.zeros((1, 8))),
+        ("coef_", np.zeros((1, 12))),
+    ],
+)
+def test_forged_linear_part(data, tmp_path, name, value):
+    model = FourierClassifier(8, linear=True, **SETTINGS).fit(*data)
+    if name.startswith("linear"):
+        object.__setattr__(model.kernel_, name, value)
+    else:
+        setattr(model, name, value)
+    with pytest.raises(ValueError, match=f"{name} is not valid"):
+        save(model, tmp_path / "model.skops")
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import reference
+from scipy import sparse
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
@@ -167,6 +168,13 @@ MODELS = {
     "classes": (FourierClassifier, {"loss": "hinge"}, ["label", "decision"]),
     "probabilities": (FourierClassifier, {}, ["label", "probabilities", "decision"]),
     "regression": (FourierRegressor, {}, ["prediction"]),
+    "linear features": (FourierFeatures, {"linear": True}, ["features"]),
+    "linear part": (
+        FourierClassifier,
+        {"linear": True},
+        ["label", "probabilities", "decision"],
+    ),
+    "linear regression": (FourierRegressor, {"linear": True}, ["prediction"]),
 }
 
 
@@ -195,6 +203,25 @@ class TestOutputs:
         expected = model.predict_proba(X)
         assert expected.min() < 1e-9
         np.testing.assert_allclose(check(model, X)["probabilities"], expected, rtol=1e-3)
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_linear_part_of_samples_far_from_zero(self, check, dtype):
+        """The part of the centre that float32 can't hold is not lost."""
+        X, targets = make_samples(3, euclidean=True)
+        far = (X + np.array([1e5, 0, -33.3], np.float32)).astype(dtype)
+        y = 3 * far[:, 0] + targets[:, 0]
+        model = FourierRegressor(linear=True, **SETTINGS).fit(far, y)
+        model.intercept_ -= y.mean()  # so that the tolerance is relative to the differences
+        check(model, far.astype(np.float32))
+        labels = np.digitize(y - y.mean(), [-1, 1])
+        check(FourierClassifier(linear=True, **SETTINGS).fit(far, labels), far.astype(np.float32))
+
+    def test_linear_part_of_a_model_of_sparse_samples(self, check):
+        rng = np.random.default_rng(0)
+        X = sparse.random_array((80, 200), density=0.1, rng=rng, format="csr", dtype=np.float32)
+        model = FourierClassifier(linear=True, **SETTINGS).fit(X, X[:, :9].sum(axis=1) > 0.4)
+        assert model.kernel_.linear_center is None
+        check(model, X.toarray())
 
     @pytest.mark.parametrize("width", [1, 3])
     def test_several_targets(self, check, width):
@@ -497,11 +524,12 @@ class TestTabularPipeline:
         frame.loc[::11, "flag"] = "NO "
         return frame, y
 
+    @pytest.mark.parametrize("linear", [False, True])
     @pytest.mark.parametrize("kind", ["classifier", "regressor"])
-    def test_answers_from_the_cleaned_frame(self, check, kind):
+    def test_answers_from_the_cleaned_frame(self, check, kind, linear):
         frame, y = self.make_messy()
         y = y if kind == "classifier" else frame["gaps"].fillna(0)
-        model = tabular_pipeline(kind, **SETTINGS).fit(frame, y)
+        model = tabular_pipeline(kind, linear=linear, **SETTINGS).fit(frame, y)
         new = frame.head(60).copy()
         new.loc[2, "city"] = "unknown"
         new.loc[4, ["income in $", "amount", "when"]] = None

@@ -15,7 +15,7 @@ from typing import Any
 from notsorandom import FourierClassifier, __version__
 from notsorandom._utils.files import check_output_path
 from notsorandom.cli import commands
-from notsorandom.cli.fit import fit
+from notsorandom.cli.fit import LINEAR, fit
 from notsorandom.data.files import MAX_BYTES
 from notsorandom.game.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from notsorandom.game.solvers import SOLVERS
@@ -117,6 +117,11 @@ ARGUMENTS: dict[str, tuple[str, Any, Any]] = {
         parse_number,
     ),
     "--solver": ("how the game is solved", DEFAULTS.solver, list(SOLVERS)),
+    "--linear": (
+        "a linear part beside the waves; auto: if it is clearly better on training rows",
+        DEFAULTS.linear,
+        list(LINEAR),
+    ),
     "--space": ("samples on the sphere get norm one", DEFAULTS.space, ["euclidean", "sphere"]),
     "--class-weight": ("give all classes the same total weight", None, ["balanced"]),
     "--numbers": (
@@ -133,7 +138,8 @@ ARGUMENTS: dict[str, tuple[str, Any, Any]] = {
     "--json": ("print JSON, with fractions instead of percent", False, bool),
 }
 FIT = "data --target --columns --drop --task --loss --n-components --C --smoothing --solver"
-FIT += " --space --class-weight --numbers --scale --checkpoint --holdout --seed --quiet --max-bytes"
+FIT += " --linear --space --class-weight --numbers --scale --checkpoint --holdout --seed --quiet"
+FIT += " --max-bytes"
 PREDICT = "model data --keep --scores --proba --quiet --max-bytes"
 EVALUATE = "model data --target --max-bytes"
 PICTURES = [".png", ".pdf", ".svg"]  # which every installation of matplotlib can write

@@ -44,6 +44,8 @@ from notsorandom.tabular import tabular_pipeline
 
 # A target with more distinct integers than this is taken as a regression target.
 MAX_CLASSES = 20
+# The values of --linear, as the estimators have them.
+LINEAR = {"auto": "auto", "yes": True, "no": False}
 # Columns whose importances are kept in the file, and rows that they are computed from.
 N_IMPORTANCES, IMPORTANCE_ROWS = 20, 10_000
 
@@ -117,6 +119,7 @@ def make_estimator(options: argparse.Namespace, is_classification: bool) -> Any:
     """Return the estimator with the parameters of the command line."""
     parameters: dict[str, Any] = {
         **{name: getattr(options, name) for name in ("n_components", "C", "smoothing", "solver")},
+        "linear": LINEAR[options.linear],
         "space": Sphere(normalize=True) if options.space == "sphere" else "euclidean",
         "checkpoint": options.checkpoint and Checkpoint(options.checkpoint),
         "random_state": options.seed,

@@ -31,7 +31,7 @@ PREDICTED_BYTES, PREDICTED_ROWS = 2**25, 1024
 UNNAMED_TARGET = "y"
 SETTINGS = {"training rows": "n_samples_fit_", "loss": "loss", "C": "C_"}
 SETTINGS |= {"smoothing": "smoothing_", "search spectrum": "spectrum_"}
-SETTINGS |= {"temperature": "temperature_"}
+SETTINGS |= {"linear part": "uses_linear_part_", "temperature": "temperature_"}
 PLURALS = {"number": "numbers", "category": "categories", "boolean": "booleans", "date": "dates"}
 
 
@@ -92,7 +92,7 @@ class LoadedModel:
             "columns": int(model.n_features_in_),
             **columns,
             "model": " -> ".join(type(step).__name__ for step in steps),
-            "features": self.n_components or None,
+            "features": steps[-1].kernel_.n_waves if self.n_components else None,
             **{name: getattr(steps[-1], attribute, None) for name, attribute in SETTINGS.items()},
             "importances": self.record.get("importances"),
         }

@@ -130,7 +130,7 @@ def add_legend(*axes: Any) -> None:
 
 
 class TuningDisplay:
-    """Held-out loss of the trials by `C` and by smoothing, for each spectrum.
+    """Held-out loss of the trials by `C` and by smoothing, for each spectrum and linear part.
 
     For every value, the lowest loss over the other parameters is drawn, with its standard error. A
     ring marks the lowest of all.
@@ -199,9 +199,10 @@ class TuningDisplay:
 
     def _draw(self, axis: Any, name: str) -> None:
         values, losses = self.table[name], self.table["loss"]
-        spectra = self.table["spectrum"]
-        for spectrum in np.unique(spectra):
-            rows = lowest_rows(values, losses, spectra == spectrum)
+        spectra, is_linear = self.table["spectrum"], self.table["linear"] > 0
+        for spectrum, linear in sorted(set(zip(spectra.tolist(), is_linear.tolist(), strict=True))):
+            rows = lowest_rows(values, losses, (spectra == spectrum) & (is_linear == linear))
+            label = f"{spectrum} spectrum" if spectrum else "trials"
             axis.errorbar(
                 values[rows],
                 losses[rows],
@@ -210,7 +211,8 @@ class TuningDisplay:
                 marker="o",
                 markersize=4,
                 capsize=3,
-                label=f"{spectrum} spectrum" if spectrum else "trials",
+                linestyle="--" if linear else "-",
+                label=f"{label}, linear part" if linear else label,
             )
         best = losses.argmin()
         ring = {"markersize": 11, "fillstyle": "none", "color": "k", "label": "lowest"}
@@ -289,7 +291,7 @@ class ScoreCurveDisplay:
         X, y, X_test, y_test : array-likes
             The training data, and the data to score on.
         sizes : sequence of int, optional
-            Numbers of features; by default a few, up to all.
+            Numbers of features, beside a linear part; by default a few, up to all.
         baselines : dict of str to transformer, optional
             Transformers of `notsorandom.baselines`, which are fitted at the largest size; by
             default random features of the RBF kernel. All features get the same linear model.

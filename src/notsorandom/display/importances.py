@@ -13,6 +13,7 @@ from sklearn.preprocessing import OneHotEncoder
 from notsorandom._utils.parameters import check_number
 from notsorandom.data.rows import Array
 from notsorandom.display.figures import BLUE, axes_or_new, check_image_shape
+from notsorandom.estimators.explanation import linear_slopes
 from notsorandom.estimators.predictor import FourierPredictor
 from notsorandom.tabular import NumberEncoder, TableCleaner
 
@@ -90,6 +91,25 @@ def column_contributions(model: Any, X: Any) -> dict[str, Array]:
     last, X = last_step_and_samples(model, X)
     values = np.moveaxis(last.contributions(X), -1, 0)  # (n_columns, n_samples, ...)
     return sum_by_name(source_columns(model, last._column_names()), values)
+
+
+def linear_coefficients(model: Any, X: Any) -> dict[str, float]:
+    """Return the coefficients of a linear part per standard deviation of the column.
+
+    They are by the name of the column that the last step of a pipeline gets, with the class or the
+    output if there are several; the largest magnitude first.
+    """
+    last, given = last_step_and_samples(model, X)
+    slopes = linear_slopes(last.kernel_, last.coef_) * last.importances(given).scales
+    names, tasks = last._column_names(), [""]
+    if not hasattr(last, "feature_names_in_"):  # arrays between the steps have no names
+        names = source_columns(model, names)
+    if len(slopes) > 1:
+        labels = last.classes_.tolist() if hasattr(last, "classes_") else range(len(slopes))
+        tasks = [f" ({label})" for label in labels]
+    order = np.argsort(-np.abs(slopes), axis=None, kind="stable")
+    pairs = zip(*np.unravel_index(order, slopes.shape), strict=True)
+    return {f"{names[j]}{tasks[k]}": float(slopes[k, j]) for k, j in pairs}
 
 
 def last_step_and_samples(model: Any, X: Any) -> tuple[FourierPredictor, Any]:

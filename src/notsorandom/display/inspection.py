@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from notsorandom.baselines import RandomFourierFeatures
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array, Rows, dense
-from notsorandom.estimators.certify import PeakBounds, solve_svms
+from notsorandom.estimators.certify import PeakBounds, check_waves_alone, solve_svms
 from notsorandom.estimators.config import configure
 from notsorandom.estimators.samples import read_samples
 from notsorandom.estimators.targets import shortened
@@ -66,7 +66,7 @@ def take_snapshots(
     if not is_replayable(estimator):
         raise ValueError(
             "This game can't be replayed. It must be played on a continuous space, with "
-            "solver='gradient' or 'reweight' and exact projections."
+            "solver='gradient' or 'reweight', exact projections and linear=False."
         )
     if rounds is None:
         rounds = geometric_subset(np.arange(1, n_rounds + 1), 3).tolist()
@@ -93,6 +93,7 @@ def is_replayable(estimator: Any) -> bool:
         estimator.kernel_.space.kind == "continuous"
         and isinstance(solver, GradientSolver)
         and solver.projection == "exact"
+        and not estimator.uses_linear_part_  # the game starts from a model that is not kept
     )
 
 
@@ -131,6 +132,7 @@ def bounds_by_round(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, Array
     bandwidth of the whole kernel, as in the certificate. Returns also whether the lower bounds are
     certified.
     """
+    check_waves_alone(estimator.kernel_)
     problem = estimator._game_problem(X, y)
     kernel, history = played_kernel(estimator), estimator.history_
     sizes = history["n_frequencies"] * kernel.space.n_columns(kernel.phase)
@@ -182,8 +184,8 @@ def scores_by_size(
 
     All features get the same linear model, with the estimator's loss and `C`. Scores are
     accuracies, or R^2 for real targets; NaN where a baseline can't have the size. The estimator's
-    scores are named ``"learned"``. For the parameters see
-    :meth:`notsorandom.display.ScoreCurveDisplay.from_estimator`.
+    scores are named ``"learned"``. If it has a linear part, all features are beside it. For the
+    parameters see :meth:`notsorandom.display.ScoreCurveDisplay.from_estimator`.
     """
     problem = estimator._training_problem(X, y)
     rows, kernel = problem.rows, estimator.kernel_
@@ -204,7 +206,11 @@ def scores_by_size(
     kernels = {"learned": kernel}
     for name, baseline in baselines.items():
         transformer = clone(baseline).set_params(n_components=max(sizes))
-        kernels[name] = transformer.fit(to_host(rows.array), targets).kernel_
+        kernels[name] = replace(
+            transformer.fit(to_host(rows.array), targets).kernel_,
+            linear_scale=kernel.linear_scale,
+            linear_center=kernel.linear_center,
+        )
 
     def score(kernel: LearnedKernel, size: int) -> float:
         if size not in kernel.possible_sizes():

@@ -7,16 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.metrics import confusion_matrix, r2_score
 from sklearn.pipeline import Pipeline
 
 from notsorandom._utils.files import check_output_path
 from notsorandom.data.array_api import to_host
-from notsorandom.data.rows import Array, Rows, dense
+from notsorandom.data.rows import Rows, dense
 from notsorandom.display.calibration import N_BINS, CalibrationDisplay, log_loss
 from notsorandom.display.curves import HistoryDisplay, ScoreCurveDisplay, TuningDisplay
 from notsorandom.display.figures import BLUE, GREY, new_axis
-from notsorandom.display.importances import N_COLUMNS, ImportancesDisplay, column_importances
+from notsorandom.display.importances import (
+    N_COLUMNS,
+    ImportancesDisplay,
+    column_importances,
+    linear_coefficients,
+)
 from notsorandom.display.inspection import (
     bounds_by_round,
     describe_spectrum,
@@ -35,14 +41,18 @@ from notsorandom.display.page import (
     matrix_section,
     write_page,
 )
-from notsorandom.display.results import Predictions, format_number, format_share
+from notsorandom.display.results import (
+    Predictions,
+    format_number,
+    format_share,
+    name_target,
+    predict_scores,
+)
 from notsorandom.display.spectrum import SpectrumDisplay
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.classifier import log_probabilities
-from notsorandom.estimators.samples import read_samples
 from notsorandom.game.certificate import Certificate
 from notsorandom.game.problem import Problem, codes_from_scores
-from notsorandom.linear.fit import fit_linear_models
 
 # Larger confusion matrices can't be read: the most frequent mistakes are listed instead.
 MAX_MATRIX_CLASSES, N_MISTAKES = 20, 12
@@ -72,7 +82,8 @@ def report(
 
     The page shows the accuracy or R^2 and the score of guessing, the columns that matter, the
     confusion matrix or predicted against actual values, a calibration curve if the model has
-    probabilities, the score by number of features, and the certificate in one sentence. Behind a
+    probabilities, the score by number of features, and the certificate in one sentence, or the
+    largest coefficients of a linear part, which no certificate is about. Behind a
     fold are the settings, the spectrum, the course of the game with bounds on its value, and what
     trials found when they chose parameters; for two columns and two classes also a slider through
     the rounds of the game.
@@ -123,16 +134,19 @@ def report(
         name_target(y),
     )
     sections = [facts_section("Result", predictions.facts(), predictions.describe())]
-    if hasattr(model, "coef_") and model.kernel_.space.is_vector_space:
+    is_explained = hasattr(model, "coef_") and model.kernel_.space.is_vector_space
+    if is_explained:
         sections.append(importances_section(whole, X_given, image_shape))
-    is_classifier = hasattr(model, "classes_")
-    sections.append((mistakes_section if is_classifier else predictions_section)(predictions))
+    has_classes = hasattr(model, "classes_")
+    sections.append((mistakes_section if has_classes else predictions_section)(predictions))
     n_bins = min(N_BINS, len(predictions.scores) // ROWS_PER_BIN)
     if hasattr(model, "predict_proba") and n_bins > 1:
         sections.append(calibration_section(predictions, n_bins))
     curve = draw_score_curve(predictions, X, y, X_scored)
-    certificate = model.certificate(X, y)
+    certificate = None if model.uses_linear_part_ else model.certificate(X, y)
     sections.append(kernel_section(model, problem.rows, curve, certificate))
+    if model.uses_linear_part_ and is_explained and image_shape is None:
+        sections.append(linear_section(whole, X_given))
     research = research_sections(model, problem, X, y, image_shape, certificate)
     sections.append(fold("For researchers: the game, its bounds and its settings", research))
     return write_page(path, title or "Learned model", describe_data(whole, predictions), sections)
@@ -149,21 +163,6 @@ def check_same_samples(model: Any, rows: Rows) -> None:
                 "distances away. If the model is the last step of a pipeline, give the whole "
                 "pipeline, report(pipeline, X, y, path), or transform X first."
             )
-
-
-def predict_scores(model: Any, X: Any, y: Any, X_scored: Any) -> Array:
-    """Return the scores of a predictor, or of a linear model on a transformer's features."""
-    if hasattr(model, "coef_"):
-        return model._scores(X_scored)
-    coef, intercept, _ = fit_linear_models(model.kernel_, model._training_problem(X, y))
-    rows = Rows(model.kernel_.space.prepare(read_samples(model, X_scored)))
-    return model.kernel_.scores(rows, coef, intercept)
-
-
-def name_target(y: Any) -> str:
-    """Return the name of the target, or the names of several targets."""
-    names = getattr(y, "columns", [getattr(y, "name", None)])
-    return ", ".join(str(name) for name in names if name is not None) or "the target"
 
 
 def left_out(model: Any) -> dict[str, str]:
@@ -277,12 +276,28 @@ def draw_score_curve(predictions: Predictions, X: Any, y: Any, X_scored: Any) ->
     return axis.figure
 
 
-def kernel_section(model: Any, rows: Rows, curve: Any, certificate: Certificate) -> str:
+def kernel_section(model: Any, rows: Rows, curve: Any, certificate: Certificate | None) -> str:
     """Return the section about the learned kernel in words, and the score by number of features."""
-    text = f"The model adds up {model.kernel_.n_components:,} learned features. "
-    text += f"{describe_waves(model.kernel_, rows)} {certificate.sentence}"
-    caption = "The same linear model on the first learned features, and on random features."
+    n_waves, waves = model.kernel_.n_waves, describe_waves(model.kernel_, rows)
+    text = f"The model adds up {n_waves:,} learned features. {waves}"
+    caption = "The same linear model on the first learned features, and on random features"
+    if certificate is None:
+        text = f"The model is a linear model of the columns plus {n_waves:,} learned features. "
+        text += f"{waves} Certificates are for models without a linear part only."
+        caption += ", all beside the linear part"
+    else:
+        text += f" {certificate.sentence}"
+    caption += "."
     return figures_section("Learned features", [(caption, curve)], text)
+
+
+def linear_section(model: Any, X: Any) -> str:
+    """Return the section with the largest coefficients of the linear part."""
+    found = linear_coefficients(model, X)
+    facts = [(name, f"{value:+.4g}") for name, value in list(found.items())[:N_COLUMNS]]
+    value = "decision value" if is_classifier(model) else "prediction"
+    note = f"Largest coefficients: change of the {value} per standard deviation of a column."
+    return facts_section("Linear part", facts, note)
 
 
 def research_sections(
@@ -291,7 +306,7 @@ def research_sections(
     X: Any,
     y: Any,
     image_shape: Sequence[int] | None,
-    certificate: Certificate,
+    certificate: Certificate | None,
 ) -> list[str]:
     """Return the sections about the learned kernel, the game and the choice of the settings."""
     sections = [settings_section(model), spectrum_section(model, image_shape)]
@@ -315,6 +330,7 @@ def settings_section(model: Any) -> str:
         ("loss", str(model.loss)),
         ("C", f"{model.C_:.4g}"),
         ("smoothing", f"{model.smoothing_:g}"),
+        ("linear part", "yes" if model.uses_linear_part_ else "no"),
         ("seconds of learning", f"{model.history_['seconds'][-1]:.2f}"),
     ]
     if model.spectrum_ is not None:
@@ -350,15 +366,20 @@ def spectrum_section(model: Any, image_shape: Sequence[int] | None) -> str:
     return figures_section("Spectrum of the kernel", figures, describe_spectrum(model.kernel_))
 
 
-def history_section(model: Any, X: Any, y: Any, certificate: Certificate) -> str:
+def history_section(model: Any, X: Any, y: Any, certificate: Certificate | None) -> str:
     """Return the section about the course of the game."""
-    axes = [new_axis(), new_axis()]
-    HistoryDisplay(model.history_, bounds_by_round(model, X, y)).plot(axes)
-    captions = (
-        "Highest potential, and shares of the dual variables at their bounds, if the loss has any.",
-        f"Bounds on the value of the game. Relative gap of the certificate: "
-        f"{100 * certificate.relative_gap:.1f} %.",
-    )
+    captions = [
+        "Highest potential, and shares of the dual variables at their bounds, if the loss has any."
+    ]
+    bounds = None
+    if certificate is not None:
+        bounds = bounds_by_round(model, X, y)
+        captions.append(
+            "Bounds on the value of the game. Relative gap of the certificate: "
+            f"{100 * certificate.relative_gap:.1f} %."
+        )
+    axes = [new_axis() for _ in captions]
+    HistoryDisplay(model.history_, bounds).plot(axes)
     figures = [(caption, axis.figure) for caption, axis in zip(captions, axes, strict=True)]
     return figures_section("Course of the game", figures)
 
@@ -374,5 +395,6 @@ def tuning_section(model: Any) -> str:
         f"Short games on a part of the training rows, {len(model.tuning_['loss'])} settings "
         f"compared on the others. Chosen: C = {model.C_:.4g}, smoothing {model.smoothing_:.4g}"
     )
-    note += "." if model.spectrum_ is None else f", {model.spectrum_} spectrum."
+    note += "" if model.spectrum_ is None else f", {model.spectrum_} spectrum"
+    note += ", with a linear part." if model.uses_linear_part_ else "."
     return figures_section("Choice of the parameters", figures, note)

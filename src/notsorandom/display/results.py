@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import column_or_1d
 
-from notsorandom.data.rows import Array
+from notsorandom.data.rows import Array, Rows
 from notsorandom.display.inspection import score_name, score_predictions
+from notsorandom.estimators.samples import read_samples
 from notsorandom.game.problem import codes_from_scores
+from notsorandom.linear.fit import fit_linear_models
 
 # Rows below which a score says little.
 FEW_ROWS = 100
@@ -85,6 +87,21 @@ class Predictions:
         found = score_beside_guessing(self.model, self.scores, self.y)
         caution = find_caution(n_rows, *found)
         return f"{text}But {caution}." if caution else text.strip()
+
+
+def predict_scores(model: Any, X: Any, y: Any, X_scored: Any) -> Array:
+    """Return the scores of a predictor, or of a linear model on a transformer's features."""
+    if hasattr(model, "coef_"):
+        return model._scores(X_scored)
+    coef, intercept, _ = fit_linear_models(model.kernel_, model._training_problem(X, y))
+    rows = Rows(model.kernel_.space.prepare(read_samples(model, X_scored)))
+    return model.kernel_.scores(rows, coef, intercept)
+
+
+def name_target(y: Any) -> str:
+    """Return the name of the target, or the names of several targets."""
+    names = getattr(y, "columns", [getattr(y, "name", None)])
+    return ", ".join(str(name) for name in names if name is not None) or "the target"
 
 
 def score_beside_guessing(estimator: Any, scores: Array, y: Any) -> tuple[float, float, float]:

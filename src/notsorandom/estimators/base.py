@@ -281,6 +281,8 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
     ) -> Certificate:
         """Bound how far the learned kernel is from the best one for the training data.
 
+        Only for kernels of waves alone: a model with a linear part has none.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)

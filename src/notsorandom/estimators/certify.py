@@ -39,6 +39,7 @@ def certify(
 ) -> Certificate:
     """Compute the certificate of a fitted estimator, as its method `certificate` documents."""
     problem, kernel = estimator._training_problem(X, y), estimator.kernel_
+    check_waves_alone(kernel)
     bandwidth = check_bandwidth(kernel, bandwidth)
     check_number("max_evaluations", max_evaluations, least=1, integer=True)
     peaks = PeakBounds(kernel, problem, bandwidth, max_evaluations)
@@ -74,6 +75,15 @@ def certify(
         n_ascents=peaks.n_ascents,
         n_agreeing=peaks.n_agreeing,
     )
+
+
+def check_waves_alone(kernel: LearnedKernel) -> None:
+    """Raise ValueError if a kernel has a linear part."""
+    if kernel.linear_scale:
+        raise ValueError(
+            "This model has a linear part, but certificates and bounds are about kernels of waves "
+            "alone: fit with linear=False for these."
+        )
 
 
 class PeakBounds:

@@ -1,8 +1,10 @@
 r"""What a model depends on: importances of columns, and their contributions to predictions.
 
-On R^d a prediction is a sum of waves, :math:`f(x) = \sum_t A_t \cos\theta_t + B_t \sin\theta_t + c`
-with angles :math:`\theta_t = \langle\omega_t, x - \bar x\rangle`, so its gradient and the mean of
-its gradient along a straight path from the centre :math:`\bar x` are closed-form.
+On R^d a prediction is a sum of waves and perhaps of a linear part,
+:math:`f(x) = \sum_t A_t \cos\theta_t + B_t \sin\theta_t + \langle v, x - \bar x\rangle + c` with
+angles :math:`\theta_t = \langle\omega_t, x - \bar x\rangle`. So its gradient, and the mean of its
+gradient along a straight path from the centre :math:`\bar x`, are closed-form: combinations of the
+frequencies :math:`\omega_t` and the slopes :math:`v`.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ class Importances:
     scales : ndarray of shape (n_features,)
         Standard deviations of the columns.
     root : ndarray of shape (rank, n_features)
-        The matrix is ``root.T @ root``. Its rank is at most the number of frequencies, so that the
-        root of many columns takes much less memory than the matrix.
+        The matrix is ``root.T @ root``. Its rank is at most the number of frequencies, and of
+        decision functions or outputs with a linear part, so that the root of many columns takes
+        much less memory than the matrix.
     """
 
     names: list[str]
@@ -77,24 +80,26 @@ def compute_importances(
             "sample: give more. For a single prediction, see the method contributions."
         )
     cosines, sines, center = wave_amplitudes(kernel, coef)
-    # Gradients are combinations of the frequencies: products are taken of whichever are fewer.
-    is_wide = kernel.frequencies.shape[1] > len(kernel.frequencies)
+    directions, constants = gradient_directions(kernel, coef)
+    # Gradients are combinations of the directions: products are taken of whichever are fewer.
+    is_wide = directions.shape[1] > len(directions)
 
     def sums(X: Any) -> tuple[Array, ...]:
         X = dense(to_host(X)).astype(np.float64) - center
         angles = X @ kernel.frequencies.T  # (n_rows, n_frequencies)
         slopes = np.cos(angles) * sines[:, None] - np.sin(angles) * cosines[:, None]
-        factors = slopes if is_wide else slopes @ kernel.frequencies
+        factors = append_constants(slopes, constants)  # (n_tasks, n_rows, n_directions)
+        factors = factors if is_wide else factors @ directions
         factors = factors.reshape(-1, factors.shape[2])  # of all tasks
         return factors.T @ factors, X.sum(axis=0), np.square(X).sum(axis=0)
 
-    width = numbers_per_row(kernel, coef)
+    width = numbers_per_row(directions, coef)
     products, total, squares = rows.sum_blocks(sums, width=width, dtype=np.float64)
     mean = total / len(rows)
     scales = np.sqrt(np.maximum(squares / len(rows) - mean**2, 0.0))
     values, vectors = np.linalg.eigh(products / len(rows))
     root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-    return Importances(names, scales, root @ kernel.frequencies if is_wide else root)
+    return Importances(names, scales, root @ directions if is_wide else root)
 
 
 def compute_contributions(kernel: LearnedKernel, coef: Array, rows: Rows) -> Array:
@@ -106,6 +111,7 @@ def compute_contributions(kernel: LearnedKernel, coef: Array, rows: Rows) -> Arr
     :math:`f(x) - f(\bar x)`.
     """
     cosines, sines, center = wave_amplitudes(kernel, coef)
+    directions, constants = gradient_directions(kernel, coef)
 
     def contributions(X: Any) -> Array:
         X = dense(to_host(X)).astype(np.float64) - center
@@ -114,14 +120,40 @@ def compute_contributions(kernel: LearnedKernel, coef: Array, rows: Rows) -> Arr
         mean_cosine = np.sinc(2 * half / np.pi)
         mean_sine = np.sin(half) * np.sinc(half / np.pi)
         slopes = mean_cosine * sines[:, None] - mean_sine * cosines[:, None]
-        return np.moveaxis(slopes @ kernel.frequencies * X, 0, 1)
+        return np.moveaxis(append_constants(slopes, constants) @ directions * X, 0, 1)
 
-    return rows.map(contributions, width=numbers_per_row(kernel, coef))
+    return rows.map(contributions, width=numbers_per_row(directions, coef))
 
 
-def numbers_per_row(kernel: LearnedKernel, coef: Array) -> int:
+def numbers_per_row(directions: Array, coef: Array) -> int:
     """Return how many numbers are held for each row: slopes and gradients, of all tasks."""
-    return 2 * (len(coef) + 1) * sum(kernel.frequencies.shape)
+    return 2 * (len(coef) + 1) * sum(directions.shape)
+
+
+def linear_slopes(kernel: LearnedKernel, coef: Array) -> Array:
+    """Return the slopes of the linear part along the columns, of shape (n_tasks, n_features)."""
+    return kernel.linear_scale * coef[:, kernel.n_waves :].astype(np.float64)
+
+
+def gradient_directions(kernel: LearnedKernel, coef: Array) -> tuple[Array, Array]:
+    """Return the vectors that gradients are combinations of, and their constant factors.
+
+    Returns
+    -------
+    directions : ndarray of shape (n_frequencies + n_constants, n_features)
+        The frequencies, then the slopes of a linear part, one vector per task.
+    constants : ndarray of shape (n_tasks, n_constants)
+        The factors of the slopes in the gradient of each task: 1 for its own ones, else 0.
+    """
+    if not kernel.linear_scale:
+        return kernel.frequencies, np.empty((len(coef), 0))
+    return np.vstack([kernel.frequencies, linear_slopes(kernel, coef)]), np.eye(len(coef))
+
+
+def append_constants(slopes: Array, constants: Array) -> Array:
+    """Return the factors of all directions, (n_tasks, n_rows, n_directions)."""
+    shape = *slopes.shape[:2], constants.shape[1]
+    return np.concatenate([slopes, np.broadcast_to(constants[:, None], shape)], axis=2)
 
 
 def wave_amplitudes(kernel: LearnedKernel, coef: Array) -> tuple[Array, Array, Array]:
@@ -132,7 +164,7 @@ def wave_amplitudes(kernel: LearnedKernel, coef: Array) -> tuple[Array, Array, A
             "importances and contributions: fit with space='euclidean' for these."
         )
     center = np.asarray(kernel.space.center, dtype=np.float64)
-    factors = kernel.scales * np.sqrt(kernel.weights)
+    factors, coef = kernel.scales * np.sqrt(kernel.weights), coef[:, : kernel.n_waves]
     if kernel.phase == "paired":
         pairs = coef.reshape(len(coef), -1, 2) * factors[:, None]
         return pairs[..., 0], pairs[..., 1], center

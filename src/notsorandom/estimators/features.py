@@ -35,7 +35,9 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            For an array API array `X`, of its kind and on its device.
+            For an array API array `X`, of its kind and on its device. With a linear part, the
+            columns of `X` are the last ones, centred and scaled; sparse `X` of more than 128
+            columns then have sparse features.
         """
         check_is_fitted(self)
         X, kernel = read_samples(self, X), self.kernel_
@@ -64,11 +66,12 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
     Parameters
     ----------
     n_components : int, "auto" or "smallest", default=100
-        Number of features. More of them fit finer structure, and the time to predict grows in
-        proportion. On the sphere's harmonics, where a frequency can be found again, there may be
-        fewer. ``"auto"``: trials (see Notes) double it, from 100 on, while that clearly reduces the
-        held-out loss. ``"smallest"``: the least number, up to 100, that is about as good as any.
-        On the sphere's harmonics both are 100.
+        Number of features, without the columns of a linear part. More of them fit finer structure,
+        and the time to predict grows in proportion. On the sphere's harmonics, where a frequency
+        can be found again, there may be fewer. ``"auto"``: trials (see Notes) double it, from 100
+        on, while that clearly reduces the held-out loss. ``"smallest"``: the least number, up to
+        100, that is about as good as any. On the sphere's harmonics both are
+        100.
     max_components : int, default=2000
         Most features that may be chosen.
     space : {"euclidean", "sphere"} or Space, default="euclidean"
@@ -113,6 +116,14 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class. ``"balanced"`` gives all classes the same total
         weight. A weight multiplies `C`, so leave that to the trials where a class is rare.
+    linear : {"auto", True, False}, default=False
+        Whether the kernel has a linear part: the columns of `X` beside the waves, under the same
+        regularisation. The game then finds waves for what a linear model leaves over. ``"auto"``:
+        trials use one only where it is clearly better, as on embeddings and words; they choose it
+        where they choose the smoothing too. Not possible with ``solver="reweight"`` and
+        ``"equilibrium"``, for dense samples of more than 4096 columns, and for sparse samples of
+        more than 128 columns with losses other than ``"logistic"`` and ``"squared"``.
+        Certificates are for models without a linear part.
     optional_columns : str, array-like of int or str, or None, default=None
         Columns that trials may leave out, because they restate others: their numbers, their names,
         or a regular expression that finds their names. They are used unless the others alone are
@@ -159,12 +170,14 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         The epsilon that was given or chosen.
     spectrum_ : {"gaussian", "cauchy"} or None
         Spectrum of the ascent's starts; None for other searches and on the sphere.
+    uses_linear_part_ : bool
+        Whether the kernel has a linear part.
     uses_optional_columns_ : bool
         Whether the features depend on the `optional_columns`.
     tuning_ : dict of str to ndarray, or None
         What the trials found, one entry per setting tried; ``pandas.DataFrame(model.tuning_)`` is
-        a table. Columns: spectrum, smoothing, n_columns, C, n_components, loss, standard_error,
-        temperature.
+        a table. Columns: spectrum, smoothing, n_columns, linear, C, n_components, loss,
+        standard_error, temperature. `linear` is the weight of a linear part, 0 without one.
         None without trials.
     dual_, average_dual_ : ndarrays of shape (n_samples, n_tasks)
         One column for two classes, else one per class.
@@ -288,7 +301,7 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         Parameters
         ----------
         n_components : int
-            Number of features to keep, at most as many as there are.
+            Number of features to keep, at most as many as there are. A linear part stays.
 
         Returns
         -------

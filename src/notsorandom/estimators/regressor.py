@@ -29,11 +29,12 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
     Parameters
     ----------
     n_components : int, "auto" or "smallest", default="auto"
-        Number of features. More of them fit finer structure, and the time to predict grows in
-        proportion. On the sphere's harmonics, where a frequency can be found again, there may be
-        fewer. ``"auto"``: trials (see Notes) double it, from 100 on, while that clearly reduces the
-        held-out loss. ``"smallest"``: the least number, up to 100, that is about as good as any.
-        On the sphere's harmonics both are 100.
+        Number of features, without the columns of a linear part. More of them fit finer structure,
+        and the time to predict grows in proportion. On the sphere's harmonics, where a frequency
+        can be found again, there may be fewer. ``"auto"``: trials (see Notes) double it, from 100
+        on, while that clearly reduces the held-out loss. ``"smallest"``: the least number, up to
+        100, that is about as good as any. On the sphere's harmonics both are
+        100.
     max_components : int, default=2000
         Most features that may be chosen.
     space : {"euclidean", "sphere"} or Space, default="euclidean"
@@ -75,6 +76,14 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         itself, to a stated gap; on R^d it needs a limit of the frequencies or smoothing. A
         :class:`notsorandom.GradientSolver` sets step size, weights, projection and number of
         rounds.
+    linear : {"auto", True, False}, default="auto"
+        Whether the kernel has a linear part: the columns of `X` beside the waves, under the same
+        regularisation. The game then finds waves for what a linear model leaves over. ``"auto"``:
+        trials use one only where it is clearly better, as on embeddings and words; they choose it
+        where they choose the smoothing too. Not possible with ``solver="reweight"`` and
+        ``"equilibrium"``, for dense samples of more than 4096 columns, and for sparse samples of
+        more than 128 columns with losses other than ``"squared"``. Certificates are for
+        models without a linear part.
     optional_columns : str, array-like of int or str, or None, default=None
         Columns that trials may leave out, because they restate others: their numbers, their names,
         or a regular expression that finds their names. They are used unless the others alone are
@@ -103,7 +112,8 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
     ----------
     n_outputs_ : int
     coef_ : ndarray of shape (n_outputs, n_components)
-        Weights of the learned features.
+        Weights of the learned features, then those of the columns of a linear part, if there is
+        one: ``kernel_.n_components`` in all.
     intercept_ : ndarray of shape (n_outputs,)
     duality_gap_ : float
         Largest duality gap of the final models, relative to the objective. They are solved to 1e-3;
@@ -130,12 +140,14 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         The epsilon that was given or chosen.
     spectrum_ : {"gaussian", "cauchy"} or None
         Spectrum of the ascent's starts; None for other searches and on the sphere.
+    uses_linear_part_ : bool
+        Whether the kernel has a linear part.
     uses_optional_columns_ : bool
         Whether the features depend on the `optional_columns`.
     tuning_ : dict of str to ndarray, or None
         What the trials found, one entry per setting tried; ``pandas.DataFrame(model.tuning_)`` is
-        a table. Columns: spectrum, smoothing, n_columns, C, n_components, loss, standard_error,
-        temperature.
+        a table. Columns: spectrum, smoothing, n_columns, linear, C, n_components, loss,
+        standard_error, temperature. `linear` is the weight of a linear part, 0 without one.
         None without trials.
     dual_, average_dual_ : ndarrays of shape (n_samples, n_tasks)
         One column per output.

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
+from notsorandom.data.rows import FLOATS
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.config import configure
 from notsorandom.estimators.degrees import DegreeKernel
@@ -138,6 +139,13 @@ def check_kernel(kernel: Any) -> None:
         is_shape = name == "frequencies" or array.shape == (n_frequencies,)
         require(is_shape and np.isfinite(array).all(), name)
         array.flags.writeable = False
+    scale, center = kernel.linear_scale, kernel.linear_center
+    require(isinstance(scale, float) and 0 <= scale < np.inf, "linear_scale")
+    if center is not None:
+        is_array = isinstance(center, np.ndarray) and center.dtype in FLOATS
+        require(is_array and center.shape == (kernel.n_features,), "linear_center")
+        require(np.isfinite(center).all(), "linear_center")
+        center.flags.writeable = False
     if not isinstance(kernel.space, Euclidean):
         degrees = kernel.space.norms(kernel.frequencies)
         largest = max(np.abs(kernel.frequencies).max(), degrees.max(), kernel.space.max_degree)
@@ -160,6 +168,8 @@ def check_estimator(model: Any) -> None:
         require(getattr(model, name, 1.0) > 0, name)
     for name, kinds in (("spectrum_", str), ("tuning_", dict), ("history_", dict)):
         require(isinstance(getattr(model, name, None), kinds | None), name)
+    has_linear_part = bool(model.kernel_.linear_scale)
+    require(model.uses_linear_part_ is has_linear_part, "uses_linear_part_")
     if hasattr(model, "coef_"):
         n_tasks = len(model.coef_)
         if is_classifier(model):

@@ -215,9 +215,13 @@ def convert_estimator(model: Any, X: Tensor) -> list[Tensor]:
         raise ValueError(f"Fit with space='euclidean' or 'sphere': {kernel.space!r} has no export.")
     # In float32, harmonics of high degree would be off by more than 1e-5.
     X = X.cast(np.float32 if kernel.space.is_vector_space else np.float64)
+    if not kernel.space.is_vector_space:
+        X = X / X.node("ReduceL2", [1])
     n_columns = kernel.space.n_columns(kernel.phase)
     factors = np.repeat(kernel.scales * np.sqrt(kernel.weights), n_columns)
     features = BASES[type(kernel.space)](X, kernel) * factors
+    if kernel.linear_scale:
+        features = features.node("Concat", linear_part(X, kernel), axis=1)
     if not hasattr(model, "coef_"):
         return [features]
     scores = features @ model.coef_.T + model.intercept_
@@ -257,18 +261,26 @@ def waves(X: Tensor, kernel: Any) -> Tensor:
     return parts.take(np.arange(2 * len(frequencies)).reshape(2, -1).T.ravel())
 
 
+def linear_part(X: Tensor, kernel: Any) -> Tensor:
+    """Return the columns of the linear part, centred and scaled."""
+    scale, center = float(kernel.linear_scale), kernel.linear_center
+    if center is None:
+        return X * scale
+    center = center.astype(np.float64)
+    # What float32 loses of the centre is subtracted last, as for waves.
+    return (X - center) * scale - scale * (center - center.astype(X.dtype))
+
+
 def zonal(X: Tensor, kernel: Any) -> Tensor:
-    """Return zonal harmonics; see :func:`notsorandom.spaces.gegenbauer.zonal`."""
-    X = X / X.node("ReduceL2", [1])
+    """Return zonal harmonics at points of norm one; see `spaces.gegenbauer.zonal`."""
     poles, degrees = poles_and_degrees(kernel.frequencies.astype(np.float64))
     return polynomials(X @ poles.T, 1.0, poles.shape[1] / 2 - 1, degrees)
 
 
 def harmonics(X: Tensor, kernel: Any) -> Tensor:
-    """Return spherical harmonics; see :func:`notsorandom.spaces.harmonics.harmonics`."""
+    """Return harmonics at points of norm one; see `spaces.harmonics.harmonics`."""
     indices = kernel.frequencies.astype(int)
     degrees, odd = np.abs(indices), indices[:, 0] < 0
-    X = X / X.node("ReduceL2", [1])
     columns = [X.take([k]) for k in range(indices.shape[1] + 1)]
     # On the circle sqrt(2) (x + iy)^l: polynomials of x of order 0, and of order 1 times y.
     squares = columns[0] * columns[0] + columns[1] * columns[1]

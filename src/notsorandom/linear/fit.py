@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from notsorandom.data.rows import Array
@@ -49,13 +50,16 @@ def fit_linear_models(
     scale = problem.power_of_scale()
     problem = problem.rescaled(scale)
     in_memory = rows.is_local and len(rows) * n_features * rows.dtype.itemsize <= feature_bytes
-    if rows.is_sparse and kernel.linear_scale:
-        from notsorandom.linear.sparse_columns import Beside, solve_sparse
+    if rows.is_sparse and kernel.linear_scale and kernel.linear_center is None:
+        from notsorandom.linear.sparse_columns import Beside, can_solve, solve_sparse
 
-        waves = rows.map(kernel.wave_map(rows.dtype), width=kernel.n_waves)
-        features = Beside(waves, rows.array * kernel.linear_scale)
-        coef, intercept, gap = solve_sparse(features, problem, tol, callback)
-        return scale * coef, scale * intercept, gap
+        if can_solve(problem.loss):
+            waves = rows.map(kernel.wave_map(rows.dtype), width=kernel.n_waves)
+            features = Beside(waves, rows.array * kernel.linear_scale)
+            coef, intercept, gap = solve_sparse(features, problem, tol, callback)
+            return scale * coef, scale * intercept, gap
+        rows = replace(rows, array=rows.array.toarray())  # few columns, with another loss
+        problem = replace(problem, rows=rows)
     if problem.n_tasks > 2 and type(problem.loss) is LogisticLoss:  # not a subclass
         from notsorandom.linear.softmax import solve_features, solve_softmax
 

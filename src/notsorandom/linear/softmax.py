@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -45,6 +45,7 @@ N_REMEMBERED = 8
 LEAST_CLASS = 1e-3
 
 Pair = tuple[Array, Array]  # a step, and the change of the gradient
+Moving = TypeVar("Moving", bound=Any)  # rows, or what else `moved` by a step
 
 
 def remembering_step(
@@ -111,13 +112,13 @@ def minimise(
 
 
 def take_step(
-    rows: CurvedRows,
+    rows: Moving,
     state: Evaluation,
     step: Array,
     fraction: float,
-    evaluate: Callable[[CurvedRows], Evaluation],
+    evaluate: Callable[[Moving], Evaluation],
     changes: Any = None,
-) -> tuple[CurvedRows, Evaluation, float]:
+) -> tuple[Moving, Evaluation, float]:
     """Return rows and evaluation after a fraction of a step, or after less of one too long.
 
     The third result is the fraction taken. `changes` are the changes of the scores, if known.

@@ -156,6 +156,17 @@ def solve_logistic(features: Beside, problem: Problem, tol: float) -> tuple[Arra
     return (model[1:] - model[:1] if is_binary else model), best.gap
 
 
+@dataclass(frozen=True, eq=False)
+class Point:
+    """A model that takes steps."""
+
+    model: Array
+
+    def moved(self, step: Array, fraction: float, changes: Any = None) -> Point:
+        """Return the model after a fraction of a step."""
+        return Point(self.model + fraction * step)
+
+
 def minimise_by_gradients(
     evaluate: Callable[[Array], Evaluation], start: Array, units: Array, tol: float
 ) -> Evaluation:
@@ -163,8 +174,8 @@ def minimise_by_gradients(
 
     The first Hessian is diagonal, a multiple of `units`.
     """
-    state = best = evaluate(start)
-    pairs: list[Pair] = []
+    point, state = Point(start), evaluate(start)
+    best, pairs = state, list[Pair]()
     for _ in range(MAX_LBFGS_STEPS):
         if best.gap <= tol or not math.isfinite(state.primal):
             break
@@ -173,7 +184,7 @@ def minimise_by_gradients(
         if pairs:
             scale = float(inner(*pairs[-1]) / inner(pairs[-1][1], pairs[-1][1] / units))
         step = remembering_step(partial(np.multiply, -scale / units), state.gradient, pairs)
-        new, _ = take_step(state, step, 1.0, evaluate)
+        point, new, _ = take_step(point, state, step, 1.0, lambda each: evaluate(each.model))
         pair = new.model - state.model, new.gradient - state.gradient
         if inner(*pair) > 0:
             pairs = [*pairs[1 - N_PAIRS :], pair]

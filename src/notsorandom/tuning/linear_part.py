@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import log_softmax
 
-from notsorandom.data.array_api import to_host
+from notsorandom.data.array_api import namespace, to_host
 from notsorandom.data.rows import Array, Rows
 from notsorandom.game.losses import LogisticLoss, Loss
 from notsorandom.game.problem import Problem
@@ -81,8 +81,11 @@ class LinearPart:
         """The factor that gives the columns a mean square of one around their centre."""
 
         def squares(X: Any, w: Any = 1.0) -> tuple[Array]:
-            numbers = X.multiply(X).sum(axis=1) if sparse.issparse(X) else np.square(X).sum(axis=1)
-            return ((np.ravel(w) * numbers).sum(dtype=np.float64),)
+            if sparse.issparse(X):
+                numbers = X.multiply(X).sum(axis=1)
+            else:
+                numbers = to_host(namespace(X).sum(X * X, axis=1))
+            return ((np.ravel(to_host(w)) * numbers).sum(dtype=np.float64),)
 
         rows = self.problem.rows
         (total,) = rows.sum_blocks(squares, *rows.weight_columns, dtype=np.float64)
