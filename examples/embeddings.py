@@ -28,7 +28,9 @@ from notsorandom import FourierClassifier
 
 rng = np.random.default_rng(0)
 n_samples, n_columns, n_topics = 3000, 96, 16
-topics, (mood, negation) = np.split(normalize(rng.normal(size=(n_topics + 2, n_columns))), [n_topics])
+topics, (mood, negation) = np.split(
+    normalize(rng.normal(size=(n_topics + 2, n_columns))), [n_topics]
+)
 topic = rng.integers(n_topics, size=n_samples)
 praises, negates = rng.choice([-1.0, 1.0], size=(2, n_samples))
 X = topics[topic] + 0.6 * np.outer(praises, mood) + 0.6 * np.outer(negates, negation)

@@ -321,7 +321,7 @@ def test_few_samples_and_chosen_smoothing(to, data):
 @pytest.mark.parametrize("linear", [False, True])
 def test_kernel_is_computed_on_the_device(linear, to, data):
     X, y = data
-    kernel = FourierFeatures(6, linear=linear, smoothing=0.06, random_state=0).fit(X, y).kernel_
+    kernel = FourierClassifier(6, linear=linear, smoothing=0.06, random_state=0).fit(X, y).kernel_
     gram = kernel(to(X[:20]), to(X[:30]))
     assert same_place(gram, to(X))
     np.testing.assert_allclose(to_host(gram), kernel(X[:20], X[:30]), atol=1e-9)

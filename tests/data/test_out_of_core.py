@@ -140,7 +140,7 @@ def test_memory_of_a_fit_is_less_than_the_samples(linear, tmp_path, monkeypatch)
     for start in range(0, n_rows, 10_000):
         X[start : start + 10_000] = rng.standard_normal((10_000, n_columns))
     y = np.cos(2 * X[:, 0]) > 0
-    model = FourierFeatures(16, random_state=0, smoothing=0.06, linear=linear)
+    model = FourierClassifier(16, random_state=0, smoothing=0.06, linear=linear)
     tracemalloc.start()
     model.fit(X, y)
     _, peak = tracemalloc.get_traced_memory()

@@ -137,7 +137,7 @@ def make_cases():
         "linear": (FourierClassifier(8, linear=True, **SETTINGS), None),
         "linear, three classes": (FourierClassifier(8, linear=True, **SETTINGS), three),
         "linear, two columns": (FourierRegressor(8, linear=True, **SETTINGS), real),
-        "linear features": (FourierFeatures(8, linear=True, phase="paired", **SETTINGS), None),
+        "linear, paired": (FourierClassifier(8, linear=True, phase="paired", **SETTINGS), None),
         "linear, harmonic": (FourierClassifier(8, space=sphere, linear=True, **SETTINGS), None),
         "equilibrium": (FourierClassifier(8, space=small, solver="equilibrium", **SETTINGS), None),
     }

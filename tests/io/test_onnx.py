@@ -168,7 +168,6 @@ MODELS = {
     "classes": (FourierClassifier, {"loss": "hinge"}, ["label", "decision"]),
     "probabilities": (FourierClassifier, {}, ["label", "probabilities", "decision"]),
     "regression": (FourierRegressor, {}, ["prediction"]),
-    "linear features": (FourierFeatures, {"linear": True}, ["features"]),
     "linear part": (
         FourierClassifier,
         {"linear": True},

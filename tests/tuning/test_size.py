@@ -36,9 +36,12 @@ class FakeTrials:
     def losses(self, number):
         rows = self.means[number] + number % 2 * self.noise  # differences have this deviation
         ones = np.ones((1, 1))
-        return TrialLosses(np.ones(1), rows[None, None], ones, ones, np.ones(100))
+        return TrialLosses(ones, 0 * ones, rows[None, None], ones, ones, np.ones(100))
 
-    def search_C(self, features, C, extends):
+    def search_C(self, evaluate, C, extends):
+        return evaluate(C)
+
+    def evaluate(self, features, C):
         return self.losses(features)
 
 
@@ -60,13 +63,29 @@ def test_the_number_is_doubled_while_the_loss_clearly_decreases(means, deviation
     config = SimpleNamespace(
         n_components=2000, size="auto", space=Euclidean(), phase="aligned", extends_C=False
     )
-    size, losses, curve, reason = sizes.choose_size(config, trials, contest, trials.losses(0))
+    size, losses, curve, reason = sizes.choose_size(
+        config, trials, contest, trials.losses(0), trials.evaluate
+    )
     assert size == expected
     compared = curve["validation_sizes_"].tolist()
     assert compared == [100 * 2**k for k in range(len(compared))]
     np.testing.assert_allclose(curve["validation_losses_"], means[: len(compared)])
     np.testing.assert_allclose(losses.means[0, 0], means[compared.index(size)])
     assert reason.startswith("twice as many" if expected == 1600 else f"{2 * size} change")
+
+
+@pytest.mark.parametrize(("rival", "expected"), [(0.3, 400), (0.6, 800), (0.0, 200)])
+def test_growth_ends_where_a_rival_is_out_of_reach(rival, expected):
+    """After gains of 0.1, 0.2 and 0.05: at most three more gains like the last must reach it."""
+    trials = FakeTrials([1.0, 0.9, 0.7, 0.65, 0.65], 0.0)
+    contest = SimpleNamespace(features=0)
+    contest.play = lambda n: setattr(contest, "features", int(np.log2(n / 100)))
+    config = SimpleNamespace(
+        n_components=2000, size="auto", space=Euclidean(), phase="aligned", extends_C=False
+    )
+    rival = FakeTrials([rival], 0.0).losses(0)
+    size, *_ = sizes.choose_size(config, trials, contest, trials.losses(0), trials.evaluate, rival)
+    assert size == expected
 
 
 def test_a_noisy_line_needs_no_more_than_the_usual_number(rng, capsys):

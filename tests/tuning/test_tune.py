@@ -67,7 +67,7 @@ class TestWhatIsChosen:
         """Little smoothing suits the clean data, much suits the noisy; the choice finds out."""
         X, y = make(rng, 700)
         X_test, y_test = make(rng, 3000)
-        settings = {"search": GAUSSIAN, "C": 1.0, "random_state": 0}
+        settings = {"search": GAUSSIAN, "C": 1.0, "linear": False, "random_state": 0}
         candidates = (0.05, 1.0)
         scores = {
             each: FourierClassifier(30, smoothing=each, **settings).fit(X, y).score(X_test, y_test)
@@ -216,7 +216,7 @@ class TestTable:
     def test_it_has_all_that_was_tried(self, windmill, estimator, quick_trials):
         model = estimator(4, random_state=0).fit(*windmill[:2])
         table = model.tuning_
-        names = "spectrum smoothing n_columns C n_components loss standard_error"
+        names = "spectrum smoothing n_columns linear C n_components loss standard_error"
         assert set(table) == {*names.split(), "temperature"}
         assert len({len(column) for column in table.values()}) == 1
         assert np.isfinite(table["loss"]).all()
@@ -259,14 +259,16 @@ def test_interpolated_c_is_the_minimum_of_the_parabola():
     C = np.geomspace(0.03, 3000, 6)
     temperatures = np.sqrt(C)[None]
     for x in (-2.0, 0.5, 3.3):
-        evaluation = TrialLosses(C, parabola(x, C), temperatures, np.ones((1, 6)), np.ones(1))
+        ones = np.ones((1, 6))
+        evaluation = TrialLosses(C[None], ones, parabola(x, C), temperatures, ones, np.ones(1))
         found, temperature = evaluation.best_C(between=True)
         np.testing.assert_allclose(np.log(found), x)
         np.testing.assert_allclose(np.log(temperature), x / 2)
         nearest = C[np.abs(np.log(C) - x).argmin()]
         assert evaluation.best_C(between=False)[0] == nearest
     for x, end in ((-9.0, 0), (20.0, -1)):
-        evaluation = TrialLosses(C, parabola(x, C), temperatures, np.ones((1, 6)), np.ones(1))
+        ones = np.ones((1, 6))
+        evaluation = TrialLosses(C[None], ones, parabola(x, C), temperatures, ones, np.ones(1))
         assert evaluation.best_C(between=True)[0] == C[end]
 
 

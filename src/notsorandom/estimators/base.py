@@ -66,7 +66,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
 
     space: str | Space
     phase: str
-    linear: Any
+    linear: Any = False  # a parameter of predictors
     optional_columns: Any
     warm_start: bool
     checkpoint: Any

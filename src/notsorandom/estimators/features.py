@@ -66,12 +66,11 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
     Parameters
     ----------
     n_components : int, "auto" or "smallest", default=100
-        Number of features, without the columns of a linear part. More of them fit finer structure,
-        and the time to predict grows in proportion. On the sphere's harmonics, where a frequency
-        can be found again, there may be fewer. ``"auto"``: trials (see Notes) double it, from 100
-        on, while that clearly reduces the held-out loss. ``"smallest"``: the least number, up to
-        100, that is about as good as any. On the sphere's harmonics both are
-        100.
+        Number of features. More of them fit finer structure, and the time to predict grows in
+        proportion. On the sphere's harmonics, where a frequency can be found again, there may be
+        fewer. ``"auto"``: trials (see Notes) double it, from 100 on, while that clearly reduces the
+        held-out loss. ``"smallest"``: the least number, up to 100, that is about as good as any.
+        On the sphere's harmonics both are 100.
     max_components : int, default=2000
         Most features that may be chosen.
     space : {"euclidean", "sphere"} or Space, default="euclidean"
@@ -116,14 +115,6 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
     class_weight : dict, "balanced" or None, default=None
         Factors of the sample weights by class. ``"balanced"`` gives all classes the same total
         weight. A weight multiplies `C`, so leave that to the trials where a class is rare.
-    linear : {"auto", True, False}, default=False
-        Whether the kernel has a linear part: the columns of `X` beside the waves, under the same
-        regularisation. The game then finds waves for what a linear model leaves over. ``"auto"``:
-        trials use one only where it is clearly better, as on embeddings and words; they choose it
-        where they choose the smoothing too. Not possible with ``solver="reweight"`` and
-        ``"equilibrium"``, for dense samples of more than 4096 columns, and for sparse samples of
-        more than 128 columns with losses other than ``"logistic"`` and ``"squared"``.
-        Certificates are for models without a linear part.
     optional_columns : str, array-like of int or str, or None, default=None
         Columns that trials may leave out, because they restate others: their numbers, their names,
         or a regular expression that finds their names. They are used unless the others alone are
@@ -171,7 +162,7 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
     spectrum_ : {"gaussian", "cauchy"} or None
         Spectrum of the ascent's starts; None for other searches and on the sphere.
     uses_linear_part_ : bool
-        Whether the kernel has a linear part.
+        Whether the kernel has a linear part; that of a classifier's `features_` may have one.
     uses_optional_columns_ : bool
         Whether the features depend on the `optional_columns`.
     tuning_ : dict of str to ndarray, or None
@@ -262,7 +253,6 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         smoothing: Any = "auto",
         solver: Any = "gradient",
         class_weight: Any = None,
-        linear: Any = False,
         optional_columns: Any = None,
         warm_start: bool = False,
         checkpoint: Any = None,
@@ -281,7 +271,6 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
         self.smoothing = smoothing
         self.solver = solver
         self.class_weight = class_weight
-        self.linear = linear
         self.optional_columns = optional_columns
         self.warm_start = warm_start
         self.checkpoint = checkpoint

@@ -49,7 +49,9 @@ class FourierPredictor(FourierEstimator):
             raise AttributeError(f"This {type(self).__name__} is not fitted: call fit first.")
         from notsorandom.estimators.features import FourierFeatures
 
-        features = FourierFeatures(**self.get_params(deep=False))
+        parameters = self.get_params(deep=False)
+        del parameters["linear"]
+        features = FourierFeatures(**parameters)
         features.__dict__ |= self._learned()
         return features
 

@@ -75,9 +75,12 @@ class FitConfig:
             candidates = *without, candidates[0]
         elif view.optional is not None:
             candidates = *(each for each in candidates if each.spectrum == usual), *without
-        if self.linear:
+        linear = self.linear
+        if linear:
             candidates = tuple(each._replace(linear=True) for each in candidates)
-        return replace(self, space=view.space, candidates=candidates)
+        elif view.is_selection:  # a linear part would have the columns that are left out
+            linear = False
+        return replace(self, space=view.space, candidates=candidates, linear=linear)
 
     def allows(self, candidate: Candidate) -> bool:
         """Whether trials could choose a candidate."""

@@ -363,9 +363,7 @@ def tune(
             if len(contest.candidates) > n_kept:
                 losses = evaluate_all(trials, contest, first_C, linear, config.C)
                 if linear and config.linear is None and linear.is_close(losses) and number == 0:
-                    best = np.argsort(losses.means.min(axis=1), kind="stable")[:N_LINEAR]
-                    extended = [contest.candidates[n]._replace(linear=True) for n in best]
-                    contest.add(extended, linear.game_scores)
+                    contest.add(with_linear_part(contest, losses, view), linear.game_scores)
                     losses = evaluate_all(trials, contest, first_C, linear, config.C)
                 tables.append(losses.table(contest, n_frequencies))
                 min_errors = [trials.min_errors(each, view) for each in contest.candidates]
@@ -393,6 +391,15 @@ def tune(
     return Choice(
         chosen.candidate, C, temperature, table, chosen.size, chosen.sizes, linear_c, weight
     )
+
+
+def with_linear_part(contest: Contest, losses: TrialLosses, view: View) -> list[Candidate]:
+    """Return the best candidates, with a linear part, which has all columns of the samples."""
+    order = np.argsort(losses.means.min(axis=1), kind="stable")
+    best = [contest.candidates[number] for number in order]
+    return [each._replace(linear=True) for each in best if each.uses_optional or view.is_projected][
+        :N_LINEAR
+    ]
 
 
 @dataclass(frozen=True)
