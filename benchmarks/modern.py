@@ -55,7 +55,7 @@ MOST_ROWS = 4500  # of kernel ridge regression
 ALPHAS = [1.0, 0.1, 0.01, 0.001, 0.0001]
 WIDTHS = np.array([0.03, 0.1, 0.3, 1.0, 3.0])  # times the inverse number of columns
 PENALTIES = [1.0, 10.0, 100.0]
-CHOSEN = ("C_", "smoothing_", "spectrum_", "uses_optional_columns_")
+CHOSEN = ("C_", "smoothing_", "spectrum_", "uses_optional_columns_", "uses_linear_part_")
 
 Record = dict[str, Any]
 Parts = tuple[Any, Any, Any, Any]  # samples and targets for training, and those that are scored

@@ -58,7 +58,14 @@ LARGE = 1500  # rows, above which one split tells enough
 PENALTIES = [0.1, 1.0, 10.0, 100.0]
 ALPHAS = [1.0, 0.1, 0.01, 0.001]  # 10 was never chosen on training folds
 GAMMA_FACTORS = np.array([0.1, 0.3, 1.0, 3.0])  # of gamma="scale"
-CHOSEN = ("spectrum_", "smoothing_", "C_", "temperature_", "uses_optional_columns_")  # of ours
+CHOSEN = (
+    "spectrum_",
+    "smoothing_",
+    "C_",
+    "temperature_",
+    "uses_optional_columns_",
+    "uses_linear_part_",
+)  # of ours
 VERSIONS = {package.__name__: package.__version__ for package in (np, scipy, sklearn)}
 
 

@@ -107,9 +107,9 @@ def test_predictions_use_the_threads(method, fitted, data, monkeypatch, shares_a
     """Two of three blocks wait for each other, which works with two threads only."""
     both = threading.Barrier(2, timeout=60)
     met = threading.Event()
-    plain = LearnedKernel.feature_map
+    plain = LearnedKernel.wave_map
 
-    def feature_map(self, dtype):
+    def wave_map(self, dtype):
         def meet(block):
             if not met.is_set():
                 both.wait()
@@ -118,7 +118,7 @@ def test_predictions_use_the_threads(method, fitted, data, monkeypatch, shares_a
 
         return meet
 
-    monkeypatch.setattr(LearnedKernel, "feature_map", feature_map)
+    monkeypatch.setattr(LearnedKernel, "wave_map", wave_map)
     getattr(fitted[method].set_params(n_jobs=2), method)(data[0])
     assert met.is_set()
 

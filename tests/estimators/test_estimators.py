@@ -379,7 +379,7 @@ def test_paper_setting(windmill):
 
 def test_estimators_have_the_same_defaults():
     """Except for parameters that classification or regression has no use for."""
-    features = FourierFeatures().get_params() | {"n_components": "auto"}
+    features = FourierFeatures().get_params() | {"n_components": "auto", "linear": "auto"}
     regressor, classifier = FourierRegressor().get_params(), FourierClassifier().get_params()
     assert regressor | {"loss": "logistic", "class_weight": None} == features
     assert classifier | {"epsilon": "auto"} == features
