@@ -10,6 +10,7 @@ from sklearn.model_selection import train_test_split
 from notsorandom import Euclidean, FourierClassifier, FourierFeatures, FourierRegressor
 from notsorandom.tuning import size as sizes
 from notsorandom.tuning import tune as tuning
+from notsorandom.tuning.choice import Candidate
 from notsorandom.tuning.tune import TrialLosses
 
 ALL = pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier, FourierRegressor])
@@ -58,7 +59,7 @@ class FakeTrials:
 )
 def test_the_number_is_doubled_while_the_loss_clearly_decreases(means, deviation, expected):
     trials = FakeTrials(means, deviation)
-    contest = SimpleNamespace(features=0)
+    contest = SimpleNamespace(features=0, candidates=[Candidate(None, 0.1)])
     contest.play = lambda n: setattr(contest, "features", int(np.log2(n / 100)))
     config = SimpleNamespace(
         n_components=2000, size="auto", space=Euclidean(), phase="aligned", extends_C=False
@@ -78,7 +79,7 @@ def test_the_number_is_doubled_while_the_loss_clearly_decreases(means, deviation
 def test_growth_ends_where_a_rival_is_out_of_reach(rival, expected):
     """After gains of 0.1, 0.2 and 0.05: at most three more gains like the last must reach it."""
     trials = FakeTrials([1.0, 0.9, 0.7, 0.65, 0.65], 0.0)
-    contest = SimpleNamespace(features=0)
+    contest = SimpleNamespace(features=0, candidates=[Candidate(None, 0.1)])
     contest.play = lambda n: setattr(contest, "features", int(np.log2(n / 100)))
     config = SimpleNamespace(
         n_components=2000, size="auto", space=Euclidean(), phase="aligned", extends_C=False

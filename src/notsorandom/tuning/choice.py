@@ -43,7 +43,8 @@ class FitConfig:
     phase: str
     loss: Loss  # with C = 1
     epsilon: float | None  # None: in proportion to the scale of the targets
-    # Candidates that trials choose from, the usual one first; there may be only one.
+    # Candidates that trials choose from, the usual one first; there may be only one. Their best one
+    # may get a linear part.
     candidates: tuple[Candidate, ...]
     C: tuple[float, ...] | None  # None: any
     calibrated: bool  # whether a temperature is needed
@@ -75,18 +76,14 @@ class FitConfig:
             candidates = *without, candidates[0]
         elif view.optional is not None:
             candidates = *(each for each in candidates if each.spectrum == usual), *without
-        linear = self.linear
-        if linear:
-            candidates = tuple(each._replace(linear=True) for each in candidates)
-        elif view.is_selection:  # a linear part would have the columns that are left out
-            linear = False
+        # A linear part would have the columns that a selection leaves out.
+        linear = False if self.linear is None and view.is_selection else self.linear
         return replace(self, space=view.space, candidates=candidates, linear=linear)
 
     def allows(self, candidate: Candidate) -> bool:
         """Whether trials could choose a candidate."""
-        same = candidate._replace(linear=bool(self.linear))
-        is_kind = self.linear is None or candidate.linear == self.linear
-        return same in self.candidates and is_kind
+        is_allowed = self.linear is None or candidate.linear == self.linear
+        return candidate._replace(linear=False) in self.candidates and is_allowed
 
     @property
     def chooses_directions(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,18 +15,17 @@ from notsorandom.linear.sparse_columns import Beside, solve_sparse
 from notsorandom.spaces.view import View
 from notsorandom.tuning.choice import FitConfig
 from notsorandom.tuning.linear_part import LinearPart, to_game_scores
-from notsorandom.tuning.trial_games import Contest
 
 if TYPE_CHECKING:
     from notsorandom.tuning.tune import TrialLosses, Trials
 
 # Values of `C` of linear models without waves, on columns of mean square one.
 LINEAR_C = (0.5, 5.0, 50.0, 500.0)
-# Weights of the linear part. Trials compare candidates with the first two. With a larger weight,
-# `C` is smaller, and so is the share of the waves: with the second, it is small.
+# Weights of the linear part. With a larger weight, `C` is smaller, and so is the share of the
+# waves: with the largest, it is small.
 LINEAR_WEIGHTS = (30.0, 300.0, 3.0)
-# Values of `C` with a linear part: `C` of the linear model over the weight times these. Candidates
-# and weights are compared at the middle one.
+# Values of `C` with a linear part: `C` of the linear model over the weight times these. Weights are
+# compared at the middle one.
 LINEAR_RATIOS = (0.2, 1.0, 5.0)
 
 
@@ -52,24 +51,17 @@ class LinearTrial:
     loss: float
     game_scores: Array
 
-    def is_close(self, losses: TrialLosses) -> bool:
-        """Whether the model is as good as the best candidate with a few waves."""
-        return bool(self.loss <= losses.means.min())
-
     def evaluate(self, waves: Array, C: tuple[float, ...], weight: float) -> TrialLosses:
         """Return the losses of models on waves and columns; see `Trials.scores`."""
         scores = scores_beside(self.trials, self.part, weight, C, waves)
         return self.trials.losses(scores, C, weight)
 
-    def compare_weights(
-        self, waves: Array, weights: tuple[float, ...], given_C: tuple[float, ...] | None
-    ) -> list[TrialLosses]:
-        """Return the losses with each weight of the linear part, at the given or usual `C`."""
-        return [self.evaluate(waves, given_C or (self.C / each,), each) for each in weights]
-
     def choose_weight(self, features: Array, config: FitConfig) -> TrialLosses:
         """Return the losses with the best weight of the linear part."""
-        results = self.compare_weights(features, LINEAR_WEIGHTS, config.C)
+        results = [
+            self.evaluate(features, config.C or (self.C / weight,), weight)
+            for weight in LINEAR_WEIGHTS
+        ]
         losses = min(results, key=lambda each: float(each.means.min()))
         best = float(losses.weights[0, 0])
         if config.C is None:
@@ -128,30 +120,3 @@ def sparse_scores(trials: Trials, features: Beside, mask: Array, C: tuple[float,
         coef, intercept, _ = solve_sparse(features[mask], problem, TRIAL_GAP)
         scores.append((features @ coef.T + intercept).astype(trials.problem.dtype))
     return np.stack(scores)
-
-
-def evaluate_all(
-    trials: Trials,
-    contest: Contest,
-    C: tuple[float, ...],
-    linear: LinearTrial | None,
-    given_C: tuple[float, ...] | None,
-) -> TrialLosses:
-    """Evaluate all candidates of a contest; those with a linear part are the last ones.
-
-    `C` has the values for candidates without one.
-    """
-    from notsorandom.tuning.tune import TrialLosses
-
-    features, losses = contest.features, None
-    n_first = sum(not each.linear for each in contest.candidates)
-    if n_first:
-        losses = trials.evaluate(features[:, :n_first], C)
-        if linear is None or n_first == len(contest.candidates):
-            return losses
-    assert linear is not None
-    weights = LINEAR_WEIGHTS[: 1 if given_C else len(C)]  # as many values as without
-    more = reduce(
-        TrialLosses.joined, linear.compare_weights(features[:, n_first:], weights, given_C)
-    )
-    return more if losses is None else losses.joined(more, axis=0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -81,12 +80,8 @@ class Contest(ABC):
         """Continue only with some of the candidates."""
 
     @abstractmethod
-    def add(self, candidates: list[Candidate], linear_scores: Array) -> None:
-        """Let candidates with a linear part join, and play what the others have played."""
-
-    @abstractmethod
-    def split(self) -> Sequence[Contest]:
-        """Return a contest for each candidate, if they are of different groups."""
+    def with_linear_part(self, linear_scores: Array) -> Contest:
+        """Return the contest of the only candidate with a linear part, as far as it is played."""
 
 
 def start_contest(
@@ -96,13 +91,12 @@ def start_contest(
     candidates: list[Candidate],
     optional: Array | None,
     rng: np.random.Generator,
-    linear_scores: Array | None = None,
 ) -> Contest:
     """Return the contest that suits the space; `optional` is the mask of the view."""
     if landscape_of(config.space) is None:
-        return SequentialContest(problem, masks, candidates, config, rng, linear_scores)
+        return SequentialContest(problem, masks, candidates, config, rng)
     assert isinstance(config.space, ContinuousSpace)
-    return BatchedContest(problem, masks, candidates, config.space, optional, rng, linear_scores)
+    return BatchedContest(problem, masks, candidates, config.space, optional, rng)
 
 
 def landscape_of(space: Space) -> type[TrialLandscape[Any]] | None:
@@ -138,24 +132,16 @@ class BatchedContest(Contest):
             for group in dict.fromkeys(each.group for each in candidates)
         }
 
-    def add(self, candidates: list[Candidate], linear_scores: Array) -> None:
-        """Let candidates with a linear part join, and play what the others have played."""
-        self.candidates, self.linear_scores = [*self.candidates, *candidates], linear_scores
-        n_frequencies = max(games.n_frequencies for games in self._games.values())
+    def with_linear_part(self, linear_scores: Array) -> Contest:
+        """Return the contest of the only candidate with a linear part, as far as it is played."""
+        (candidate,), (games,) = self.candidates, self._games.values()
         (rng,) = self._rng.spawn(1)  # the other games go on as if alone
-        for group in dict.fromkeys(each.group for each in candidates):
-            self._games[group] = self._start(group, rng)
-            self._games[group].play(n_frequencies)
-
-    def split(self) -> Sequence[Contest]:
-        """Return a contest for each candidate, if they are of different groups."""
-        parts = []
-        for candidate in self.candidates:
-            part = copy(self)
-            part.candidates = [candidate]
-            part._games = {candidate.group: self._games[candidate.group]}
-            parts.append(part)
-        return parts
+        extended = [candidate._replace(linear=True)]
+        contest = BatchedContest(
+            self.problem, self.masks, extended, self.space, self.optional, rng, linear_scores
+        )
+        contest.play(games.n_frequencies)
+        return contest
 
     def _start(self, group: tuple[str | None, bool, bool], rng: np.random.Generator) -> TrialGames:
         problem, space, (spectrum, uses_optional, linear) = self.problem, self.space, group
@@ -216,9 +202,8 @@ class SequentialContest(Contest):
         candidates: list[Candidate],
         config: FitConfig,
         rng: np.random.Generator,
-        linear_scores: Array | None = None,
     ) -> None:
-        super().__init__(problem, masks, candidates, None, linear_scores)
+        super().__init__(problem, masks, candidates)
         self.config, self.seed = config, int(rng.integers(2**63))
         self._features: list[list[Array]] = []  # by split and candidate
 
@@ -238,22 +223,13 @@ class SequentialContest(Contest):
         self.n_rounds = n_frequencies
         self._features = self._play(self.candidates)
 
-    def add(self, candidates: list[Candidate], linear_scores: Array) -> None:
-        """Let candidates with a linear part join, and play what the others have played."""
-        self.linear_scores = linear_scores
-        self.candidates = [*self.candidates, *candidates]
-        more = self._play(candidates)
-        self._features = [[*row, *new] for row, new in zip(self._features, more, strict=True)]
-
-    def split(self) -> Sequence[Contest]:
-        """Return a contest for each candidate."""
-        parts = []
-        for number, candidate in enumerate(self.candidates):
-            part = copy(self)
-            part.candidates = [candidate]
-            part._features = [[row[number]] for row in self._features]
-            parts.append(part)
-        return parts
+    def with_linear_part(self, linear_scores: Array) -> Contest:
+        """Return the contest of the only candidate with a linear part, as far as it is played."""
+        contest = copy(self)
+        contest.linear_scores = linear_scores
+        contest.candidates = [each._replace(linear=True) for each in self.candidates]
+        contest.play(self.n_rounds)
+        return contest
 
     def _play(self, candidates: list[Candidate]) -> list[list[Array]]:
         """Play the games of some candidates, and return their features by split and candidate."""

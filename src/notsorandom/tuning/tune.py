@@ -23,7 +23,7 @@ from notsorandom.tuning.held_out import (
     row_counts,
     weight_unit,
 )
-from notsorandom.tuning.linear_trials import LinearTrial, evaluate_all, try_linear
+from notsorandom.tuning.linear_trials import LinearTrial, try_linear
 from notsorandom.tuning.trial_games import Contest, start_contest
 from notsorandom.tuning.trial_models import solve_batch
 
@@ -31,8 +31,6 @@ from notsorandom.tuning.trial_models import solve_batch
 # don't depend on the number of features of the fit, so that the chosen spectrum and smoothing
 # don't; C and temperature do, unless a fit can be continued.
 FIRST_FREQUENCIES, ALL_FREQUENCIES, N_FINALISTS = 24, 100, 3
-# So many of the best candidates are tried with a linear part too.
-N_LINEAR = 2
 # Rounds on finite spaces, where all candidates play all rounds.
 ROUNDS = 32
 # Most rows of the trials: more make the comparison slower, but not much sharper.
@@ -225,35 +223,21 @@ class TrialLosses:
         means = np.average(self.losses, axis=-1, weights=self.counts)
         return np.where(np.isfinite(means), means, np.inf)
 
-    def best_candidates(
-        self, n_candidates: int, min_errors: list[float], linear: list[bool]
-    ) -> Array:
+    def best_candidates(self, n_candidates: int, min_errors: list[float]) -> Array:
         """Return the candidates with the least losses, each at its best `C`, in their own order.
 
         The first candidate is one of them. As the only one, it is replaced by the best one that
-        beats it by its `min_errors`, a number of standard errors. One candidate with a linear part
-        is kept beside these; if only one of them is kept, it must have a lower loss.
+        beats it by its `min_errors`, a number of standard errors.
         """
         order = np.argsort(self.means.min(axis=1), kind="stable")
         if n_candidates > 1:
-            others = [number for number in order if number > 0 and not linear[number]]
-            extra = [number for number in order if number > 0 and linear[number]]
-            return np.append(0, np.sort([*others[: n_candidates - 1], *extra[:1]])).astype(int)
-        best = []
-        for kind in (False, True):
-            same = [number for number in order if linear[number] == kind]
-            if same:
-                first = min(same)
-                better = (n for n in same if self.of(n).beats(self.of(first), min_errors[n]))
-                best.append(next(better, first))
-        if len(best) > 1 and self.means[best[1]].min() >= self.means[best[0]].min():
-            best.pop()
-        return np.array(best)
-
-    def of(self, number: int) -> TrialLosses:
-        """Return the losses of one candidate."""
-        names = ("C", "weights", "losses", "temperatures", "scores")
-        return replace(self, **{name: getattr(self, name)[[number]] for name in names})
+            return np.append(0, np.sort(order[order > 0][: n_candidates - 1]))
+        first, *others = (self.losses[n, self.means[n].argmin()] for n in (0, *order))
+        for number, other in zip(order, others, strict=True):
+            gain, error = mean_gain(first, other, self.counts)
+            if number == 0 or gain > min_errors[number] * error:
+                break
+        return np.array([number])
 
     @property
     def lowest(self) -> Array:
@@ -284,10 +268,10 @@ class TrialLosses:
         )
         return float(C) if shift else float(self.C[0, number]), float(temperature)
 
-    def joined(self, other: TrialLosses, axis: int = 1) -> TrialLosses:
-        """Return the losses of the candidates (axis 0) or of the values of `C` (axis 1) of both."""
+    def joined(self, other: TrialLosses) -> TrialLosses:
+        """Return the losses of the values of `C` of both."""
         parts = {
-            name: np.concatenate([getattr(self, name), getattr(other, name)], axis=axis)
+            name: np.concatenate([getattr(self, name), getattr(other, name)], axis=1)
             for name in ("C", "weights", "losses", "temperatures", "scores")
         }
         return replace(self, **parts)
@@ -333,7 +317,7 @@ def tune(
         return Choice(candidates[0], given_C[0])
     first_C, last_C, usual_C = candidates_of_C(config, problem)
     default = Choice(
-        candidates[0],
+        candidates[0]._replace(linear=bool(config.linear)),
         C=given_C[0] if given_C else usual_C,
         n_components=None if config.size == "given" else usual_size(config),
         linear_c=usual_C if config.linear else None,
@@ -346,36 +330,29 @@ def tune(
         return default
     is_finite = view.space.kind == "finite"
     stages = [(ROUNDS, 1)] if is_finite else plan_stages(config, trials)
-    linear = None if config.linear is False else try_linear(trials, view, usual_C)
-    contest = start_contest(
-        config,
-        trials.problem,
-        trials.masks,
-        candidates,
-        view.optional,
-        rng,
-        linear.game_scores if linear and config.linear else None,
-    )
-    tables = []
+    contest = start_contest(config, trials.problem, trials.masks, candidates, view.optional, rng)
+    tables, reached = [], np.inf
     with progress_bar(len(stages), "tuning", verbose) as update:
         for number, (n_frequencies, n_kept) in enumerate(stages):
             contest.play(n_frequencies)
             if len(contest.candidates) > n_kept:
-                losses = evaluate_all(trials, contest, first_C, linear, config.C)
-                if linear and config.linear is None and linear.is_close(losses) and number == 0:
-                    contest.add(with_linear_part(contest, losses, view), linear.game_scores)
-                    losses = evaluate_all(trials, contest, first_C, linear, config.C)
+                losses = trials.evaluate(contest.features, first_C)
+                reached = float(losses.means.min())
                 tables.append(losses.table(contest, n_frequencies))
                 min_errors = [trials.min_errors(each, view) for each in contest.candidates]
-                flags = [each.linear for each in contest.candidates]
-                contest.keep(losses.best_candidates(n_kept, min_errors, flags))
+                contest.keep(losses.best_candidates(n_kept, min_errors))
             update(number + 1)
-    # With a linear part first: it shows what waves alone would have to reach.
+    winner, linear = contest.candidates[0], None
+    if config.linear is not False and (winner.uses_optional or view.is_projected):
+        linear = try_linear(trials, view, usual_C)
     plan = FinalPlan(config, trials, linear, last_C)
     finalists: list[Finalist] = []
-    for each in reversed(contest.split()):
+    # With a linear part first: it shows what waves alone would have to reach.
+    if linear and (config.linear or linear.loss <= reached):
+        finalists.append(plan.finish(contest.with_linear_part(linear.game_scores), is_finite))
+    if not (config.linear and finalists):
         rival = finalists[0].losses if finalists else None
-        finalists.append(plan.finish(each, is_finite, rival))
+        finalists.append(plan.finish(contest, is_finite, rival))
     chosen = finalists[-1]
     if len(finalists) > 1:
         least = trials.min_errors(chosen.candidate, view)
@@ -391,15 +368,6 @@ def tune(
     return Choice(
         chosen.candidate, C, temperature, table, chosen.size, chosen.sizes, linear_c, weight
     )
-
-
-def with_linear_part(contest: Contest, losses: TrialLosses, view: View) -> list[Candidate]:
-    """Return the best candidates, with a linear part, which has all columns of the samples."""
-    order = np.argsort(losses.means.min(axis=1), kind="stable")
-    best = [contest.candidates[number] for number in order]
-    return [each._replace(linear=True) for each in best if each.uses_optional or view.is_projected][
-        :N_LINEAR
-    ]
 
 
 @dataclass(frozen=True)
