@@ -218,13 +218,12 @@ class TestReport:
         } == facts(path)
         assert slopes[0] > 5 * abs(slopes[1])
 
-    @pytest.mark.parametrize("kind", ["features", "classes", "outputs", "harmonics", "images"])
+    @pytest.mark.parametrize("kind", ["classes", "outputs", "harmonics", "images"])
     def test_kinds_of_models_with_a_linear_part(self, kind, tmp_path):
         X = make_checkerboard(120, random_state=0)[0]
         settings = {"linear": True, "smoothing": 0.06, "random_state": 0, "n_components": 8}
         y = np.digitize(X[:, 0] + np.sin(4 * X[:, 1]), [-0.5, 0.5])
         model, targets, options = {
-            "features": (FourierFeatures(**settings), y, {}),
             "classes": (FourierClassifier(**settings), np.array(["a", "<b>", "c"])[y], {}),
             "outputs": (FourierRegressor(**settings), X[:, :2], {}),
             "harmonics": (FourierClassifier(space="sphere", **settings), y, {}),

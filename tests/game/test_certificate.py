@@ -54,10 +54,11 @@ def value_by_cutting_planes(X, labels, loss, bandwidth, phase):
     return value, dual
 
 
-@pytest.mark.parametrize("model", [FourierClassifier(8), FourierFeatures(8)])
-def test_a_linear_part_has_none(model):
+@pytest.mark.parametrize("is_transformer", [False, True])
+def test_a_linear_part_has_none(is_transformer):
     X, y = make_windmill(60, random_state=0)
-    model.set_params(linear=True, smoothing=0.06, C=1.0, random_state=0).fit(X, y)
+    model = FourierClassifier(8, linear=True, smoothing=0.06, C=1.0, random_state=0).fit(X, y)
+    model = model.features_ if is_transformer else model
     for compute in (model.certificate, lambda X, y: bounds_by_round(model, X, y)):
         with pytest.raises(ValueError, match=r"kernels of waves alone: fit with linear=False"):
             compute(X, y)

@@ -11,7 +11,7 @@ from notsorandom import Euclidean, FourierClassifier, FourierFeatures, FourierRe
 from notsorandom.tuning import size as sizes
 from notsorandom.tuning import tune as tuning
 from notsorandom.tuning.choice import Candidate
-from notsorandom.tuning.tune import TrialLosses
+from notsorandom.tuning.trials import TrialLosses
 
 ALL = pytest.mark.parametrize("estimator", [FourierFeatures, FourierClassifier, FourierRegressor])
 SETTINGS = {"smoothing": 0.06, "random_state": 0}
@@ -77,8 +77,8 @@ def test_the_number_is_doubled_while_the_loss_clearly_decreases(means, deviation
 
 @pytest.mark.parametrize(("rival", "expected"), [(0.3, 400), (0.6, 800), (0.0, 200)])
 def test_growth_ends_where_a_rival_is_out_of_reach(rival, expected):
-    """After gains of 0.1, 0.2 and 0.05: at most three more gains like the last must reach it."""
-    trials = FakeTrials([1.0, 0.9, 0.7, 0.65, 0.65], 0.0)
+    """After gains of 0.2, 0.1 and 0.05: at most three more gains like the last must reach it."""
+    trials = FakeTrials([1.0, 0.8, 0.7, 0.65, 0.65], 0.0)
     contest = SimpleNamespace(features=0, candidates=[Candidate(None, 0.1)])
     contest.play = lambda n: setattr(contest, "features", int(np.log2(n / 100)))
     config = SimpleNamespace(

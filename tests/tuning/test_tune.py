@@ -19,9 +19,10 @@ from notsorandom import (
 )
 from notsorandom.estimators.config import SMOOTHING
 from notsorandom.game import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from notsorandom.tuning import trials as trial_rows
 from notsorandom.tuning import tune as tuning
 from notsorandom.tuning.held_out import assign_folds
-from notsorandom.tuning.tune import TrialLosses, compress
+from notsorandom.tuning.trials import TrialLosses, compress
 
 ESTIMATORS = [FourierFeatures, FourierClassifier, FourierRegressor]
 GAUSSIAN = Ascent(spectrum="gaussian")
@@ -380,7 +381,7 @@ def test_rows_of_the_trials(rng, monkeypatch, quick_trials, n_samples, max_rows,
         return plain(config, problem, masks, *arguments)
 
     monkeypatch.setattr(tuning, "start_contest", record)
-    monkeypatch.setattr(tuning, "MAX_TRIAL_ROWS", max_rows)
+    monkeypatch.setattr(trial_rows, "MAX_TRIAL_ROWS", max_rows)
     X, y = rng.standard_normal((n_samples, 2)), np.arange(n_samples) % 2
     FourierFeatures(1, random_state=0).fit(X, y)
     np.testing.assert_allclose(found, [expected], atol=2)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -15,9 +14,7 @@ from notsorandom.linear.sparse_columns import Beside, solve_sparse
 from notsorandom.spaces.view import View
 from notsorandom.tuning.choice import FitConfig
 from notsorandom.tuning.linear_part import LinearPart, to_game_scores
-
-if TYPE_CHECKING:
-    from notsorandom.tuning.tune import TrialLosses, Trials
+from notsorandom.tuning.trials import TRIAL_GAP, TrialLosses, Trials
 
 # Values of `C` of linear models without waves, on columns of mean square one.
 LINEAR_C = (0.5, 5.0, 50.0, 500.0)
@@ -111,8 +108,6 @@ def scores_beside(
 
 def sparse_scores(trials: Trials, features: Beside, mask: Array, C: tuple[float, ...]) -> Array:
     """Return the scores of models with each `C` on sparse features, (n_C, n_samples, n_tasks)."""
-    from notsorandom.tuning.tune import TRIAL_GAP
-
     inside = trials.problem.take(np.flatnonzero(mask))
     scores = []
     for scale in trials.loss_scales(C):

@@ -13,13 +13,8 @@ from notsorandom.spaces.base import FiniteSpace
 from notsorandom.tuning.choice import FitConfig
 from notsorandom.tuning.held_out import mean_gain
 from notsorandom.tuning.trial_games import Contest
-from notsorandom.tuning.tune import (
-    ALL_FREQUENCIES,
-    TrialLosses,
-    Trials,
-    first_features,
-    usual_size,
-)
+from notsorandom.tuning.trials import TrialLosses, Trials
+from notsorandom.tuning.tune import ALL_FREQUENCIES, first_features, usual_size
 
 # For "auto": twice as many features must reduce the held-out loss by this many standard errors, and
 # by this share of it. On held-out training rows of eight regressions, one standard error loses 1 %
