@@ -16,13 +16,12 @@ from notsorandom.data.rows import Array
 from notsorandom.game import Loss, Problem
 from notsorandom.game.losses import LogisticLoss, QuadraticLoss
 from notsorandom.linear.newton_step import relative_gap
-from notsorandom.linear.softmax import Pair, remembering_step, take_step
+from notsorandom.linear.softmax import N_REMEMBERED, Pair, remembering_step, take_step
 from notsorandom.linear.softmax_pass import Evaluation, SoftmaxPass, squared_norms
 from notsorandom.linear.softmax_step import inner
 
-# Steps of L-BFGS, and pairs of steps and gradients that it keeps. Frequencies of words need ten to
-# fifty steps.
-MAX_LBFGS_STEPS, N_PAIRS = 1000, 8
+# Steps of L-BFGS. Frequencies of words need ten to fifty.
+MAX_LBFGS_STEPS = 1000
 # Columns of a larger mean square have other units than the waves. With units that are as large as
 # the mean square itself, words need twice as many steps.
 LARGE_SQUARE = 30.0
@@ -187,7 +186,7 @@ def minimise_by_gradients(
         point, new, _ = take_step(point, state, step, 1.0, lambda each: evaluate(each.model))
         pair = new.model - state.model, new.gradient - state.gradient
         if inner(*pair) > 0:
-            pairs = [*pairs[1 - N_PAIRS :], pair]
+            pairs = [*pairs[1 - N_REMEMBERED :], pair]
         if (new.gap, new.primal) < (best.gap, best.primal):
             best = new
         state = new
