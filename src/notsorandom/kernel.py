@@ -189,7 +189,7 @@ class LearnedKernel:
         waves, columns = self.wave_map(dtype), self.column_map(dtype)
         if columns is None:
             return waves
-        return lambda block: beside(waves(block), columns(block))
+        return lambda block: stack_features(waves(block), columns(block))
 
     def column_map(self, dtype: Any) -> Callable[[Any], Any] | None:
         """Return a function that computes the features of the linear part; None without one."""
@@ -349,7 +349,7 @@ def dense_if_sparse(values: Any) -> Any:
     return values.toarray() if sparse.issparse(values) else values
 
 
-def beside(waves: Any, columns: Any) -> Any:
+def stack_features(waves: Any, columns: Any) -> Any:
     """Return the features of frequencies and the columns of a linear part, sparse if these are."""
     if sparse.issparse(columns):
         return sparse.hstack([sparse.csr_array(waves), columns], format="csr")
