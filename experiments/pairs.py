@@ -151,6 +151,6 @@ def run_pair(config: Config, load: TaskLoader) -> dict[str, Any]:
         "test_accuracy": float(np.mean(predict(test) == task.y_test)),
         "train_accuracy": float(np.mean(predict(train) == task.y)),
         "fit_seconds": round(fit_seconds, 3),
-        "n_kept": model.kernel_.n_components,
+        "n_kept": model.kernel_.n_waves,
         **({"chosen": chosen_settings(model)} if is_ours else {}),
     }

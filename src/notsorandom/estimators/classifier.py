@@ -37,7 +37,10 @@ def log_probabilities(scores: Array, temperature: float) -> Array:
             # The largest score is subtracted before the division can make it infinite.
             below = exact - exact.max(axis=1, keepdims=True)
             logarithms = log_softmax(below / temperature, axis=1)
-        return logarithms.astype(scores.dtype)
+        logarithms = logarithms.astype(scores.dtype)
+    # As the probability itself, in this precision: one.
+    logarithms[logarithms > -np.finfo(scores.dtype).eps / 2] = 0
+    return logarithms
 
 
 class ProbabilityMethod:

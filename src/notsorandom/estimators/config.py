@@ -29,7 +29,6 @@ from notsorandom.search.base import Search
 from notsorandom.spaces import SPACES, Euclidean
 from notsorandom.spaces.base import Space
 from notsorandom.tuning.choice import Candidate, FitConfig
-from notsorandom.tuning.linear_part import why_not_linear
 
 # Candidates of the smoothing, in units of the median distance between samples. Images and other
 # data with little noise need little smoothing; where labels are mostly noise, only waves about as
@@ -167,6 +166,8 @@ def choose_linear(estimator: Any, config: FitConfig, problem: Problem) -> bool |
     is_given = not isinstance(estimator.linear, str)
     if is_given and not estimator.linear:
         return False
+    from notsorandom.tuning.linear_part import why_not_linear  # needed by fits only
+
     reason = why_not_linear(problem.rows, config.loss)
     if config.solver.computes_equilibrium:
         reason = f"solver={estimator.solver!r} solves a game of waves alone"

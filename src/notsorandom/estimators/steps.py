@@ -13,10 +13,10 @@ from notsorandom.game.state import GameState
 from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces.view import MAX_DIRECTIONS, ProjectedView, View
 from notsorandom.tuning.choice import Choice, FitConfig
-from notsorandom.tuning.linear_part import LinearPart
 
 if TYPE_CHECKING:
     from notsorandom.estimators.resume import CheckpointFile, WarmStart
+    from notsorandom.tuning.linear_part import LinearPart
 
 # Width of the insensitive zone, in units of the targets' scale.
 DEFAULT_EPSILON = 0.1
@@ -88,6 +88,8 @@ class Fit:
         game_problem = viewed.with_C(choice.C)
         if choice.linear_c is None:
             return cls(config, view, game_problem, choice)
+        from notsorandom.tuning.linear_part import LinearPart  # needed with one only
+
         part = LinearPart.of(problem, view, viewed)
         return cls(config, view, part.game_problem(game_problem, choice.linear_c), choice, part)
 
