@@ -52,6 +52,7 @@ from notsorandom.game.losses import (
     LogisticLoss,
     Loss,
     QuadraticLoss,
+    QuantileLoss,
 )
 from notsorandom.game.problem import Problem
 from notsorandom.game.projection import PROJECTIONS, project
@@ -72,6 +73,7 @@ __all__ = [
     "Observer",
     "Problem",
     "QuadraticLoss",
+    "QuantileLoss",
     "Round",
     "Solver",
     "find_equilibrium",
