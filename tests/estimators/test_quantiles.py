@@ -85,6 +85,16 @@ def test_share_at_the_limits_of_the_box(rng, quantile):
     assert 0 < expected == pytest.approx(problem.stats(dual).share_at_upper)
 
 
+@QUANTILES
+def test_game_starts_inside_the_box(rng, quantile):
+    """A target at a standard deviation from the mean starts half way to the nearer limit."""
+    targets = 7 * rng.standard_normal((60, 1))
+    problem = Problem.from_arrays(QuantileLoss(quantile=quantile).times(3.0), targets)
+    nearer = 3.0 * min(quantile, 1 - quantile)
+    assert problem.start_factor * targets.std() == pytest.approx(nearer / 2)
+    assert problem.stats(problem.first_dual()).share_at_upper < 0.1
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

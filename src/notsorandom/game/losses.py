@@ -169,6 +169,11 @@ class Loss(ABC):
         near: Array = residuals * targets > -slack
         return near
 
+    @property
+    def start_multiple(self) -> float:
+        """The multiple of the targets, in the unit of `C`, that the game starts near."""
+        return self.start
+
     def times(self, C: float) -> Loss:
         """Return `C` times the loss: its box is `C` times as large, its curvature `1 / C`."""
         curvature, start = self.curvature / C, self.start * C
@@ -316,8 +321,8 @@ class QuantileLoss(QuadraticLoss):
     Parameters
     ----------
     upper, curvature, start, one_sided
-        See :class:`Loss`. `upper` is `C`, the total side of the box; the curvature is 0, and the
-        loss two-sided.
+        See :class:`Loss`. `upper` is `C`, the total side of the box; the curvature is 0, the start
+        in units of the nearer limit of the box with ``C = 1``, and the loss two-sided.
     epsilon : float
         0.
     quantile : float
@@ -326,7 +331,7 @@ class QuantileLoss(QuadraticLoss):
 
     upper: float = 1.0
     curvature: float = 0.0
-    start: float = 0.25
+    start: float = 0.5
     one_sided: bool = False
     quantile: float = 0.5
 
@@ -344,6 +349,12 @@ class QuantileLoss(QuadraticLoss):
     def sides(self) -> tuple[float, float]:
         """How far the box reaches below and above zero."""
         return (1 - self.quantile) * self.upper, self.quantile * self.upper
+
+    @property
+    def start_multiple(self) -> float:
+        """The multiple of the targets that the game starts near, which few limits clip."""
+        # In units of the nearer limit. Clipped to it, most targets of one side would be equal.
+        return self.start * min(self.quantile, 1 - self.quantile)
 
     def held_out_errors(self, residuals: Array) -> Array:
         """Return the loss with ``C = 1``."""

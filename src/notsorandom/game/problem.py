@@ -266,7 +266,7 @@ class Problem:
     @property
     def start_factor(self) -> float:
         """The game starts at the projection of the targets times this number."""
-        return self.loss.start / self.loss.unit(self.target_scale())
+        return self.loss.start_multiple / self.loss.unit(self.target_scale())
 
     def first_dual(self, projection: Callable[..., Any] = nearest) -> Any:
         """Return the dual point that the game starts from."""
