@@ -28,10 +28,11 @@ if TYPE_CHECKING:
     from notsorandom.estimators.config import Checkpoint
     from notsorandom.estimators.degrees import DegreeKernel, SphereKernel
     from notsorandom.estimators.features import FourierFeatures
+    from notsorandom.estimators.gaussian_process import GaussianProcessKernel
     from notsorandom.estimators.regressor import FourierRegressor
     from notsorandom.game.solvers import EquilibriumSolver, GradientSolver
     from notsorandom.io import SKOPS_TYPES, load, save, to_onnx
-    from notsorandom.kernel import GaussianProcessKernel, LearnedKernel
+    from notsorandom.kernel import LearnedKernel
     from notsorandom.search import Ascent, Chain, Enumerate, Langevin
     from notsorandom.spaces import Euclidean, Sphere
     from notsorandom.tabular import tabular_pipeline
@@ -47,10 +48,11 @@ _MODULES = {
     "estimators.config": ["Checkpoint"],
     "estimators.degrees": ["DegreeKernel", "SphereKernel"],
     "estimators.features": ["FourierFeatures"],
+    "estimators.gaussian_process": ["GaussianProcessKernel"],
     "estimators.regressor": ["FourierRegressor"],
     "game.solvers": ["EquilibriumSolver", "GradientSolver"],
     "io": ["SKOPS_TYPES", "load", "save", "to_onnx"],
-    "kernel": ["GaussianProcessKernel", "LearnedKernel"],
+    "kernel": ["LearnedKernel"],
     "search": ["Ascent", "Chain", "Enumerate", "Langevin"],
     "spaces": ["Euclidean", "Sphere"],
     "tabular": ["tabular_pipeline"],

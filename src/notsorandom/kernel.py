@@ -1,4 +1,4 @@
-"""The learned kernel: a Gram matrix, features, or the kernel of a Gaussian process."""
+"""The learned kernel: a Gram matrix, or features."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.gaussian_process.kernels import Kernel
 
 from notsorandom.data.array_api import as_floats, cast_like, is_device_array, namespace, to_host
 from notsorandom.data.rows import Array, Rows, dense
@@ -190,7 +189,7 @@ class LearnedKernel:
         waves, columns = self.wave_map(dtype), self.column_map(dtype)
         if columns is None:
             return waves
-        return lambda block: beside(waves(block), columns(block))
+        return lambda block: stack_features(waves(block), columns(block))
 
     def column_map(self, dtype: Any) -> Callable[[Any], Any] | None:
         """Return a function that computes the features of the linear part; None without one."""
@@ -317,95 +316,12 @@ class LearnedKernel:
         return (np.flatnonzero(is_end) + 1) * int(self.space.n_columns(self.phase))
 
 
-class GaussianProcessKernel(Kernel):
-    r"""A learned kernel as a kernel of scikit-learn's Gaussian processes.
-
-    It has no hyperparameters to optimise. Multiply it by a ``ConstantKernel`` for the variance of
-    the process, and add a ``WhiteKernel`` for the noise of the targets. Since a `LearnedKernel` has
-    finitely many features, the Gaussian process is a Bayesian linear regression on them: without
-    noise, its covariance matrix is singular for more samples than features.
-
-    Parameters
-    ----------
-    kernel : LearnedKernel or DegreeKernel
-        The attribute ``kernel_`` of a fitted estimator.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.gaussian_process import GaussianProcessRegressor
-    >>> from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
-    >>> from notsorandom import FourierRegressor, GaussianProcessKernel
-    >>> X = np.linspace(-3, 3, 200)[:, None]
-    >>> y = np.sin(5 * X[:, 0]) + 0.1 * np.random.default_rng(0).standard_normal(200)
-    >>> learned = FourierRegressor(20, random_state=0).fit(X, y).kernel_
-    >>> kernel = ConstantKernel() * GaussianProcessKernel(learned) + WhiteKernel()
-    >>> mean, std = GaussianProcessRegressor(kernel).fit(X, y).predict(X, return_std=True)
-    >>> bool(0.08 < std.mean() < 0.12)  # mostly the noise
-    True
-    """
-
-    def __init__(self, kernel: Any) -> None:
-        self.kernel = kernel
-
-    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
-        """Return the Gram matrix in float64, and its gradient if asked for.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples_X, n_features)
-            The samples.
-        Y : array-like of shape (n_samples_Y, n_features), optional
-            `X` if not given.
-        eval_gradient : bool, default=False
-            Whether to return the gradient, which has no columns: there are no hyperparameters.
-
-        Returns
-        -------
-        K : ndarray of shape (n_samples_X, n_samples_Y)
-        K_gradient : ndarray of shape (n_samples_X, n_samples_X, 0), optional
-        """
-        if Y is not None and eval_gradient:
-            raise ValueError("eval_gradient=True is possible only without Y, as for Y=X.")
-        # In float64: a Gram matrix in float32 is not positive definite with little noise.
-        gram = self.kernel(in_float64(X), None if Y is None else in_float64(Y))
-        return (gram, np.empty((*gram.shape, 0))) if eval_gradient else gram
-
-    def diag(self, X: Any) -> Array:
-        """Return the diagonal of the Gram matrix.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        diagonal: Array = self.kernel.diag(in_float64(X))
-        return diagonal
-
-    def is_stationary(self) -> bool:
-        """Return whether the kernel depends on differences of samples only."""
-        return bool(self.kernel.is_stationary())
-
-    def __repr__(self) -> str:
-        return f"GaussianProcessKernel({self.kernel!r})"
-
-
-def in_float64(X: Any) -> Array:
-    """Return samples as an array in double precision."""
-    return np.asarray(X, dtype=np.float64)
-
-
 def linear_kernel(rows: Rows, scale: float) -> LearnedKernel:
     """Return the kernel of the columns of some rows, without frequencies."""
     space = Euclidean(scale=1.0, center=np.zeros(rows.n_features, dtype=rows.dtype))
     none: Array = np.empty(0, dtype=rows.dtype)
     frequencies = np.empty((0, rows.n_features), dtype=rows.dtype)
-    n_more = space.n_features(frequencies) - rows.n_features  # harmonics have fewer indices
-    return LearnedKernel(space, frequencies[:, n_more:], none, none, none, "aligned", scale)
+    return LearnedKernel(space, frequencies, none, none, none, "aligned", scale)
 
 
 def normalized(weights: Array) -> Array:
@@ -433,7 +349,7 @@ def dense_if_sparse(values: Any) -> Any:
     return values.toarray() if sparse.issparse(values) else values
 
 
-def beside(waves: Any, columns: Any) -> Any:
+def stack_features(waves: Any, columns: Any) -> Any:
     """Return the features of frequencies and the columns of a linear part, sparse if these are."""
     if sparse.issparse(columns):
         return sparse.hstack([sparse.csr_array(waves), columns], format="csr")

@@ -11,11 +11,12 @@ from notsorandom.data.rows import Rows
 from notsorandom.estimators.checkpoint import check_chosen
 from notsorandom.game.losses import LOSSES, REGRESSION_LOSSES
 from notsorandom.game.problem import Problem
-from notsorandom.linear.sparse_columns import Beside, solve_sparse
+from notsorandom.linear.sparse_columns import MixedFeatures, solve_sparse
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.view import MAX_DIRECTIONS
 from notsorandom.tuning import linear_part, tune
 from notsorandom.tuning.linear_part import LinearPart, to_game_scores, why_not_linear
+from notsorandom.tuning.trials import compress
 
 
 def make_embeddings(n=600, d=40, n_classes=4, noise=1.0, seed=0):
@@ -273,7 +274,7 @@ def test_sparse_logistic_models(n_classes, weighted):
     targets = np.where(y[:, None] == np.arange(n_classes), 1.0, -1.0)
     targets = targets[:, 1:] if n_classes == 2 else targets
     loss = LOSSES["logistic"].times(4.0)
-    features = Beside(X[:, :5].toarray(), X[:, 5:])
+    features = MixedFeatures(X[:, :5].toarray(), X[:, 5:])
     coef, intercept, gap = solve_sparse(features, Problem(loss, targets, Rows(X, weights)), 1e-7)
     reference = LogisticRegression(C=4.0, tol=1e-9, max_iter=10_000)
     reference.fit(X, y, sample_weight=None if weights is None else weights[:, 0])
@@ -289,11 +290,41 @@ def test_sparse_least_squares():
     rng = np.random.default_rng(0)
     targets, weights = rng.normal(size=(150, 2)), rng.uniform(0.5, 2, size=(150, 1))
     problem = Problem(LOSSES["squared"].times(4.0), targets, Rows(X, weights))
-    coef, intercept, gap = solve_sparse(Beside(X[:, :5].toarray(), X[:, 5:]), problem, 1e-8)
+    coef, intercept, gap = solve_sparse(MixedFeatures(X[:, :5].toarray(), X[:, 5:]), problem, 1e-8)
     reference = Ridge(alpha=1 / 8, solver="cholesky").fit(X.toarray(), targets, weights[:, 0])
     assert gap <= 1e-8
     np.testing.assert_allclose(coef, reference.coef_, atol=1e-4)
     np.testing.assert_allclose(intercept, reference.intercept_, atol=1e-4)
+
+
+@pytest.mark.parametrize("targets", ["classes", "numbers"])
+def test_weights_of_very_different_sizes_on_sparse_columns(targets):
+    X, y = make_words(300, 500)
+    weights = np.where(np.arange(300) < 30, 1e4, 1.0)
+    Model = FourierClassifier if targets == "classes" else FourierRegressor
+    model = Model(10, linear=True, C=1.0, smoothing=0.2, random_state=0)
+    model.fit(X, y, sample_weight=weights)
+    assert model.duality_gap_ <= 1e-3
+
+
+def test_sparse_least_squares_with_a_large_c():
+    X, _ = make_words(150, 300)
+    targets = np.random.default_rng(0).normal(size=(150, 1))
+    problem = Problem(LOSSES["squared"].times(1e6), targets, Rows(X))
+    assert solve_sparse(MixedFeatures(X[:, :5].toarray(), X[:, 5:]), problem, 1e-3)[2] <= 1e-3
+
+
+def test_wide_features_are_compressed_to_the_training_rows():
+    """Their inner products, less the mean of the training rows, stay the same."""
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((2, 3, 12, 40)) + 1.0
+    masks = np.arange(12) % 3 != np.arange(2)[:, None]
+    small = compress(features, masks)
+    assert small.shape[-1] == 7  # of eight rows, less the mean
+    for split, mask in enumerate(masks):
+        for found, given in zip(small[split], features[split], strict=True):
+            centred = given - given[mask].mean(axis=0)
+            np.testing.assert_allclose(found @ found[mask].T, centred @ centred[mask].T, atol=1e-9)
 
 
 # Fits that stop and go on.

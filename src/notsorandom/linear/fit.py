@@ -51,11 +51,11 @@ def fit_linear_models(
     problem = problem.rescaled(scale)
     in_memory = rows.is_local and len(rows) * n_features * rows.dtype.itemsize <= feature_bytes
     if rows.is_sparse and kernel.linear_scale and kernel.linear_center is None:
-        from notsorandom.linear.sparse_columns import Beside, can_solve, solve_sparse
+        from notsorandom.linear.sparse_columns import MixedFeatures, can_solve, solve_sparse
 
         if can_solve(problem.loss):
             waves = rows.map(kernel.wave_map(rows.dtype), width=kernel.n_waves)
-            features = Beside(waves, rows.array * kernel.linear_scale)
+            features = MixedFeatures(waves, rows.array * kernel.linear_scale)
             coef, intercept, gap = solve_sparse(features, problem, tol, callback)
             return scale * coef, scale * intercept, gap
         rows = replace(rows, array=rows.array.toarray())  # few columns, with another loss

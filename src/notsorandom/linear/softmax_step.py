@@ -23,7 +23,7 @@ LEAST_RESIDUAL = 0.3
 LOGISTIC_INTERCEPT_RIDGE = 1e-7
 # The heaviest rows of a class have at most this many times the curvature of its other rows: the
 # difference of their inverses would lose all digits in float32.
-MAX_RATIO = 1e5
+MAX_CURVATURE_RATIO = 1e5
 # Avoids divisions by zero.
 TINY = 1e-30
 
@@ -87,7 +87,7 @@ class HeaviestRows:
         scaled = rows / diagonal[:, None]
         gram = (rows @ np.swapaxes(scaled, 1, 2)).astype(np.float64)
         traces = np.trace(gram, axis1=1, axis2=2)
-        factors = np.minimum(1, MAX_RATIO / np.maximum(traces, TINY))[:, None, None]
+        factors = np.minimum(1, MAX_CURVATURE_RATIO / np.maximum(traces, TINY))[:, None, None]
         inverse = np.linalg.inv(np.eye(gram.shape[1]) + factors * gram) * factors
         return cls(scaled, inverse.astype(rows.dtype))
 

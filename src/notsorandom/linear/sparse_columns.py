@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -16,20 +17,23 @@ from notsorandom.data.rows import Array
 from notsorandom.game import Loss, Problem
 from notsorandom.game.losses import LogisticLoss, QuadraticLoss
 from notsorandom.linear.newton_step import relative_gap
-from notsorandom.linear.softmax import Pair, remembering_step, take_step
+from notsorandom.linear.softmax import LEAST_CLASS, N_REMEMBERED, Pair, remembering_step, take_step
 from notsorandom.linear.softmax_pass import Evaluation, SoftmaxPass, squared_norms
 from notsorandom.linear.softmax_step import inner
 
-# Steps of L-BFGS, and pairs of steps and gradients that it keeps. Frequencies of words need ten to
-# fifty steps.
-MAX_LBFGS_STEPS, N_PAIRS = 1000, 8
+# Steps of L-BFGS. Frequencies of words need ten to fifty.
+MAX_LBFGS_STEPS = 400
+# Steps in a row without a smaller gap or objective: float32 has no more digits.
+MAX_STALLED_LBFGS = 20
 # Columns of a larger mean square have other units than the waves. With units that are as large as
 # the mean square itself, words need twice as many steps.
 LARGE_SQUARE = 30.0
 # Rows that are evaluated at a time.
 BLOCK_ROWS = 4096
 # Relative residuals of least squares, in turn, until the duality gap is closed.
-RESIDUALS = (1e-2, 1e-4, 1e-6, 1e-9)
+CG_TOLERANCES = tuple(10.0**-k for k in range(2, 15, 2))
+# Steps of conjugate gradients: for so few rows and columns as they have, fewer.
+MAX_CG_STEPS = 1000
 
 
 def can_solve(loss: Loss) -> bool:
@@ -40,7 +44,7 @@ def can_solve(loss: Loss) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Beside:
+class MixedFeatures:
     """Dense features and sparse ones beside each other, as a matrix to multiply with.
 
     A sparse matrix of both would multiply the dense features several times as slowly.
@@ -56,8 +60,8 @@ class Beside:
         """Numbers of rows and of features."""
         return len(self.waves), self.waves.shape[1] + self.columns.shape[1]
 
-    def __getitem__(self, rows: Any) -> Beside:
-        return Beside(self.waves[rows], self.columns[rows])
+    def __getitem__(self, rows: Any) -> MixedFeatures:
+        return MixedFeatures(self.waves[rows], self.columns[rows])
 
     def __matmul__(self, right: Array) -> Array:
         n_waves = self.waves.shape[1]
@@ -67,12 +71,12 @@ class Beside:
     def __rmatmul__(self, left: Array) -> Array:
         return np.concatenate([left @ self.waves, left @ self.columns], axis=-1)
 
-    def astype(self, dtype: Any, copy: bool = True) -> Beside:
+    def astype(self, dtype: Any, copy: bool = True) -> MixedFeatures:
         """Return the features in another type."""
         if dtype == self.waves.dtype and not copy:
             return self
         parts = (part.astype(dtype, copy=copy) for part in (self.waves, self.columns))
-        return Beside(*parts)
+        return MixedFeatures(*parts)
 
     @property
     def units(self) -> Array:
@@ -89,13 +93,16 @@ class Beside:
 
 
 def solve_sparse(
-    features: Beside, problem: Problem, tol: float, callback: Callable[[int], Any] | None = None
+    features: MixedFeatures,
+    problem: Problem,
+    tol: float,
+    callback: Callable[[int], Any] | None = None,
 ) -> tuple[Array, Array, float]:
     """Fit linear models with the logistic or the squared loss to features, some of them sparse.
 
     Parameters
     ----------
-    features : Beside
+    features : MixedFeatures
         Of shape (n_samples, n_features).
     problem : Problem
     tol : float
@@ -112,8 +119,9 @@ def solve_sparse(
     """
     if isinstance(problem.loss, LogisticLoss):
         models, gap = solve_logistic(features, problem, tol)
-        if not gap <= tol:  # too little precision
-            models, gap = solve_logistic(features.astype(np.float64), problem, tol)
+        if not gap <= tol and features.waves.dtype != np.float64:  # mostly too little precision
+            exact = features.astype(np.float64)
+            models, gap = min((models, gap), solve_logistic(exact, problem, tol), key=itemgetter(1))
     else:
         exact, problems = features.astype(np.float64), map(problem.task, range(problem.n_tasks))
         tasks = [solve_least_squares(exact, each, tol) for each in problems]
@@ -123,7 +131,7 @@ def solve_sparse(
     return models[:, :-1], models[:, -1], gap
 
 
-def solve_logistic(features: Beside, problem: Problem, tol: float) -> tuple[Array, float]:
+def solve_logistic(features: MixedFeatures, problem: Problem, tol: float) -> tuple[Array, float]:
     """Solve the multinomial model by L-BFGS, until the duality gap is at most `tol`.
 
     Two classes have the model of half the `C` whose coefficients are opposite: half of the
@@ -140,8 +148,8 @@ def solve_logistic(features: Beside, problem: Problem, tol: float) -> tuple[Arra
         for part in cut_slices(len(targets), BLOCK_ROWS)
     ]
     start = np.zeros((n_classes, features.shape[1] + 1))
-    counts = problem.counts @ (targets > 0)
-    start[:, -1] = np.log(counts / counts.sum())
+    counts = problem.counts.astype(np.float64) @ (targets > 0)
+    start[:, -1] = np.log(np.maximum(counts, LEAST_CLASS * counts.mean()))
 
     def evaluate(model: Array) -> Evaluation:
         compute = SoftmaxPass(lambda X: X, model.astype(features.waves.dtype), loss.upper)
@@ -175,9 +183,9 @@ def minimise_by_gradients(
     The first Hessian is diagonal, a multiple of `units`.
     """
     point, state = Point(start), evaluate(start)
-    best, pairs = state, list[Pair]()
+    best, pairs, n_stalled = state, list[Pair](), 0
     for _ in range(MAX_LBFGS_STEPS):
-        if best.gap <= tol or not math.isfinite(state.primal):
+        if best.gap <= tol or n_stalled > MAX_STALLED_LBFGS or not math.isfinite(state.primal):
             break
         # The scale of the last step, or one that changes no coefficient by more than one.
         scale = 1 / max(float(np.abs(state.gradient / units).max()), np.finfo(float).tiny)
@@ -186,15 +194,17 @@ def minimise_by_gradients(
         step = remembering_step(partial(np.multiply, -scale / units), state.gradient, pairs)
         point, new, _ = take_step(point, state, step, 1.0, lambda each: evaluate(each.model))
         pair = new.model - state.model, new.gradient - state.gradient
-        if inner(*pair) > 0:
-            pairs = [*pairs[1 - N_PAIRS :], pair]
+        pairs = [*pairs[1 - N_REMEMBERED :], pair] if inner(*pair) > 0 else []
+        n_stalled = 0 if new.improves(best, tol) else n_stalled + 1
         if (new.gap, new.primal) < (best.gap, best.primal):
             best = new
         state = new
     return best
 
 
-def solve_least_squares(features: Beside, problem: Problem, tol: float) -> tuple[Array, float]:
+def solve_least_squares(
+    features: MixedFeatures, problem: Problem, tol: float
+) -> tuple[Array, float]:
     r"""Solve :math:`\tfrac12 |w|^2 + \tfrac1{2c} \sum_i m_i (t_i - f_i)^2` by conjugate gradients.
 
     `c` is the curvature of the loss. The intercept is the one that makes the mean residual zero, so
@@ -220,8 +230,8 @@ def solve_least_squares(features: Beside, problem: Problem, tol: float) -> tuple
     right = gradient_of(targets - target_mean)
     model, gap = np.zeros(n_columns + 1), math.inf
     coef: Array = np.zeros(n_columns)
-    for residual in RESIDUALS:
-        coef, _ = cg(hessian, right, coef, rtol=residual, maxiter=MAX_LBFGS_STEPS)
+    for tolerance in CG_TOLERANCES:
+        coef, _ = cg(hessian, right, coef, rtol=tolerance, maxiter=MAX_CG_STEPS)
         residuals = targets - target_mean - predict(coef)
         dual = residuals / curvature
         aligned = gradient_of(residuals)

@@ -88,12 +88,12 @@ class View(ABC):
         """The sample that is zero in the view, of the columns of the samples; None for zero."""
         return None
 
-    def whole(self, rows: Rows) -> View:
+    def unprojected(self, rows: Rows) -> View:
         """Return the view with all columns of the samples, in the same unit, for a linear part."""
         return self
 
     def lift(self, frequencies: Array) -> Array:
-        """Return frequencies of the view as frequencies of the whole view."""
+        """Return frequencies of the view as frequencies of the unprojected view."""
         return frequencies
 
     @abstractmethod
@@ -161,7 +161,7 @@ class ProjectedView(View):
         """The centre."""
         return self.center
 
-    def whole(self, rows: Rows) -> View:
+    def unprojected(self, rows: Rows) -> View:
         """Return the view without a projection; without a centre too, if many columns are sparse.
 
         The part of the columns that a selection leaves out is left out of the waves only.

@@ -36,9 +36,13 @@ MAX_LOG_ODDS = 16.0
 def why_not_linear(rows: Rows, loss: Loss) -> str:
     """Return why the samples and the loss admit no linear part; empty if they do."""
     is_wide = rows.is_sparse and rows.n_features > MAX_DIRECTIONS
-    if is_wide and not (can_solve(loss) and rows.is_local):
-        where = "with this loss" if rows.is_local else "on a cluster"
-        return f"sparse samples of more than {MAX_DIRECTIONS} columns {where} have none"
+    if is_wide and not rows.is_local:
+        return f"sparse samples of more than {MAX_DIRECTIONS} columns on a cluster have none"
+    if is_wide and not can_solve(loss):
+        return (
+            f"sparse samples of more than {MAX_DIRECTIONS} columns have one only with the loss "
+            "'logistic' or 'squared'"
+        )
     if not is_wide and rows.n_features > MAX_LINEAR_COLUMNS:
         return f"dense samples of more than {MAX_LINEAR_COLUMNS} columns have none"
     return ""
@@ -61,9 +65,9 @@ class LinearPart:
     Parameters
     ----------
     problem : Problem
-        With the samples as the whole view has them.
+        With the samples as the unprojected view has them.
     view : View
-        The whole view; see :meth:`notsorandom.spaces.view.View.whole`.
+        The unprojected view; see :meth:`notsorandom.spaces.view.View.unprojected`.
     """
 
     problem: Problem
@@ -72,9 +76,11 @@ class LinearPart:
     @classmethod
     def of(cls, problem: Problem, view: View, viewed: Problem) -> LinearPart:
         """Return the linear part, given the problem as it is and as a view has it."""
-        whole = view.whole(problem.rows)
-        is_same = not view.is_projected and not view.is_selection and type(whole) is type(view)
-        return cls(viewed if is_same else problem.viewed(whole), whole)
+        unprojected = view.unprojected(problem.rows)
+        has_all = not view.is_projected and not view.is_selection
+        if has_all and type(unprojected) is type(view):
+            return cls(viewed, unprojected)
+        return cls(problem.viewed(unprojected), unprojected)
 
     @cached_property
     def scale(self) -> float:
@@ -110,7 +116,7 @@ class LinearPart:
         return replace(problem, linear_scores=scores)
 
     def extended(self, kernel: LearnedKernel, view: View, weight: float) -> LearnedKernel:
-        """Return a view's kernel with the linear part, in the whole view."""
+        """Return a view's kernel with the linear part, in the unprojected view."""
         scale = self.scale * weight**0.5
         lifted = view.lift(kernel.frequencies)
         return replace(kernel, space=self.view.space, frequencies=lifted, linear_scale=scale)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from notsorandom.data.rows import Array
-from notsorandom.linear.sparse_columns import Beside, solve_sparse
+from notsorandom.linear.sparse_columns import MixedFeatures, solve_sparse
 from notsorandom.spaces.view import View
 from notsorandom.tuning.choice import FitConfig
 from notsorandom.tuning.linear_part import LinearPart, to_game_scores
@@ -50,7 +50,7 @@ class LinearTrial:
 
     def evaluate(self, waves: Array, C: tuple[float, ...], weight: float) -> TrialLosses:
         """Return the losses of models on waves and columns; see `Trials.scores`."""
-        scores = scores_beside(self.trials, self.part, weight, C, waves)
+        scores = scores_with_columns(self.trials, self.part, weight, C, waves)
         return self.trials.losses(scores, C, weight)
 
     def choose_weight(self, features: Array, config: FitConfig) -> TrialLosses:
@@ -72,11 +72,11 @@ class LinearTrial:
 def try_linear(trials: Trials, view: View, unit: float) -> LinearTrial:
     """Find the best `C` of linear models without waves, in multiples of its unit."""
     rows = replace(trials.problem.rows, array=trials.given)
-    whole = view.whole(rows)
-    array = whole.apply(replace(rows, weights=None)).array
-    part = LinearPart(replace(trials.problem, rows=replace(rows, array=array)), whole)
+    unprojected = view.unprojected(rows)
+    array = unprojected.apply(replace(rows, weights=None)).array
+    part = LinearPart(replace(trials.problem, rows=replace(rows, array=array)), unprojected)
     grid = tuple(unit * each for each in LINEAR_C)
-    by_split = list(scores_beside(trials, part, 1.0, grid))
+    by_split = list(scores_with_columns(trials, part, 1.0, grid))
     losses = trials.losses(by_split, grid)
     best = int(losses.means[0].argmin())
     scores = np.stack([scores[0, best] for scores in by_split])
@@ -84,7 +84,7 @@ def try_linear(trials: Trials, view: View, unit: float) -> LinearTrial:
     return LinearTrial(trials, part, grid[best], float(losses.means.min()), game_scores)
 
 
-def scores_beside(
+def scores_with_columns(
     trials: Trials,
     part: LinearPart,
     weight: float,
@@ -103,10 +103,14 @@ def scores_beside(
         )
         return
     for features, mask in zip(waves, trials.masks, strict=True):
-        yield np.stack([sparse_scores(trials, Beside(each, columns), mask, C) for each in features])
+        yield np.stack(
+            [sparse_scores(trials, MixedFeatures(each, columns), mask, C) for each in features]
+        )
 
 
-def sparse_scores(trials: Trials, features: Beside, mask: Array, C: tuple[float, ...]) -> Array:
+def sparse_scores(
+    trials: Trials, features: MixedFeatures, mask: Array, C: tuple[float, ...]
+) -> Array:
     """Return the scores of models with each `C` on sparse features, (n_C, n_samples, n_tasks)."""
     inside = trials.problem.take(np.flatnonzero(mask))
     scores = []

@@ -61,7 +61,7 @@ class Trials:
     Parameters
     ----------
     problem : Problem
-        With dense samples in memory.
+        With samples in memory.
     C : float
         The value of the games.
     masks : ndarray of shape (n_splits, n_samples)
@@ -76,7 +76,7 @@ class Trials:
     C: float
     masks: Array
     n_given: int
-    given: Any = None
+    given: Any
 
     def min_errors(self, candidate: Candidate, view: View) -> float:
         """Return the standard errors by which a candidate must beat the usual one, the first.
@@ -170,6 +170,8 @@ def compress(features: Array, masks: Array) -> Array:
     of a total square below `LEAST_SQUARE` change no penalised model.
     """
     inside = [part[:, mask] for part, mask in zip(features, masks, strict=True)]
+    if features.shape[-1] > masks.sum(axis=1).max():
+        return compress_wide(features, inside)
     grams = np.stack([np.swapaxes(part, 1, 2) @ part for part in inside]).astype(np.float64)
     sums = np.stack([part.sum(axis=1, keepdims=True) for part in inside]).astype(np.float64)
     means = sums / masks.sum(axis=1)[:, None, None, None]
@@ -179,6 +181,26 @@ def compress(features: Array, masks: Array) -> Array:
     rotated = features @ directions.astype(features.dtype)
     rotated -= (means @ directions).astype(features.dtype)
     return rotated
+
+
+def compress_wide(features: Array, inside: list[Array]) -> Array:
+    """Compress features that are more than the training rows: these span all directions.
+
+    `inside` has the features of each split's training rows, (n_candidates, n_rows, n_features).
+    """
+    parts = []
+    for split, candidates in zip(features, inside, strict=True):
+        for each, rows in zip(split, candidates, strict=True):
+            mean = rows.mean(axis=0)
+            centred = (rows - mean).astype(np.float64)
+            squares, vectors = np.linalg.eigh(centred @ centred.T)
+            kept = squares > LEAST_SQUARE
+            directions = centred.T @ (vectors[:, kept] / np.sqrt(squares[kept]))
+            parts.append((each - mean) @ directions.astype(each.dtype))
+    widest = max(1, *(part.shape[1] for part in parts))
+    # Columns of zeros change no model.
+    padded = [np.pad(part, ((0, 0), (0, widest - part.shape[1]))) for part in parts]
+    return np.stack(padded).reshape(*features.shape[:3], widest)
 
 
 @dataclass(frozen=True, eq=False)
