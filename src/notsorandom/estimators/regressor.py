@@ -170,9 +170,11 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
     notsorandom.FourierFeatures : The features alone, as a transformer.
     notsorandom.tabular_pipeline : For data frames as they are.
 
-    Notes ----- Trials choose `C`, smoothing and spectrum together, from the training data. Each
-    setting plays a short game on a part of the samples. Linear models on its features are evaluated
-    on the rest, by the squared error, or the pinball loss for quantiles. Up to 1024 samples: 4-fold
+    Notes
+    -----
+    Trials choose `C`, smoothing and spectrum together, from the training data. Each setting plays a
+    short game on a part of the samples. Linear models on its features are evaluated on the rest, by
+    the squared error, or the pinball loss for quantiles. Up to 1024 samples: 4-fold
     cross-validation. Above: one split of at most 4096 samples into halves, where first candidates
     are kept unless others are better by two standard errors. All settings play 24 frequencies, the
     best three about 100, and the best one as many as the fit if these are more; fewer in proportion
