@@ -213,7 +213,7 @@ class CountingArray:
         return self.values[key].copy()
 
 
-def linear_model_value(features, targets, loss, C, weights=None, epsilon=0.1):
+def linear_model_value(features, targets, loss, C, weights=None, epsilon=0.1, quantile=0.5):
     """Optimal primal value of a linear model with an unpenalised intercept, by a general solver.
 
     Ridge regression has a closed form, and logistic regression is smooth. The other losses are
@@ -233,6 +233,8 @@ def linear_model_value(features, targets, loss, C, weights=None, epsilon=0.1):
     identity = sparse.identity(n, format="csc")
     if loss == "epsilon_insensitive":
         sides = [(-design, epsilon - targets), (design, epsilon + targets)]
+    elif loss == "quantile":
+        sides = [(-q * design, -q * targets) for q in (quantile, quantile - 1)]
     else:
         sides = [(-targets[:, None] * design, -np.ones(n))]
     rows = [sparse.hstack([side, -identity]) for side, _ in sides]

@@ -137,6 +137,7 @@ AUTO = {"n_components": "auto", "max_components": 60}
         ("two of six columns", SPHERE),
         ("numbers", AUTO),
         ("outputs", {}),
+        ("outputs", {"loss": "quantile", "quantile": 0.8}),
         ("two", {"linear": True}),
         ("three", {"linear": True}),
         ("numbers", {"linear": True}),

@@ -381,5 +381,6 @@ def test_estimators_have_the_same_defaults():
     """Except for parameters that classification or regression has no use for."""
     features = FourierFeatures().get_params() | {"n_components": "auto", "linear": "auto"}
     regressor, classifier = FourierRegressor().get_params(), FourierClassifier().get_params()
+    assert regressor.pop("quantile") == 0.5
     assert regressor | {"loss": "logistic", "class_weight": None} == features
     assert classifier | {"epsilon": "auto"} == features

@@ -15,11 +15,11 @@ import notsorandom
 from notsorandom import FourierFeatures, FourierRegressor, Sphere
 from notsorandom.display import HistoryDisplay, ScoreCurveDisplay, SpectrumDisplay
 from notsorandom.estimators import steps
-from notsorandom.game import LOSSES, Problem
+from notsorandom.game import LOSSES, REGRESSION_LOSSES, Problem
 from notsorandom.linear.newton import solve_task
 
 QUICK = {"smoothing": 0.06, "random_state": 0}
-BOTH_LOSSES = pytest.mark.parametrize("loss", ["squared", "epsilon_insensitive"])
+ALL_LOSSES = pytest.mark.parametrize("loss", REGRESSION_LOSSES)
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ class TestLinearModels:
 
     def test_weights_equal_repeated_samples(self, rng):
         X, y, counts = rng.standard_normal((40, 5)), rng.standard_normal(40), rng.integers(1, 4, 40)
-        for name in ("squared", "epsilon_insensitive"):
+        for name in REGRESSION_LOSSES:
             loss = LOSSES[name]
             weighted = Problem.from_arrays(loss, y[:, None], counts[:, None] * 1.0)
             weighted = solve_task(X, weighted, 1e-8)
@@ -64,7 +64,7 @@ class TestLinearModels:
             np.testing.assert_allclose(weighted.coef, repeated.coef, atol=1e-4)
 
 
-@BOTH_LOSSES
+@ALL_LOSSES
 def test_wave_is_found(wave, loss):
     X, y = wave
     model = FourierRegressor(20, loss=loss, **QUICK).fit(X[:300], y[:300])
@@ -76,7 +76,7 @@ def test_wave_is_found(wave, loss):
     assert model.score(X[300:], y[300:]) > default
 
 
-@BOTH_LOSSES
+@ALL_LOSSES
 def test_units_do_not_matter(wave, loss, monkeypatch):
     """Those of the samples never; those of the targets if C and epsilon are in the same unit."""
     monkeypatch.setattr(steps, "FLOAT32_LIMIT", 1.0)  # float32 would amplify rounding errors
@@ -90,7 +90,7 @@ def test_units_do_not_matter(wave, loss, monkeypatch):
     )
 
 
-@BOTH_LOSSES
+@ALL_LOSSES
 def test_outputs_share_their_frequencies(wave, loss):
     X, y = wave
     both = np.column_stack([y, np.cos(4 * X[:, 2])])
@@ -105,7 +105,7 @@ def test_outputs_share_their_frequencies(wave, loss):
     np.testing.assert_array_equal(column.predict(X)[:, 0], flat.predict(X))
 
 
-@BOTH_LOSSES
+@ALL_LOSSES
 def test_as_a_transformer(wave, loss):
     X, y = wave
     settings = {"n_components": 12, "loss": loss, "epsilon": 0.2, **QUICK}
@@ -117,7 +117,7 @@ def test_as_a_transformer(wave, loss):
     np.testing.assert_array_equal(regressor.features_.transform(X), features.transform(X))
 
 
-@BOTH_LOSSES
+@ALL_LOSSES
 @pytest.mark.parametrize(("dtype", "phase"), [(np.float32, "aligned"), (np.float64, "paired")])
 def test_certificates_bound_the_objective(rng, loss, dtype, phase):
     X = rng.uniform(-1, 1, size=(60, 1)).astype(dtype)

@@ -7,7 +7,7 @@ from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sp
 from notsorandom.data.rows import Rows
 from notsorandom.estimators.config import configure
 from notsorandom.estimators.steps import make_view
-from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, Problem
+from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, REGRESSION_LOSSES, Problem
 from notsorandom.linear.newton import solve_task
 
 
@@ -54,7 +54,7 @@ def test_features_are_those_that_the_linear_model_was_fitted_to(rng, loss):
     assert primal <= best * (1 + 2e-3)  # the stated gap is 1e-3
 
 
-@pytest.mark.parametrize("loss", ["squared", "epsilon_insensitive"])
+@pytest.mark.parametrize("loss", REGRESSION_LOSSES)
 def test_an_offset_of_the_targets_only_shifts_the_predictions(rng, loss):
     X = rng.standard_normal((300, 2))
     y = np.sin(3 * X[:, 0])

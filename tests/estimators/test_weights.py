@@ -46,7 +46,7 @@ def test_weights_equal_copies_exactly(rng, estimator, space, n_classes):
     np.testing.assert_array_equal(outputs(model.fit(X_copied, y_copied), X), weighted)
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "squared", "epsilon_insensitive"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", *REGRESSION_LOSSES])
 @pytest.mark.parametrize("space", ["euclidean", "harmonic", "zonal"])
 def test_weights_equal_copies_in_the_game(rng, loss, space):
     """Without merging equal samples, the two games differ only by rounding."""
@@ -125,7 +125,7 @@ def test_weight_zero_leaves_a_sample_out(rng, dtype, as_sparse):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_equal_weights_are_a_factor_of_c(rng, loss):
     X, y = data(rng, 300)
-    y = y if loss in ("squared", "epsilon_insensitive") else y > 0
+    y = y if loss in REGRESSION_LOSSES else y > 0
     settings = {"C": 1.0, "smoothing": 0.06, "search": Ascent(spectrum="gaussian")}
     model = FourierFeatures(12, loss=loss, random_state=0, **settings)
     weighted = model.fit(X, y, sample_weight=np.full(300, 4.0)).transform(X)

@@ -6,7 +6,7 @@ import pytest
 import reference
 from sklearn.metrics import log_loss
 
-from notsorandom.game import LOSSES, Problem, QuadraticLoss
+from notsorandom.game import LOSSES, Problem, QuadraticLoss, QuantileLoss
 
 ALL_LOSSES = {
     "hinge": LOSSES["hinge"].times(2.0),
@@ -15,6 +15,7 @@ ALL_LOSSES = {
     "smoothed hinge": QuadraticLoss(2.0, 0.3, 1.0),
     "squared": QuadraticLoss(math.inf, 0.25, 1.0, one_sided=False),
     "epsilon_insensitive": QuadraticLoss(2.0, 0.0, 1.0, epsilon=0.4, one_sided=False),
+    "quantile": QuantileLoss(2.0, quantile=0.9),
     "smoothed epsilon_insensitive": QuadraticLoss(2.0, 0.3, 1.0, epsilon=0.4, one_sided=False),
 }
 

@@ -119,6 +119,7 @@ def make_cases():
             FourierRegressor(8, loss="epsilon_insensitive", **SETTINGS),
             real,
         ),
+        "quantile": (FourierRegressor(8, loss="quantile", quantile=0.8, **SETTINGS), real[:, 0]),
         "size chosen": (FourierClassifier("auto", max_components=12, **SETTINGS), None),
         "reweighted": (FourierClassifier(12, solver="reweight", **SETTINGS), None),
         "solver": (FourierClassifier(8, solver=uniform, **SETTINGS), None),

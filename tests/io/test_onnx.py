@@ -168,6 +168,7 @@ MODELS = {
     "classes": (FourierClassifier, {"loss": "hinge"}, ["label", "decision"]),
     "probabilities": (FourierClassifier, {}, ["label", "probabilities", "decision"]),
     "regression": (FourierRegressor, {}, ["prediction"]),
+    "quantile": (FourierRegressor, {"loss": "quantile", "quantile": 0.8}, ["prediction"]),
     "linear part": (
         FourierClassifier,
         {"linear": True},

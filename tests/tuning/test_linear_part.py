@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from notsorandom import FourierClassifier, FourierRegressor
 from notsorandom.data.rows import Rows
 from notsorandom.estimators.checkpoint import check_chosen
-from notsorandom.game.losses import LOSSES
+from notsorandom.game.losses import LOSSES, REGRESSION_LOSSES
 from notsorandom.game.problem import Problem
 from notsorandom.linear.sparse_columns import MixedFeatures, solve_sparse
 from notsorandom.spaces import Euclidean
@@ -192,7 +192,7 @@ def test_losses_of_classes(loss, n_classes):
     assert model.score(X[300:], y[300:]) > 0.9
 
 
-@pytest.mark.parametrize("loss", ["squared", "epsilon_insensitive"])
+@pytest.mark.parametrize("loss", REGRESSION_LOSSES)
 def test_losses_of_targets(loss):
     X, y = make_trend()
     both = np.column_stack([y, -2 * y])

@@ -147,7 +147,7 @@ def test_dual_steps_are_those_of_the_training_rows(rng, loss, weighted):
     for game, mask in enumerate(MASKS):
         part = problem.take(np.flatnonzero(mask))
         # The scale of the targets is taken to be one.
-        first = part.project(part.loss.start * part.targets)
+        first = part.project(part.loss.start_multiple * part.targets)
         np.testing.assert_allclose(before[game][mask], first, atol=1e-12)
         size = n_peaks[game] * 0.25 * np.sqrt(2) / part.total_weight
         if part.loss.curvature:

@@ -346,7 +346,7 @@ class TestIndependence:
         settings = {"loss": loss, "smoothing": [0.1, 0.3], "random_state": 0}
         one = FourierRegressor(4, **settings).fit(X, y)
         other = FourierRegressor(4, **settings).fit(X, factor * y + shift)
-        unit = factor if loss == "epsilon_insensitive" else 1.0
+        unit = 1.0 if loss == "squared" else factor
         np.testing.assert_allclose(other.C_, unit * one.C_, rtol=1e-3)
         np.testing.assert_allclose(other.epsilon_, factor * one.epsilon_, rtol=1e-6)
         assert (other.smoothing_, other.spectrum_) == (one.smoothing_, one.spectrum_)

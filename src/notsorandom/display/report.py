@@ -327,7 +327,7 @@ def settings_section(model: Any) -> str:
     facts = [
         ("frequencies", f"{len(kernel.weights):,}"),
         ("space", type(kernel.space).__name__),
-        ("loss", str(model.loss)),
+        ("loss", f"quantile {model.quantile:g}" if model.loss == "quantile" else str(model.loss)),
         ("C", f"{model.C_:.4g}"),
         ("smoothing", f"{model.smoothing_:g}"),
         ("linear part", "yes" if model.uses_linear_part_ else "no"),

@@ -67,6 +67,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
     space: str | Space
     phase: str
     linear: Any = False  # a parameter of predictors
+    quantile: Any = 0.5  # a parameter of the regressor
     optional_columns: Any
     warm_start: bool
     checkpoint: Any

@@ -21,7 +21,7 @@ from notsorandom._utils.parameters import (
 )
 from notsorandom.data.checks import format_names
 from notsorandom.data.rows import Array
-from notsorandom.game.losses import Loss
+from notsorandom.game.losses import Loss, QuantileLoss
 from notsorandom.game.problem import Problem
 from notsorandom.game.solvers import SOLVERS, Solver
 from notsorandom.search import SEARCHES, Ascent
@@ -104,6 +104,7 @@ def resolve_loss(estimator: Any) -> tuple[Loss, float | None]:
     """Return the loss with ``C = 1``, and its `epsilon`, or None if that is to be chosen."""
     loss, epsilon = estimator.loss, getattr(estimator, "epsilon", 0.0)
     check_number("epsilon", epsilon, least=0, most=MAX_NUMBER, or_else=["auto"])
+    check_number("quantile", estimator.quantile, above=0, below=1)
     epsilon = None if isinstance(epsilon, str) else float(epsilon)
     factories = {name: partial(estimator._losses.get, name) for name in estimator._losses}
     resolved: Loss = resolve_named("loss", loss, factories, Loss)
@@ -112,6 +113,8 @@ def resolve_loss(estimator: Any) -> tuple[Loss, float | None]:
         return resolved, getattr(resolved, "epsilon", 0.0)
     if loss == "epsilon_insensitive" and epsilon is not None:
         resolved = replace(resolved, epsilon=epsilon)  # type: ignore[call-arg]
+    if loss == "quantile":
+        resolved = QuantileLoss(quantile=float(estimator.quantile))
     return resolved, epsilon
 
 

@@ -90,13 +90,14 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
     loss : str or Loss, default="logistic"
         Loss of the model that the features are learned for. For classes ``"logistic"``, or
         ``"hinge"`` or ``"squared_hinge"`` of SVMs. For real targets ``"squared"``, ``C * residual
-        ** 2``, or ``"epsilon_insensitive"``, ``C * max(0, abs(residual) - epsilon)``. A
-        :class:`notsorandom.game.Loss` is multiplied by `C`.
+        ** 2``, ``"epsilon_insensitive"``, ``C * max(0, abs(residual) - epsilon)``, or
+        ``"quantile"``, ``C / 2 * abs(residual)``, of the median. A
+        :class:`notsorandom.game.Loss` is multiplied by `C`, such as ``QuantileLoss(quantile=0.9)``.
     C : float, list of floats or "auto", default="auto"
         Inverse regularisation strength of the linear model, from 1e-30 to 1e30: higher fits the
         training data more closely. Trials choose from a list, or for ``"auto"`` from 0.03 to 3000,
-        and up to 3e7 for real targets with little noise; with ``"epsilon_insensitive"`` times the
-        standard deviation of the targets.
+        and up to 3e7 for real targets with little noise; with ``"epsilon_insensitive"`` and
+        ``"quantile"`` times the standard deviation of the targets.
     epsilon : float or "auto", default="auto"
         Residuals below it cost nothing with ``loss="epsilon_insensitive"``, in the unit of the
         targets. ``"auto"`` is a tenth of their standard deviation.
@@ -203,12 +204,13 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
 
     Trials choose `C`, smoothing and spectrum together, from the training data. Each setting plays a
     short game on a part of the samples. Linear models on its features are evaluated on the rest, by
-    the log loss or the squared error. Up to 1024 samples: 4-fold cross-validation. Above: one split
-    of at most 4096 samples into halves, where first candidates are kept unless others are better by
-    two standard errors. All settings play 24 frequencies, the best three about 100, and the best
-    one as many as the fit if these are more; fewer in proportion to the square root of the share of
-    the samples that they have. With fewer than 8 samples of a class there are no trials: the first
-    candidates are taken, and 1 for ``C="auto"``. A choice can be reused::
+    the log loss, the squared error or the pinball loss. Up to 1024 samples: 4-fold
+    cross-validation. Above: one split of at most 4096 samples into halves, where first candidates
+    are kept unless others are better by two standard errors. All settings play 24 frequencies, the
+    best three about 100, and the best one as many as the fit if these are more; fewer in proportion
+    to the square root of the share of the samples that they have. With fewer than 8 samples of a
+    class there are no trials: the first candidates are taken, and 1 for ``C="auto"``. A choice can
+    be reused::
 
         FourierFeatures(
             C=model.C_, smoothing=model.smoothing_, search=Ascent(spectrum=model.spectrum_)

@@ -17,6 +17,7 @@ from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.observers import CALLBACK_FRAMES
 from notsorandom.estimators.samples import read_samples
 from notsorandom.estimators.steps import FinalFit
+from notsorandom.game.losses import Loss, QuantileLoss
 from notsorandom.linear.fit import DUALITY_GAP, fit_linear_models
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 class FourierPredictor(FourierEstimator):
     """Base class of classifier and regressor: linear models on the learned features."""
+
+    loss: str | Loss
 
     def _fit_linear_models(self, final: FinalFit) -> None:
         problem = final.problem
@@ -51,6 +54,9 @@ class FourierPredictor(FourierEstimator):
 
         parameters = self.get_params(deep=False)
         del parameters["linear"]
+        quantile = parameters.pop("quantile", None)
+        if self.loss == "quantile":
+            parameters["loss"] = QuantileLoss(quantile=quantile)
         features = FourierFeatures(**parameters)
         features.__dict__ |= self._learned()
         return features

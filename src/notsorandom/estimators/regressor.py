@@ -50,19 +50,24 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         ``"aligned"`` gives one cosine per frequency, at the best phase for the targets.
         ``"paired"`` gives cosine and sine, so that the kernel is translation-invariant; on the
         sphere's harmonics, the indices :math:`l_1` and :math:`-l_1` form one kernel.
-    loss : {"squared", "epsilon_insensitive"} or Loss, default="squared"
-        ``C * residual ** 2``, as in kernel ridge regression, or ``C * max(0, abs(residual) -
-        epsilon)``, as in support vector regression. A :class:`notsorandom.game.Loss` of real
+    loss : {"squared", "epsilon_insensitive", "quantile"} or Loss, default="squared"
+        ``C * residual ** 2``, as in kernel ridge regression; ``C * max(0, abs(residual) -
+        epsilon)``, as in support vector regression; or the pinball loss ``C * max(q * residual,
+        (q - 1) * residual)`` of the `quantile` `q`. A :class:`notsorandom.game.Loss` of real
         targets is multiplied by `C`, such as Huber's loss
         ``QuadraticLoss(upper=1.0, curvature=1.0, start=0.5, one_sided=False)``.
     C : float, list of floats or "auto", default="auto"
         Inverse regularisation strength of the linear model, from 1e-30 to 1e30: higher fits the
         training data more closely. Trials choose from a list, or for ``"auto"`` from 0.03 to 3000,
-        and up to 3e7 for real targets with little noise; with ``"epsilon_insensitive"`` times the
-        standard deviation of the targets.
+        and up to 3e7 for real targets with little noise; with ``"epsilon_insensitive"`` and
+        ``"quantile"`` times the standard deviation of the targets.
     epsilon : float or "auto", default="auto"
         Residuals below it cost nothing with ``loss="epsilon_insensitive"``, in the unit of the
         targets. ``"auto"`` is a tenth of their standard deviation.
+    quantile : float, default=0.5
+        The quantile to predict with ``loss="quantile"``, between 0 and 1; 0.5 is the median. About
+        this share of the training targets is below the predictions. Several quantiles are fitted
+        separately, so their predictions may cross: sort them if they do.
     smoothing : float, list of floats or "auto", default="auto"
         Higher is smoother. Scale of the noise that blurs the samples, in units of their median
         distance, at most 1000: Gaussian noise with the Gaussian spectrum, Cauchy noise with the
@@ -169,12 +174,12 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
     -----
     Trials choose `C`, smoothing and spectrum together, from the training data. Each setting plays a
     short game on a part of the samples. Linear models on its features are evaluated on the rest, by
-    the squared error. Up to 1024 samples: 4-fold cross-validation. Above: one split of at most 4096
-    samples into halves, where first candidates are kept unless others are better by two standard
-    errors. All settings play 24 frequencies, the best three about 100, and the best one as many as
-    the fit if these are more; fewer in proportion to the square root of the share of the samples
-    that they have. With fewer than 8 samples there are no trials: the first candidates are taken,
-    and 1 for ``C="auto"``. A choice can be reused::
+    the squared error, or the pinball loss for quantiles. Up to 1024 samples: 4-fold
+    cross-validation. Above: one split of at most 4096 samples into halves, where first candidates
+    are kept unless others are better by two standard errors. All settings play 24 frequencies, the
+    best three about 100, and the best one as many as the fit if these are more; fewer in proportion
+    to the square root of the share of the samples that they have. With fewer than 8 samples there
+    are no trials: the first candidates are taken, and 1 for ``C="auto"``. A choice can be reused::
 
         FourierRegressor(
             C=model.C_, smoothing=model.smoothing_, search=Ascent(spectrum=model.spectrum_)
@@ -203,6 +208,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         loss: str | Loss = "squared",
         C: Any = "auto",
         epsilon: Any = "auto",
+        quantile: float = 0.5,
         smoothing: Any = "auto",
         solver: Any = "gradient",
         linear: Any = "auto",
@@ -221,6 +227,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         self.loss = loss
         self.C = C
         self.epsilon = epsilon
+        self.quantile = quantile
         self.smoothing = smoothing
         self.solver = solver
         self.linear = linear

@@ -30,7 +30,8 @@ search::
 The parts, by what they are needed for:
 
 - Losses: ``LOSSES`` has the named ones as :class:`Loss` objects with `C = 1`, and
-  :meth:`Loss.times` multiplies one by `C`. :class:`QuadraticLoss` has more of them as settings.
+  :meth:`Loss.times` multiplies one by `C`. :class:`QuadraticLoss` and
+  :class:`QuantileLoss` have more of them as settings.
 - Play round by round, or continue a game: :class:`GameLoop` (``play_round``, ``current_state``,
   ``result``). :func:`play` resolves the space and plays to the end.
 - Watch or stop a game: an :class:`Observer` is called after each round.
@@ -52,6 +53,7 @@ from notsorandom.game.losses import (
     LogisticLoss,
     Loss,
     QuadraticLoss,
+    QuantileLoss,
 )
 from notsorandom.game.problem import Problem
 from notsorandom.game.projection import PROJECTIONS, project
@@ -72,6 +74,7 @@ __all__ = [
     "Observer",
     "Problem",
     "QuadraticLoss",
+    "QuantileLoss",
     "Round",
     "Solver",
     "find_equilibrium",

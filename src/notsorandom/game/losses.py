@@ -75,11 +75,17 @@ class Loss(ABC):
                 "infinite. Give a finite upper, or a positive curvature."
             )
 
+    @property
+    def sides(self) -> tuple[float, float]:
+        """How far boxes reach below and above zero."""
+        return self.upper, self.upper
+
     def box(self, targets: Array) -> tuple[Array, Array]:
         """Return the limits of the dual variables, in the shape and type of the targets."""
         side = targets.dtype.type(self.upper)
         if not self.one_sided:
-            return np.full_like(targets, -side), np.full_like(targets, side)
+            below, above = self.sides
+            return np.full_like(targets, -below), np.full_like(targets, above)
         if math.isfinite(side):  # several times as fast as np.where
             return -side * (targets <= 0), side * (targets > 0)
         zero = targets.dtype.type(0)
@@ -140,11 +146,11 @@ class Loss(ABC):
         """Return the loss of each sample."""
 
     @abstractmethod
-    def largest_multiple(self, dual_size: float) -> float:
+    def largest_multiple(self, lowest: float, highest: float) -> float:
         """Return the largest factor by which a dual point may be multiplied.
 
-        `dual_size` is its largest absolute value. The multiple must stay in the box, and its
-        concave part must be at least the multiple of the point's.
+        Its variables are between `lowest`, at most 0, and `highest`, at least 0. The multiple must
+        stay in the box, and its concave part must be at least the multiple of the point's.
         """
 
     @abstractmethod
@@ -163,6 +169,11 @@ class Loss(ABC):
         near: Array = residuals * targets > -slack
         return near
 
+    @property
+    def start_multiple(self) -> float:
+        """The multiple of the targets, in the unit of `C`, that the game starts near."""
+        return self.start
+
     def times(self, C: float) -> Loss:
         """Return `C` times the loss: its box is `C` times as large, its curvature `1 / C`."""
         curvature, start = self.curvature / C, self.start * C
@@ -180,6 +191,10 @@ class Loss(ABC):
     def gives_probabilities(self) -> bool:
         """Whether scores are log odds, up to a temperature."""
         return False
+
+    def held_out_errors(self, residuals: Array) -> Array:
+        """Return what trials compare of real targets that were held out: the squared errors."""
+        return np.square(residuals, dtype=np.float64)
 
     @abstractmethod
     def smoothing_schedule(self) -> list[float]:
@@ -263,13 +278,15 @@ class QuadraticLoss(Loss):
         # np.where avoids inf * 0 where the box is infinite and the residual zero.
         return np.where(above > 0, high, 0) * above - np.where(below > 0, low, 0) * below
 
-    def largest_multiple(self, dual_size: float) -> float:
+    def largest_multiple(self, lowest: float, highest: float) -> float:
         """Return the largest factor that stays in the box."""
-        return self.upper / dual_size if dual_size > 0 else 0.0
+        below, above = self.sides
+        sizes = (below, -lowest), (above, highest)
+        return min((side / size for side, size in sizes if size > 0), default=0.0)
 
     def largest_dual(self, target_size: float) -> float:
         """Return the limit of the box, or the limit that the curvature sets."""
-        return min(self.upper, target_size / self.curvature if self.curvature else math.inf)
+        return min(max(self.sides), target_size / self.curvature if self.curvature else math.inf)
 
     @property
     def has_margin(self) -> bool:
@@ -291,6 +308,59 @@ class QuadraticLoss(Loss):
             return [width / self.upper for width in SMOOTHING_WIDTHS]
         n_before = max(0, math.ceil(-math.log10(self.curvature)))
         return [self.curvature * 10.0**power for power in range(n_before, -1, -1)]
+
+
+@dataclass(frozen=True)
+class QuantileLoss(QuadraticLoss):
+    r"""The pinball loss :math:`C \max(q r, (q - 1) r)` of real residuals `r`.
+
+    A constant has the least loss at the `q`-quantile of the targets, and the scores of a model
+    estimate the quantile given the sample. The dual is linear, with the box
+    :math:`[-(1 - q) C, \; q C]`.
+
+    Parameters
+    ----------
+    upper, curvature, start, one_sided
+        See :class:`Loss`. `upper` is `C`, the total side of the box; the curvature is 0, the start
+        in units of the nearer limit of the box with ``C = 1``, and the loss two-sided.
+    epsilon : float
+        0.
+    quantile : float
+        `q`, between 0 and 1.
+    """
+
+    upper: float = 1.0
+    curvature: float = 0.0
+    start: float = 0.5
+    one_sided: bool = False
+    quantile: float = 0.5
+
+    def check(self) -> None:
+        """Raise ValueError if a parameter is out of its range."""
+        super().check()
+        check_number("quantile", self.quantile, above=0, below=1)
+        if self.curvature or self.one_sided or self.epsilon:
+            raise ValueError(
+                f"{self!r} is not allowed: a loss of quantiles has no curvature and no epsilon, "
+                "and one_sided is False. QuantileLoss(quantile=0.9) is one with C = 1."
+            )
+
+    @property
+    def sides(self) -> tuple[float, float]:
+        """How far the box reaches below and above zero."""
+        return (1 - self.quantile) * self.upper, self.quantile * self.upper
+
+    @property
+    def start_multiple(self) -> float:
+        """The multiple of the targets that the game starts near, which few limits clip."""
+        # In units of the nearer limit. Clipped to it, most targets of one side would be equal.
+        return self.start * min(self.quantile, 1 - self.quantile)
+
+    def held_out_errors(self, residuals: Array) -> Array:
+        """Return the loss with ``C = 1``."""
+        residuals = residuals.astype(np.float64)
+        errors: Array = np.maximum(self.quantile * residuals, (self.quantile - 1) * residuals)
+        return errors
 
 
 @dataclass(frozen=True)
@@ -379,7 +449,7 @@ class LogisticLoss(Loss):
         losses: Array = size * np.logaddexp(0, np.sign(high + low) * residuals - 1)
         return losses
 
-    def largest_multiple(self, dual_size: float) -> float:
+    def largest_multiple(self, lowest: float, highest: float) -> float:
         """Return 1: the concave part is not linear."""
         return 1.0
 
@@ -443,6 +513,7 @@ def damped_logits(logits: Array, added: Array) -> Array:
 # For real targets:
 # squared              C * residual ** 2               of ridge regression
 # epsilon_insensitive  C * max(0, abs(residual) - epsilon)   of support vector regression
+# quantile             C * max(q * residual, (q - 1) * residual)   of quantile regression
 CLASSIFICATION_LOSSES: dict[str, Loss] = {
     "hinge": QuadraticLoss(upper=1.0, curvature=0.0, start=0.5),
     "squared_hinge": QuadraticLoss(upper=math.inf, curvature=0.5, start=0.5),
@@ -453,5 +524,6 @@ REGRESSION_LOSSES: dict[str, Loss] = {
     "epsilon_insensitive": QuadraticLoss(
         upper=1.0, curvature=0.0, start=0.5, one_sided=False, epsilon=0.1
     ),
+    "quantile": QuantileLoss(),
 }
 LOSSES = CLASSIFICATION_LOSSES | REGRESSION_LOSSES

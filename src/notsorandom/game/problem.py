@@ -266,7 +266,7 @@ class Problem:
     @property
     def start_factor(self) -> float:
         """The game starts at the projection of the targets times this number."""
-        return self.loss.start / self.loss.unit(self.target_scale())
+        return self.loss.start_multiple / self.loss.unit(self.target_scale())
 
     def first_dual(self, projection: Callable[..., Any] = nearest) -> Any:
         """Return the dual point that the game starts from."""
@@ -306,17 +306,18 @@ class Problem:
     def stats(self, dual: Any) -> DualStats:
         """Compute the sums over the dual variables, in one pass."""
         loss = self.loss
+        below, above = loss.sides
 
-        def block_sums(t: Array, w: Any, a: Array, scores: Any = 0) -> tuple[Array, float, Any]:
+        def block_sums(t: Array, w: Any, a: Array, scores: Any = 0) -> tuple[Any, ...]:
             linear = loss.concave_part(t - scores, a, *loss.box(t))
-            sizes = np.abs(a)
             at_zero, at_upper = (
                 (np.count_nonzero(which) if np.isscalar(w) else (w * which).sum()) / a.shape[1]
-                for which in (a == 0, sizes >= loss.upper)
+                for which in (a == 0, (a <= -below) | (a >= above))
             )
             squares = (w * np.square(a, dtype=np.float64)).sum() if loss.curvature else 0.0
             sums = np.array([(w * linear).sum(dtype=np.float64), squares, at_zero, at_upper])
-            return sums, float(sizes.max(initial=0.0)), measure_stats(w * a)
+            extremes = float(a.min(initial=0.0)), float(a.max(initial=0.0))
+            return sums, *extremes, measure_stats(w * a)
 
         blocks = self._columns.map_blocks(
             with_weights(block_sums, self.weights),
@@ -325,14 +326,14 @@ class Problem:
             *self._score_columns,
             *self.rows.weight_columns,
         )
-        sums, largest, block_stats = zip(*blocks, strict=True)
+        sums, lowest, highest, block_stats = zip(*blocks, strict=True)
         linear, squares, at_zero, at_upper = np.sum(sums, axis=0)
         return DualStats(
             linear=float(linear),
             quadratic=float(loss.curvature * squares),
             share_at_zero=float(at_zero / self.total_weight),
             share_at_upper=float(at_upper / self.total_weight),
-            largest_multiple=loss.largest_multiple(max(largest)),
+            largest_multiple=loss.largest_multiple(min(lowest), max(highest)),
             block_stats=list(block_stats),
         )
 
@@ -363,11 +364,11 @@ class Problem:
     def radius(self) -> float:
         r"""Radius of a ball around zero that holds the maximiser of a task, for any kernel.
 
-        A box gives :math:`u \sqrt n`. Without a box the objective of a maximiser is at least that
-        of 0, so :math:`\tfrac c2 |a|^2 \le t^T a \le |t| |a|`.
+        A box that reaches as far as `u` gives :math:`u \sqrt n`. Without a box the objective of a
+        maximiser is at least that of 0, so :math:`\tfrac c2 |a|^2 \le t^T a \le |t| |a|`.
         """
         if math.isfinite(self.loss.upper):
-            return self.loss.upper * math.sqrt(self.total_weight)
+            return max(self.loss.sides) * math.sqrt(self.total_weight)
         return 2 / self.loss.curvature * self.target_norm
 
     @cached_property
@@ -406,7 +407,7 @@ class Problem:
         if not math.isfinite(self.loss.upper):
             diameter *= math.sqrt(2)
         if not self.loss.one_sided:
-            diameter = 2 * radius
+            diameter = min(2 * radius, sum(self.loss.sides) * root_weight)
         return diameter * math.sqrt(n_tasks), gradient * math.sqrt(n_tasks)
 
     # Quality of predictions.

@@ -71,12 +71,12 @@ def row_counts(problem: Problem) -> Array:
 def held_out_losses(problem: Problem, scores: Array) -> tuple[Array, Array]:
     """Return the losses of samples that were held out, and the temperatures of the scores.
 
-    For classes: the log loss at the best temperature. For real targets: the squared error, and a
-    temperature of 1. Scores have the shape (..., n_samples, n_tasks), losses (..., n_samples), and
-    temperatures (...).
+    For classes: the log loss at the best temperature. For real targets: the errors that the loss
+    says, summed over the outputs, and a temperature of 1. Scores have the shape (..., n_samples,
+    n_tasks), losses (..., n_samples), and temperatures (...).
     """
     if not problem.loss.one_sided:
-        losses = np.square(scores - problem.targets, dtype=np.float64).sum(axis=-1)
+        losses = problem.loss.held_out_errors(problem.targets - scores).sum(axis=-1)
         return losses, np.ones(scores.shape[:-2])
     codes = problem.strata()
     temperatures = fit_temperatures(scores, codes, row_counts(problem))

@@ -397,7 +397,7 @@ class DualPlayer:
         self._weights = problem.counts.astype(problem.dtype)
         self._set_box()
         if linear_scores is None:
-            start = problem.dtype.type(problem.loss.start) * problem.targets
+            start = problem.dtype.type(problem.loss.start_multiple) * problem.targets
             start = np.tile(start, (len(masks), 1, 1))
         else:
             start = problem.loss.dual_at(problem.targets, linear_scores)

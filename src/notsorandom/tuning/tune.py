@@ -46,9 +46,9 @@ def tune(
     The configuration is in the coordinates of the view, the problem is as it was given.
 
     Each game is followed by linear models with several values of `C`, whose held-out loss decides:
-    the log loss at the best temperature for classes, the squared error for real targets. The games
-    have the default solver and search (with fewer steps and aligned phases if they are played at
-    once), whatever the estimator's own: the choice depends on the data.
+    the log loss at the best temperature for classes, the squared error or pinball loss for real
+    targets. The games have the default solver and search (with fewer steps and aligned phases if
+    they are played at once), whatever the estimator's own: the choice depends on the data.
     """
     candidates, given_C = list(config.candidates), config.C or ()
     has_choice = len(candidates) > 1 or len(given_C) != 1 or config.linear
