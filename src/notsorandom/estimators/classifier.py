@@ -38,8 +38,8 @@ def log_probabilities(scores: Array, temperature: float) -> Array:
             below = exact - exact.max(axis=1, keepdims=True)
             logarithms = log_softmax(below / temperature, axis=1)
         logarithms = logarithms.astype(scores.dtype)
-    # As the probability itself, in this precision: one.
-    logarithms[logarithms > -np.finfo(scores.dtype).eps / 2] = 0
+    if logarithms.dtype == np.float32:  # as the probabilities themselves, which are one there
+        logarithms[logarithms > -np.finfo(np.float32).eps / 2] = 0
     return logarithms
 
 
