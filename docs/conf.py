@@ -97,7 +97,8 @@ html_sidebars = {"index": [], "start": [], "when": []}  # without pages below th
 def skip_member(app: Sphinx, what: str, name: str, member: Any, skip: bool, options: Any) -> bool:
     """Leave out what scikit-learn documents itself, and methods for validated rows or views."""
     home = str(getattr(getattr(member, "fget", member), "__module__", ""))
-    internal = name in {"device_features", "feature_map", "features_of", "restored", "scores"}
+    maps = {"column_map", "feature_map", "score_map", "wave_map"}
+    internal = name in maps | {"device_features", "features_of", "restored", "scores"}
     of_kernel = str(getattr(member, "__qualname__", "")).startswith(LearnedKernel.__name__)
     return skip or home.startswith("sklearn.") or (internal and of_kernel)
 
