@@ -32,7 +32,7 @@ LARGE_SQUARE = 30.0
 BLOCK_ROWS = 4096
 # Relative residuals of least squares, in turn, until the duality gap is closed.
 CG_TOLERANCES = tuple(10.0**-k for k in range(2, 15, 2))
-# Steps of conjugate gradients: for so few rows and columns as they have, fewer.
+# Steps of conjugate gradients for each tolerance; twenty to thirty are usual.
 MAX_CG_STEPS = 1000
 
 

@@ -37,14 +37,14 @@ def why_not_linear(rows: Rows, loss: Loss) -> str:
     """Return why the samples and the loss admit no linear part; empty if they do."""
     is_wide = rows.is_sparse and rows.n_features > MAX_DIRECTIONS
     if is_wide and not rows.is_local:
-        return f"sparse samples of more than {MAX_DIRECTIONS} columns on a cluster have none"
+        return f"on a cluster, sparse samples of more than {MAX_DIRECTIONS} columns can't have one"
     if is_wide and not can_solve(loss):
         return (
-            f"sparse samples of more than {MAX_DIRECTIONS} columns have one only with the loss "
-            "'logistic' or 'squared'"
+            f"sparse samples of more than {MAX_DIRECTIONS} columns can have a linear part only "
+            "with the loss 'logistic' or 'squared'"
         )
     if not is_wide and rows.n_features > MAX_LINEAR_COLUMNS:
-        return f"dense samples of more than {MAX_LINEAR_COLUMNS} columns have none"
+        return f"dense samples of more than {MAX_LINEAR_COLUMNS} columns can't have a linear part"
     return ""
 
 
