@@ -110,7 +110,7 @@ def test_kinds_of_samples(linear):
 def test_more_columns_than_frequencies(linear, n_classes):
     """Then the matrix is computed from products of frequencies and slopes, and has their rank."""
     rng = np.random.default_rng(0)
-    X = sparse.random_array((80, 300), density=0.1, rng=rng, format="csr")
+    X = sparse.random_array((80, 300), density=0.1, random_state=rng, format="csr")
     y = np.argsort(np.argsort(X[:, :40].sum(axis=1))) * n_classes // 80
     model = FourierClassifier(6, linear=linear, **QUICK).fit(X, y)
     found = model.importances(X)
@@ -130,7 +130,7 @@ def test_more_columns_than_frequencies(linear, n_classes):
 def test_many_sparse_columns_take_little_memory():
     """No matrix of all pairs of columns: here it would take 3.2 GB."""
     rng, n_columns = np.random.default_rng(0), 20_000
-    X = sparse.random_array((60, n_columns), density=0.005, rng=rng, format="csr")
+    X = sparse.random_array((60, n_columns), density=0.005, random_state=rng, format="csr")
     y = X[:, :9000].sum(axis=1) > X[:, 9000:18_000].sum(axis=1)
     model = FourierClassifier(4, linear=True, **QUICK).fit(X, y)
     tracemalloc.start()

@@ -170,7 +170,9 @@ def test_linear_part_of_a_table_and_of_sparse_samples(frame, tmp_path):
     table = notsorandom.tabular_pipeline(FourierClassifier(8, linear=True, **SETTINGS))
     path = save(table.fit(frame, y), tmp_path / "model.skops")
     assert_equal_predictions(table, load(path), frame)
-    X = sparse.random_array((80, 300), density=0.1, rng=np.random.default_rng(0), format="csr")
+    X = sparse.random_array(
+        (80, 300), density=0.1, random_state=np.random.default_rng(0), format="csr"
+    )
     model = FourierClassifier(8, linear=True, **SETTINGS).fit(X, y)
     loaded = load(save(model, path))
     assert loaded.kernel_.linear_center is None

@@ -218,7 +218,9 @@ class TestOutputs:
 
     def test_linear_part_of_a_model_of_sparse_samples(self, check):
         rng = np.random.default_rng(0)
-        X = sparse.random_array((80, 200), density=0.1, rng=rng, format="csr", dtype=np.float32)
+        X = sparse.random_array(
+            (80, 200), density=0.1, random_state=rng, format="csr", dtype=np.float32
+        )
         model = FourierClassifier(linear=True, **SETTINGS).fit(X, X[:, :9].sum(axis=1) > 0.4)
         assert model.kernel_.linear_center is None
         check(model, X.toarray())

@@ -42,7 +42,7 @@ def make_trend(n=400, seed=0):
 def make_words(n=400, d=1000, n_classes=3, seed=0):
     """Sparse counts of words, each of which speaks for a class."""
     rng = np.random.default_rng(seed)
-    X = sparse.random_array((n, d), density=0.02, rng=rng, format="csr")
+    X = sparse.random_array((n, d), density=0.02, random_state=rng, format="csr")
     return X, (X @ rng.normal(size=(d, n_classes))).argmax(axis=1)
 
 
@@ -259,7 +259,7 @@ def test_words_are_as_good_as_logistic_regression():
 def test_very_many_sparse_columns():
     """A matrix of the columns would have 80 gigabytes."""
     rng = np.random.default_rng(0)
-    X = sparse.random_array((600, 100_000), density=1e-3, rng=rng, format="csr")
+    X = sparse.random_array((600, 100_000), density=1e-3, random_state=rng, format="csr")
     y = rng.integers(2, size=600)
     X = sparse.hstack([X, sparse.csr_array(3.0 * y[:, None])], format="csr")
     model = FourierClassifier(10, linear=True, random_state=0).fit(X[:400], y[:400])
