@@ -29,4 +29,7 @@ def learned(model):
         kernel = dict(vars(kept.pop(owner)))
         kernel |= {f"space {name}": part for name, part in vars(kernel["space"]).items()}
         kept |= {f"{owner} {name}": part for name, part in kernel.items() if name != "space"}
+    for owner in ("held_out_scores_", "posterior_"):
+        parts = vars(kept.pop(owner)) if kept.get(owner) is not None else {}
+        kept |= {f"{owner} {name}": part for name, part in parts.items()}
     return {name: kept[name] for name in kept if name not in ("history seconds", "features_")}

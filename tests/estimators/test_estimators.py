@@ -382,5 +382,6 @@ def test_estimators_have_the_same_defaults():
     features = FourierFeatures().get_params() | {"n_components": "auto", "linear": "auto"}
     regressor, classifier = FourierRegressor().get_params(), FourierClassifier().get_params()
     assert regressor.pop("quantile") == 0.5
+    assert regressor.pop("calibration_size") == "auto"
     assert regressor | {"loss": "logistic", "class_weight": None} == features
     assert classifier | {"epsilon": "auto"} == features

@@ -378,7 +378,7 @@ class TestEstimator:
             fit_linear_models(model.kernel_, problem, 1e-8, solved.append, feature_bytes=n_bytes)
             for n_bytes in (2**28, 0)
         )
-        np.testing.assert_allclose(held[0], streamed[0], atol=1e-3 * np.abs(held[0]).max())
+        np.testing.assert_allclose(held.coef, streamed.coef, atol=1e-3 * np.abs(held.coef).max())
         assert solved == [3, 3]
 
     def test_large_gap_warns(self, rng):

@@ -77,6 +77,13 @@ def add_sums(lists: Sequence[list[Any]]) -> list[Any]:
     return [total.parts]
 
 
+def make_zeros_at(dtype: Any, size: int, indices: Array) -> Array:
+    """Return a chunk of ones, with zeros at `indices`."""
+    rows = Rows.without_features(size, dtype)
+    column: Array = rows.zeros_at(indices)
+    return column
+
+
 @dataclass(frozen=True)
 class DaskRows(Rows):
     """Samples on a Dask cluster; `array` and `weights` are columns, `sizes` the chunks' lengths.
@@ -157,6 +164,17 @@ class DaskRows(Rows):
             return column
         array = column.to_array(self.sizes)[slice(None) if indices is None else indices]
         return self.cluster.gather([self.cluster.client.compute(array)])[0]
+
+    def zeros_at(self, indices: Array) -> DaskColumn:
+        """Return a column of ones, with zeros at sorted `indices`, on the cluster."""
+        ends = np.cumsum(self.sizes)
+        parts = np.split(indices, np.searchsorted(indices, ends[:-1]))
+        inside = [
+            part - (end - size) for part, end, size in zip(parts, ends, self.sizes, strict=True)
+        ]
+        make = partial(make_zeros_at, self.dtype)
+        futures = self.cluster.map("zeros_at", make, self.sizes, inside)
+        return DaskColumn((len(self), 1), self.dtype, futures)
 
     def select(self, mask: Array, column: DaskColumn) -> tuple[DaskRows, DaskColumn]:
         """Return the rows where the mask is true, and a column of them, on the cluster."""

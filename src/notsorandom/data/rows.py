@@ -67,7 +67,7 @@ class Rows:
         array API array stays on its device: functions of its blocks get arrays of the same kind,
         and may return them. Columns and sums are NumPy arrays in host memory.
     weights : column of shape (n_samples, 1), optional
-        Sample weights, positive.
+        Sample weights. Zero for rows that are held out of a game.
     pool : ThreadPool, optional
         Threads that share the blocks. Results are added in block order, so they are the same for
         any number of threads.
@@ -294,6 +294,19 @@ class Rows:
         rows = replace(self, array=self.array.chosen(indices), weights=weights)
         return rows, column[indices]
 
+    def without_weight(self, indices: Array) -> Rows:
+        """Return the same rows, of which those at `indices` have a weight of zero."""
+        weights: Any = self.zeros_at(indices)
+        if self.weights is not None:
+            weights = self.columns_only.map(lambda _, w, z: w * z, self.weights, weights)
+        return replace(self, weights=weights)
+
+    def zeros_at(self, indices: Array) -> Column:
+        """Return a column of ones, with zeros at sorted `indices`."""
+        column: Array = np.ones((len(self), 1), dtype=self.dtype)
+        column[indices] = 0
+        return column
+
     def to_host(self, column: Column, indices: Array | None = None) -> Array:
         """Return a column, or its values at `indices`, as an array in memory."""
         return column if indices is None else column[indices]
@@ -347,7 +360,8 @@ class Rows:
         """Sum of the squared measure over samples and tasks, each divided by its weight."""
 
         def squares(_: Any, a: Array, w: Any = 1) -> tuple[Array]:
-            return ((np.square(a, dtype=np.float64) / w).sum(),)
+            weights = np.where(np.equal(w, 0), 1, w)  # the measure is zero there
+            return ((np.square(a, dtype=np.float64) / weights).sum(),)
 
         (total,) = self.columns_only.sum_blocks(
             squares, measure, *self.weight_columns, dtype=np.float64

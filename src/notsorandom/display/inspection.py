@@ -81,8 +81,9 @@ def take_snapshots(
     for number, dual in zip(range(1, max(rounds) + 1), duals, strict=False):
         if number in rounds:
             part = kernel.head(int(history["n_frequencies"][number - 1]) * n_columns)
-            coef, intercept, _ = fit_linear_models(part, problem)
-            snapshots.append(GameSnapshot(number, problem.measure(dual), part, coef, intercept))
+            found = fit_linear_models(part, problem)
+            measure = problem.measure(dual)
+            snapshots.append(GameSnapshot(number, measure, part, found.coef, found.intercept))
     return snapshots
 
 
@@ -216,8 +217,9 @@ def scores_by_size(
         if size not in kernel.possible_sizes():
             return np.nan
         part = kernel.head(size)
-        coef, intercept, _ = fit_linear_models(part, problem)
-        return score_predictions(estimator, part.scores(test_rows, coef, intercept), y_test)
+        found = fit_linear_models(part, problem)
+        scores = part.scores(test_rows, found.coef, found.intercept)
+        return score_predictions(estimator, scores, y_test)
 
     return np.array(sizes), {
         name: np.array([score(each, size) for size in sizes]) for name, each in kernels.items()

@@ -93,9 +93,9 @@ def predict_scores(model: Any, X: Any, y: Any, X_scored: Any) -> Array:
     """Return the scores of a predictor, or of a linear model on a transformer's features."""
     if hasattr(model, "coef_"):
         return model._scores(X_scored)
-    coef, intercept, _ = fit_linear_models(model.kernel_, model._training_problem(X, y))
+    found = fit_linear_models(model.kernel_, model._training_problem(X, y))
     rows = Rows(model.kernel_.space.prepare(read_samples(model, X_scored)))
-    return model.kernel_.scores(rows, coef, intercept)
+    return model.kernel_.scores(rows, found.coef, found.intercept)
 
 
 def name_target(y: Any) -> str:

@@ -30,6 +30,7 @@ from notsorandom.estimators.steps import (
     FinalFit,
     Fit,
     Start,
+    hold_out,
     make_view,
     set_epsilon,
 )
@@ -53,6 +54,7 @@ LEARNED = (
     "classes_ n_outputs_ kernel_ frequencies_ phases_ history_ status_ smoothing_ C_ epsilon_ "
     "spectrum_ uses_optional_columns_ uses_linear_part_ tuning_ temperature_ dual_ "
     "average_dual_ average_kernel_ validation_sizes_ validation_losses_ validation_scores_ "
+    "noise_ posterior_ held_out_scores_ "
     "n_samples_fit_ n_features_in_ feature_names_in_ _flat _weights _weighted"
 ).split()
 
@@ -68,6 +70,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
     phase: str
     linear: Any = False  # a parameter of predictors
     quantile: Any = 0.5  # a parameter of the regressor
+    calibration_size: Any = 0  # a parameter of the regressor
     optional_columns: Any
     warm_start: bool
     checkpoint: Any
@@ -126,6 +129,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         optional = find_optional_columns(self.optional_columns, self.n_features_in_, names)
         linear = choose_linear(self, config, problem)
         config = replace(config, optional=optional, linear=linear)
+        held_out = hold_out(config, problem)
         start = self._find_start(checkpoint, problem, last_fit)
         # Separate streams: the game is the same whether its smoothing was chosen or given.
         # (The third is not used; without it, published figures would be of other seeds.)
@@ -135,7 +139,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         config = config.in_view(view)
         choice = start.choice(config) or self._tune(config, problem, view, trial_rng)
         self._store_choice(config, view, choice)
-        fit = Fit.of(config, problem, view, choice)
+        fit = Fit.of(config, problem, view, choice, held_out)
         observers = self._observers(fit, tasks, start, choice)
         result = self._play(fit, observers, start, rng)
         self._store_model(fit, result, fit.config.solver.final_kernel(result, fit.problem))
@@ -254,6 +258,8 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         if result.average_dual is None:
             return
         duals: tuple[Any, Any] = (result.dual, result.average_dual)
+        if len(fit.held_out):  # as of rows without weight
+            duals = tuple(dual * (fit.problem.weights > 0) for dual in duals)
         dtype = fit.view.given_dtype
         self.dual_, self.average_dual_ = (
             fit.problem.to_given(dual).astype(np.promote_types(dtype, dual.dtype), copy=False)
@@ -323,7 +329,16 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
                 f"X has {problem.n_given} samples, but the game was played on "
                 f"{self.n_samples_fit_}: give the training data."
             )
-        return problem
+        return self._played_part(problem)
+
+    def _played_part(self, problem: Problem) -> Problem:
+        """Return the rows of the training problem that the game was played on."""
+        held_out = hold_out(configure(self), problem)
+        if not len(held_out) or problem.n_given != self.n_samples_fit_:
+            return problem
+        mask = np.ones(len(problem.rows), dtype=bool)
+        mask[held_out] = False
+        return problem.select(mask)
 
     def _learned(self) -> dict[str, Any]:
         """Return the attributes that the game set."""

@@ -39,6 +39,7 @@ def certify(
 ) -> Certificate:
     """Compute the certificate of a fitted estimator, as its method `certificate` documents."""
     problem, kernel = estimator._training_problem(X, y), estimator.kernel_
+    problem = estimator._played_part(problem)
     check_waves_alone(kernel)
     bandwidth = check_bandwidth(kernel, bandwidth)
     check_number("max_evaluations", max_evaluations, least=1, integer=True)

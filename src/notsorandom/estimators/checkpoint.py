@@ -149,6 +149,11 @@ def check_chosen(choice: Choice, config: FitConfig) -> None:
     if choice.sizes is not None:
         require(choice.n_components is not None and set(choice.sizes) == SIZE_NAMES, "sizes")
         check_columns(choice.sizes)
+    held_out = {"losses": choice.held_out_losses, "counts": choice.held_out_counts}
+    if config.calibrated and choice.table is not None:
+        check_columns(held_out)
+    else:
+        require(set(held_out.values()) == {None}, "held_out")
     if choice.table is not None:
         require(set(choice.table) == set(TABLE_KINDS), "table")
         check_columns(choice.table)

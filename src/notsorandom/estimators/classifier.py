@@ -15,10 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 from notsorandom.data.array_api import asarray_like, to_host
 from notsorandom.data.rows import Array
 from notsorandom.estimators.predictor import FourierPredictor
+from notsorandom.estimators.validation import read_labelled
 from notsorandom.game.losses import CLASSIFICATION_LOSSES, LOSSES, Loss
 from notsorandom.game.problem import codes_from_scores
 from notsorandom.search.base import Search
 from notsorandom.spaces.base import Space
+from notsorandom.spaces.view import View
+from notsorandom.tuning.choice import Choice, FitConfig
+from notsorandom.tuning.conformal import HeldOutScores
+from notsorandom.tuning.held_out import MIN_CLASS_SAMPLES, row_counts
 
 
 def log_probabilities(scores: Array, temperature: float) -> Array:
@@ -204,6 +209,8 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
     validation_sizes_, validation_losses_, validation_scores_ : ndarrays
         With a chosen number of features: the numbers that trials compared, with the held-out loss
         that decides and the accuracy or R^2.
+    held_out_scores_ : HeldOutScores
+        Log losses of the samples that the trials held out; see `predict_set`.
     n_samples_fit_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -245,6 +252,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
     """
 
     _losses = CLASSIFICATION_LOSSES
+    held_out_scores_: HeldOutScores
 
     def __init__(
         self,
@@ -358,6 +366,76 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         """
         check_is_fitted(self, "temperature_")
         return asarray_like(np.exp(log_probabilities(self._scores(X), self.temperature_)), X)
+
+    @ProbabilityMethod
+    def predict_set(self, X: Any, coverage: Any = 0.9) -> Any:
+        """Return sets of classes that contain the true one with a given probability.
+
+        They are conformal: a class is in the set if its probability is at least what covers this
+        share of the samples that the trials held out. A set has more than one class where the model
+        is not sure, and may be empty where no class is likely, as if `coverage` is below the
+        accuracy. For ``loss="logistic"``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples, with the same columns as at fit.
+        coverage : float or array-like of float, default=0.9
+            Probability, between 0 and 1, or several. With `n` held-out samples, at most
+            ``n / (n + 1)``.
+
+        Returns
+        -------
+        boolean ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`, with one more axis at the end for several coverages. For an
+            array API array `X`, of its kind and on its device.
+        """
+        check_is_fitted(self, "temperature_")
+        if not hasattr(self, "held_out_scores_"):
+            raise ValueError(
+                "predict_set is not possible: no samples were held out, because a class has too "
+                f"few. It needs {MIN_CLASS_SAMPLES} of each: fit to more, or call calibrate with "
+                "other samples."
+            )
+        thresholds = self.held_out_scores_.quantiles(coverage)[0]
+        losses = -log_probabilities(self._scores(X), self.temperature_)
+        if np.ndim(thresholds):
+            losses = losses[:, :, None]
+        return asarray_like(losses.astype(np.float32) <= thresholds, X)
+
+    @ProbabilityMethod
+    def calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> FourierClassifier:
+        """Set what `predict_set` needs from samples that the model was not fitted to.
+
+        Classes and probabilities stay the same. Sets then have at least the asked coverage for new
+        samples like these, by the theorem of split conformal prediction.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples, with the same columns as at fit.
+        y : array-like of shape (n_samples,)
+            Their classes, all of them.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight 2 counts a sample twice, weight 0 leaves it out.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "temperature_")
+        problem = read_labelled(self, X, y, sample_weight)
+        scores = to_host(self.kernel_.scores(problem.rows, self.coef_, self.intercept_))
+        losses = -log_probabilities(scores, self.temperature_)
+        own = np.take_along_axis(losses, problem.strata()[:, None].astype(int), axis=1)
+        self.held_out_scores_ = HeldOutScores.of(own, row_counts(problem))
+        return self
+
+    def _store_choice(self, config: FitConfig, view: View, choice: Choice) -> None:
+        super()._store_choice(config, view, choice)
+        losses, counts = choice.held_out_losses, choice.held_out_counts
+        if losses is not None and counts is not None:
+            self.held_out_scores_ = HeldOutScores.of(losses[:, None], counts)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy.

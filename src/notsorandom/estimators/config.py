@@ -80,6 +80,7 @@ def configure(estimator: Any) -> FitConfig:
         size=size,
         warm_start=bool(estimator.warm_start),
     )
+    config = replace(config, calibration_size=resolve_calibration(estimator, config))
     check_combinations(estimator, config)
     return config
 
@@ -116,6 +117,21 @@ def resolve_loss(estimator: Any) -> tuple[Loss, float | None]:
     if loss == "quantile":
         resolved = QuantileLoss(quantile=float(estimator.quantile))
     return resolved, epsilon
+
+
+def resolve_calibration(estimator: Any, config: FitConfig) -> int | None:
+    """Return the number of rows that the game is not played on; None for the usual number."""
+    size = estimator.calibration_size
+    check_number("calibration_size", size, least=0, integer=True, or_else=["auto"])
+    is_squared = config.loss.is_squared_error
+    if isinstance(size, str):
+        return None if is_squared and not config.solver.computes_equilibrium else 0
+    if size and not is_squared:
+        raise ValueError(
+            f"calibration_size={size} is not allowed with loss={estimator.loss!r}: intervals are "
+            "for loss='squared'. Use 0 or 'auto'."
+        )
+    return int(size)
 
 
 def check_kind_of_loss(estimator: Any, loss: Loss) -> None:

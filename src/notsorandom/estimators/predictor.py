@@ -18,7 +18,7 @@ from notsorandom.estimators.observers import CALLBACK_FRAMES
 from notsorandom.estimators.samples import read_samples
 from notsorandom.estimators.steps import FinalFit
 from notsorandom.game.losses import Loss, QuantileLoss
-from notsorandom.linear.fit import DUALITY_GAP, fit_linear_models
+from notsorandom.linear.fit import DUALITY_GAP, LinearFit, fit_linear_models
 
 if TYPE_CHECKING:
     from notsorandom.estimators.explanation import Importances
@@ -33,10 +33,10 @@ class FourierPredictor(FourierEstimator):
     def _fit_linear_models(self, final: FinalFit) -> None:
         problem = final.problem
         with progress_bar(problem.n_tasks, "linear models", self.verbose) as update:
-            self.coef_, intercept, self.duality_gap_ = fit_linear_models(
-                final.kernel, problem, callback=update
-            )
-        self.intercept_ = intercept + final.view.offset
+            found = fit_linear_models(final.kernel, problem, callback=update)
+        self.coef_, self.duality_gap_ = found.coef, found.gap
+        self.intercept_ = found.intercept + final.view.offset
+        self._store_uncertainty(final, found)
         if not self.duality_gap_ <= DUALITY_GAP:
             warnings.warn(
                 f"The final model was solved to a relative duality gap of {self.duality_gap_:.1e}, "
@@ -44,6 +44,9 @@ class FourierPredictor(FourierEstimator):
                 ConvergenceWarning,
                 stacklevel=5 + CALLBACK_FRAMES,
             )
+
+    def _store_uncertainty(self, final: FinalFit, found: LinearFit) -> None:
+        """Store what the uncertainty of predictions is computed from."""
 
     @property
     def features_(self) -> FourierFeatures:
@@ -54,6 +57,7 @@ class FourierPredictor(FourierEstimator):
 
         parameters = self.get_params(deep=False)
         del parameters["linear"]
+        parameters.pop("calibration_size", None)
         quantile = parameters.pop("quantile", None)
         if self.loss == "quantile":
             parameters["loss"] = QuantileLoss(quantile=quantile)

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
 
 from notsorandom.data.array_api import asarray_like, to_host
+from notsorandom.data.rows import Array, Rows
+from notsorandom.estimators.config import fitted_loss
 from notsorandom.estimators.predictor import FourierPredictor
+from notsorandom.estimators.steps import FinalFit
+from notsorandom.estimators.validation import read_labelled
 from notsorandom.game.losses import REGRESSION_LOSSES, Loss
 from notsorandom.search.base import Search
 from notsorandom.spaces.base import Space
+from notsorandom.tuning.conformal import HELD_OUT_RATIO, HeldOutScores, score_held_out
+
+if TYPE_CHECKING:
+    from notsorandom.linear.fit import LinearFit
+    from notsorandom.linear.ridge import RidgePosterior
 
 
 class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
@@ -88,6 +99,11 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         ``"equilibrium"``, for dense samples of more than 4096 columns, and for sparse samples of
         more than 128 columns with losses other than ``"squared"``. Certificates are for
         models without a linear part.
+    calibration_size : int or "auto", default="auto"
+        With ``loss="squared"``, the number of samples that the features are not learned from: they
+        tell how uncertain predictions are; see `predict_interval`. The final model is fitted to all
+        samples. ``"auto"`` is a fifth of them, at most 2000, and none for solvers that compute an
+        equilibrium. 0 for none.
     optional_columns : str, array-like of int or str, or None, default=None
         Columns that trials may leave out, because they restate others: their numbers, their names,
         or a regular expression that finds their names. They are used unless the others alone are
@@ -159,6 +175,13 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
     validation_sizes_, validation_losses_, validation_scores_ : ndarrays
         With a chosen number of features: the numbers that trials compared, with the held-out loss
         that decides and the accuracy or R^2.
+    noise_ : ndarray of shape (n_outputs,)
+        Standard deviation of the noise, estimated on the held-out samples.
+    posterior_ : RidgePosterior or None
+        The posterior variance of the final model, in units of the noise variance; None for more
+        than 2048 features and for many sparse columns: intervals have the same width everywhere.
+    held_out_scores_ : HeldOutScores
+        Residuals of the held-out samples in units of their deviation.
     n_samples_fit_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -196,6 +219,8 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
     """
 
     _losses = REGRESSION_LOSSES
+    posterior_: RidgePosterior | None
+    held_out_scores_: HeldOutScores
 
     def __init__(
         self,
@@ -212,6 +237,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         smoothing: Any = "auto",
         solver: Any = "gradient",
         linear: Any = "auto",
+        calibration_size: Any = "auto",
         optional_columns: Any = None,
         warm_start: bool = False,
         checkpoint: Any = None,
@@ -231,6 +257,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         self.smoothing = smoothing
         self.solver = solver
         self.linear = linear
+        self.calibration_size = calibration_size
         self.optional_columns = optional_columns
         self.warm_start = warm_start
         self.checkpoint = checkpoint
@@ -238,21 +265,137 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict the targets.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Samples, with the same columns as at fit.
+        return_std : bool, default=False
+            Whether to return the standard deviation of each target around its prediction too, as
+            scikit-learn's Gaussian processes do. It is that of the posterior of a Bayesian linear
+            model on the learned features, and of the noise. The noise is estimated on rows that
+            the features were not learned from. For ``loss="squared"``.
 
         Returns
         -------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             For an array API array `X`, of its kind and on its device.
+        std : ndarray of the same shape
+            Only if `return_std` is true.
         """
-        scores = self._scores(X)
-        return asarray_like(scores[:, 0] if self._flat else scores, X)
+        if not return_std:
+            return self._output(self._scores(X), X)
+        self._check_held_out("return_std=True")
+        with self._rows(X) as rows:
+            scores, deviations = self._evaluate(rows)
+        deviations = (deviations * self.noise_).astype(scores.dtype)
+        return self._output(scores, X), self._output(deviations, X)
+
+    def predict_interval(self, X: Any, coverage: Any = 0.9) -> Any:
+        """Return intervals that cover the targets with a given probability.
+
+        They are conformal: as wide as it takes to cover this share of the rows that the features
+        were not learned from, each predicted from all other rows. Their width follows the standard
+        deviation of the posterior; see `predict`. For ``loss="squared"``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples, with the same columns as at fit.
+        coverage : float or array-like of float, default=0.9
+            Probability, between 0 and 1, or several. With `n` held-out rows, at most
+            ``n / (n + 1)``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
+            Lower and upper limits, with one more axis at the end for several coverages. For an
+            array API array `X`, of its kind and on its device.
+        """
+        self._check_held_out("predict_interval")
+        thresholds = self.held_out_scores_.quantiles(coverage)  # (n_outputs, ...)
+        with self._rows(X) as rows:
+            scores, deviations = self._evaluate(rows)
+        middle = scores.reshape(*scores.shape, *[1] * (thresholds.ndim - 1))
+        widths = deviations.reshape(-1, *[1] * thresholds.ndim) * thresholds
+        intervals = np.stack([middle - widths, middle + widths], axis=2).astype(scores.dtype)
+        return asarray_like(intervals[:, 0] if self._flat else intervals, X)
+
+    def calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> FourierRegressor:
+        """Estimate noise and intervals anew, from samples that the model was not fitted to.
+
+        The predictions stay the same. Intervals then have at least the asked coverage for new
+        samples like these, by the theorem of split conformal prediction.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples, with the same columns as at fit.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Their targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight 2 counts a sample twice, weight 0 leaves it out.
+
+        Returns
+        -------
+        self
+        """
+        self._check_squared_loss("calibrate")
+        check_is_fitted(self)
+        problem = read_labelled(self, X, y, sample_weight)
+        scores, deviations = self._evaluate(problem.rows)
+        residuals = (problem.targets - scores) / deviations
+        self.held_out_scores_, self.noise_ = HeldOutScores.of_residuals(residuals, problem)
+        return self
+
+    def _output(self, values: Array, X: Any) -> Any:
+        """Return one column per output as `predict` returns them."""
+        return asarray_like(values[:, 0] if self._flat else values, X)
+
+    def _evaluate(self, rows: Rows) -> tuple[Array, Array]:
+        """Return predictions, and their deviations in units of that of the noise.
+
+        They have the shapes (n_samples, n_outputs) and (n_samples, 1). The deviations are one
+        without a posterior.
+        """
+        kernel, posterior = self.kernel_, self.posterior_
+        scores = to_host(kernel.scores(rows, self.coef_, self.intercept_))
+        if posterior is None:
+            return scores, np.ones((len(scores), 1))
+        features = kernel.feature_map(rows.dtype)
+        variances = rows.map(
+            lambda block: posterior.variances(to_host(features(block)))[:, None],
+            width=kernel.width,
+        )
+        return scores, np.sqrt(1 + variances)
+
+    def _store_uncertainty(self, final: FinalFit, found: LinearFit) -> None:
+        if not len(final.held_out):
+            return
+        self.posterior_ = found.posterior
+        self.held_out_scores_, self.noise_ = score_held_out(
+            final.kernel, final.problem, found, final.game_problem, final.held_out
+        )
+
+    def _check_squared_loss(self, name: str) -> None:
+        if not fitted_loss(self).is_squared_error:
+            raise ValueError(
+                f"{name} is not possible with loss={self.loss!r}: fit with loss='squared', or fit "
+                "two models with loss='quantile', for the limits of an interval."
+            )
+
+    def _check_held_out(self, name: str) -> None:
+        """Raise an error unless the model has scores of held-out rows."""
+        check_is_fitted(self)
+        self._check_squared_loss(name)
+        if not hasattr(self, "held_out_scores_"):
+            raise ValueError(
+                f"{name} is not possible: no samples were held out, because there were fewer than "
+                f"{HELD_OUT_RATIO}, calibration_size is 0, or the solver computes an equilibrium. "
+                "Set calibration_size and fit again, or call calibrate with other samples."
+            )
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the coefficient of determination, averaged over the outputs.

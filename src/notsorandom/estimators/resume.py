@@ -39,6 +39,7 @@ from notsorandom.game.state import ACTIVE_SET_ARRAYS, GameState, Round
 from notsorandom.spaces.base import ResolvedSpace
 from notsorandom.spaces.view import View
 from notsorandom.tuning.choice import Candidate, Choice, FitConfig
+from notsorandom.tuning.trials import MAX_TRIAL_ROWS
 
 # Names of the data in messages.
 DATA = ("X", "y", "sample weights")
@@ -316,6 +317,7 @@ def largest_checkpoint(estimator: Any, problem: Problem) -> int:
     n_rounds: Any = getattr(estimator.solver, "n_rounds", "auto")
     n_rounds = max(n_components, n_rounds) if isinstance(n_rounds, Integral) else n_components
     numbers = 5 * math.prod(problem.targets.shape)  # two duals and their sums; validation losses
+    numbers += 2 * MAX_TRIAL_ROWS  # losses of held-out rows
     numbers += 3 * n_components * (problem.rows.n_features + len(ACTIVE_SET_ARRAYS))
     numbers += n_components * (problem.n_tasks + 2)  # moves
     numbers += 2 * n_rounds * len(fields(Round))

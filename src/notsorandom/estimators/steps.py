@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from notsorandom.data.rows import Array
 from notsorandom.game.losses import LOSSES
 from notsorandom.game.problem import Problem
 from notsorandom.game.state import GameState
@@ -63,42 +64,92 @@ class Start:
 
 @dataclass(frozen=True)
 class FinalFit:
-    """What the final models are fitted to: the kernel of a view of the samples, and the problem."""
+    """What the final models are fitted to: the kernel of a view of the samples, and the problem.
+
+    `held_out` has the indices of the rows that the game was not played on.
+    """
 
     kernel: LearnedKernel
     view: View
     problem: Problem
+    held_out: Array
+
+    @property
+    def game_problem(self) -> Problem:
+        """The problem, in which the rows that were held out of the game weigh nothing."""
+        return without_weight(self.problem, self.held_out)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What a game is played on: configuration, view of the samples, problem."""
+    """What a game is played on: configuration, view of the samples, problem.
+
+    Parameters
+    ----------
+    config : FitConfig
+    view : View
+    problem : Problem
+        Of the game: the rows that were held out weigh nothing.
+    choice : Choice
+    final_problem : Problem
+        Of the final models, in the same view.
+    held_out : ndarray of int
+    linear : LinearPart, optional
+    """
 
     config: FitConfig
     view: View
     problem: Problem
     choice: Choice
+    final_problem: Problem
+    held_out: Array
     linear: LinearPart | None = None
 
     @classmethod
-    def of(cls, config: FitConfig, problem: Problem, view: View, choice: Choice) -> Fit:
+    def of(
+        cls, config: FitConfig, problem: Problem, view: View, choice: Choice, held_out: Array
+    ) -> Fit:
         """Return the fit with what was chosen; configuration and view are of all candidates."""
         view = choice.view(view)
         config, viewed = choice.apply(config, view), problem.viewed(view)
-        game_problem = viewed.with_C(choice.C)
-        if choice.linear_c is None:
-            return cls(config, view, game_problem, choice)
-        from notsorandom.tuning.linear_part import LinearPart  # needed with one only
+        final_problem, part = viewed.with_C(choice.C), None
+        game_problem = without_weight(final_problem, held_out)
+        if choice.linear_c is not None:
+            from notsorandom.tuning.linear_part import LinearPart  # needed with one only
 
-        part = LinearPart.of(problem, view, viewed)
-        return cls(config, view, part.game_problem(game_problem, choice.linear_c), choice, part)
+            part = LinearPart.of(problem, view, viewed)
+            game_problem = part.game_problem(game_problem, choice.linear_c)
+        return cls(config, view, game_problem, choice, final_problem, held_out, part)
 
     def final(self, kernel: LearnedKernel) -> FinalFit:
         """Return what the final models of the game's kernel are fitted to."""
         if self.linear is None:
-            return FinalFit(kernel, self.view, self.problem)
+            return FinalFit(kernel, self.view, self.final_problem, self.held_out)
         extended = self.linear.extended(kernel, self.view, self.choice.linear_weight)
-        return FinalFit(extended, self.linear.view, self.linear.problem.with_C(self.choice.C))
+        problem = self.linear.problem.with_C(self.choice.C)
+        return FinalFit(extended, self.linear.view, problem, self.held_out)
+
+
+def without_weight(problem: Problem, indices: Array) -> Problem:
+    """Return the problem with all rows, of which those at `indices` weigh nothing."""
+    if not len(indices):
+        return problem
+    return replace(problem, rows=problem.rows.without_weight(indices))
+
+
+def hold_out(config: FitConfig, problem: Problem) -> Array:
+    """Return the indices of the rows that the game is not played on."""
+    n_rows, size = len(problem.rows), config.calibration_size
+    if size is not None and size > n_rows // 2:
+        raise ValueError(
+            f"calibration_size={size} is not allowed with {n_rows} different samples: it must be "
+            f"at most half of them, {n_rows // 2}, or 'auto'."
+        )
+    if size == 0:
+        return np.empty(0, dtype=int)
+    from notsorandom.tuning.conformal import choose_held_out  # needed by fits only
+
+    return choose_held_out(n_rows, size)
 
 
 def set_epsilon(config: FitConfig, problem: Problem) -> tuple[float, Problem]:

@@ -69,15 +69,25 @@ def read_again(estimator: Any, X: Any, y: Any) -> Problem:
 
     As many samples as at fit are taken to be the same, with the same weights.
     """
+    return deduplicate(read_labelled(estimator, X, y, known_weights=estimator._weights))
+
+
+def read_labelled(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, known_weights: Array | None = None
+) -> Problem:
+    """Validate samples, targets and weights after a fit: they must agree with what is stored.
+
+    `known_weights` are used if there are as many as samples.
+    """
     loss = fitted_loss(estimator)
-    X, y, _, names = coerce(X, to_host(y), None, estimator.verbose)
+    X, y, sample_weight, names = coerce(X, to_host(y), to_host(sample_weight), estimator.verbose)
     y = check_targets(y, type(estimator).__name__, estimator.loss, loss.one_sided)
     X, y = validate_samples_and_targets(estimator, X, y, names, False, loss.one_sided)
-    weights = estimator._weights
-    if weights is not None and len(weights) != X.shape[0]:
-        weights = None
+    weights = check_sample_weight(sample_weight, X.shape[0], Rows(X).dtype)
+    if known_weights is not None and len(known_weights) == X.shape[0]:
+        weights = known_weights
     used = used_rows(estimator.kernel_.space, X, y, weights, None)
-    return deduplicate(make_problem(estimator, loss, *used, y.ndim == 1, known=estimator)[0])
+    return make_problem(estimator, loss, *used, y.ndim == 1, known=estimator)[0]
 
 
 def used_rows(

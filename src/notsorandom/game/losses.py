@@ -158,6 +158,11 @@ class Loss(ABC):
         """Return the absolute value that the maximiser's dual variables can reach."""
 
     @property
+    def is_squared_error(self) -> bool:
+        """Whether it is a multiple of the squared error of real targets."""
+        return False
+
+    @property
     @abstractmethod
     def has_margin(self) -> bool:
         """Whether scores of labels beyond a margin of 1 have no loss and no dual variable."""
@@ -287,6 +292,12 @@ class QuadraticLoss(Loss):
     def largest_dual(self, target_size: float) -> float:
         """Return the limit of the box, or the limit that the curvature sets."""
         return min(max(self.sides), target_size / self.curvature if self.curvature else math.inf)
+
+    @property
+    def is_squared_error(self) -> bool:
+        """Whether it is a multiple of the squared error; a subclass may have another dual."""
+        has_box = self.one_sided or math.isfinite(self.upper)
+        return type(self) is QuadraticLoss and not (has_box or self.epsilon)
 
     @property
     def has_margin(self) -> bool:

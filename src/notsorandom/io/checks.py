@@ -19,8 +19,10 @@ from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.config import configure
 from notsorandom.estimators.degrees import DegreeKernel
 from notsorandom.kernel import LearnedKernel
+from notsorandom.linear.ridge import RidgePosterior
 from notsorandom.spaces import Euclidean
 from notsorandom.tabular import NumberEncoder, TableCleaner
+from notsorandom.tuning.conformal import HeldOutScores
 
 KERNEL_ARRAYS = ("frequencies", "phases", "scales", "weights")
 MAX_STORED_DEGREE = 10_000  # on the sphere; higher ones would take for ever
@@ -71,6 +73,10 @@ def validate(model: Any, trial: str | None, size: int) -> None:
             check_kernel(part)
         if isinstance(part, DegreeKernel):
             check_degrees(part)
+        if isinstance(part, RidgePosterior):
+            check_posterior(part)
+        if isinstance(part, HeldOutScores):
+            check_scores(part)
     with suppress(ImportError):  # without pandas there is no frame to predict for either
         for part in walk(model):  # estimators without a kernel are templates
             if isinstance(part, FourierEstimator) and (part is model or hasattr(part, "kernel_")):
@@ -150,6 +156,27 @@ def check_kernel(kernel: Any) -> None:
         degrees = kernel.space.norms(kernel.frequencies)
         largest = max(np.abs(kernel.frequencies).max(), degrees.max(), kernel.space.max_degree)
         require(largest <= MAX_STORED_DEGREE, "max_degree")
+
+
+def check_posterior(posterior: Any) -> None:
+    """Raise an error unless a posterior has a factor of the right size, and finite numbers."""
+    mean, factor = posterior.mean, posterior.factor
+    n_features = len(mean)
+    require(mean.shape == (n_features,) and mean.dtype == np.float64, "mean")
+    require(factor.shape == (n_features * (n_features + 1) // 2,), "factor")
+    require(factor.dtype == np.float64 and np.isfinite(factor).all(), "factor")
+    last = np.cumsum(np.arange(1, n_features + 1)) - 1  # of each row: the diagonal
+    require((factor[last] > 0).all() and np.isfinite(mean).all(), "factor")
+    require(type(posterior.total_weight) is float and posterior.total_weight > 0, "total_weight")
+
+
+def check_scores(held_out: Any) -> None:
+    """Raise an error unless scores of held-out rows are such."""
+    scores, counts = held_out.scores, held_out.counts
+    require(scores.ndim == 2 and counts.shape == scores.shape[:1] and counts.size > 0, "counts")
+    for array in (scores, counts):
+        require(array.dtype == np.float32 and (array >= 0).all(), "scores")
+    require(np.isfinite(counts).all() and counts.sum() > 0, "counts")
 
 
 def check_degrees(kernel: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -124,21 +125,31 @@ def solve_hessian_of_sums(
 def solve_positive(matrix: Array, right: Array, precision: Any) -> Array:
     """Solve with a matrix that is positive definite up to rounding of its Gram part.
 
-    With little smoothing the identity is smaller than this rounding. The diagonal is then increased
-    until the matrix is positive definite. This changes Newton's direction, not the optimum.
+    Where it is not, this changes Newton's direction, not the optimum.
+    """
+    factor = factorize(matrix, precision)
+    if factor is None:
+        return right / np.diag(matrix).sum()
+    solution: Array = linalg.lapack.dpotrs(factor, right, lower=1)[0]
+    return solution
+
+
+def factorize(matrix: Array, precision: Any) -> Array | None:
+    """Return the lower Cholesky factor of a matrix, or None if it has none.
+
+    With little smoothing its ridge is smaller than the rounding of its Gram part to `precision`.
+    The diagonal is then increased, in place, until the matrix is positive definite.
     """
     diagonal = np.diag(matrix).copy()
     rounding = float(np.finfo(precision).eps * diagonal.sum())
     for jitter in (0.0, 1e-2, 1.0, 1e2, 1e4):  # in units of the rounding error
         matrix[np.diag_indices(len(diagonal))] = diagonal + jitter * rounding
-        try:
-            # NumPy's, not SciPy's: each has its own BLAS threads, which compete for the cores.
-            factor = np.linalg.cholesky(matrix)
-        except np.linalg.LinAlgError:
-            continue
-        solution: Array = linalg.lapack.dpotrs(factor, right, lower=1)[0]
-        return solution
-    return right / diagonal.sum()
+        # NumPy's, not SciPy's: each has its own BLAS threads, which compete for the cores.
+        with suppress(np.linalg.LinAlgError):
+            factor: Array = np.linalg.cholesky(matrix)
+            return factor
+    matrix[np.diag_indices(len(diagonal))] = diagonal
+    return None
 
 
 def dots(left: Array, right: Array) -> Array:

@@ -15,7 +15,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from notsorandom._utils.threads import cut_slices
 from notsorandom.data.rows import Array
 from notsorandom.game import Loss, Problem
-from notsorandom.game.losses import LogisticLoss, QuadraticLoss
+from notsorandom.game.losses import LogisticLoss
 from notsorandom.linear.newton_step import relative_gap
 from notsorandom.linear.softmax import LEAST_CLASS, N_REMEMBERED, Pair, remembering_step, take_step
 from notsorandom.linear.softmax_pass import Evaluation, SoftmaxPass, squared_norms
@@ -38,9 +38,7 @@ MAX_CG_STEPS = 1000
 
 def can_solve(loss: Loss) -> bool:
     """Whether there is a solver for a loss on sparse columns."""
-    if isinstance(loss, QuadraticLoss):
-        return math.isinf(loss.upper) and not (loss.one_sided or loss.epsilon)
-    return type(loss) is LogisticLoss
+    return loss.is_squared_error or type(loss) is LogisticLoss
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,6 +53,7 @@ class FitConfig:
     warm_start: bool
     optional: Array | None = None  # a mask of the columns that may be left out
     linear: bool | None = False  # whether the kernel has a linear part; None: trials choose
+    calibration_size: int | None = 0  # rows that the game is not played on; None: the usual number
 
     @property
     def extends_C(self) -> bool:
@@ -122,6 +123,8 @@ class Choice:
         `C` of a linear model without waves, which the game starts from; None without a linear part.
     linear_weight : float
         Weight of the linear part in the kernel, if the waves have a weight of one.
+    held_out_losses, held_out_counts : ndarrays of shape (n_held_out,), optional
+        For classes, the losses of the held-out rows with the chosen setting, and their weights.
     """
 
     candidate: Candidate
@@ -132,6 +135,8 @@ class Choice:
     sizes: dict[str, Any] | None = None
     linear_c: float | None = None
     linear_weight: float = 0.0
+    held_out_losses: Array | None = None
+    held_out_counts: Array | None = None
 
     def view(self, view: View) -> View:
         """Return the view without the optional columns, if they are left out."""

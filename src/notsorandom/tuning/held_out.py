@@ -8,6 +8,8 @@ from scipy.special import log_softmax
 from notsorandom.data.rows import Array
 from notsorandom.game.problem import Problem
 
+# With fewer samples of the smallest class, there are no trials.
+MIN_CLASS_SAMPLES = 8
 # Tolerance for rounding errors in cumulative shares.
 SHARE_ROUNDING = 1e-12
 # Newton's method for a temperature: it converges in about six steps.

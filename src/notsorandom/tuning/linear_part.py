@@ -106,12 +106,16 @@ class LinearPart:
         return linear_kernel(self.problem.rows, self.scale)
 
     def game_problem(self, problem: Problem, C: float) -> Problem:
-        """Return the problem of a game that is added to the linear models with this `C`."""
-        kernel, rows = self.kernel, self.problem.rows
+        """Return the problem of a game that is added to the linear models with this `C`.
+
+        The models are fitted to the rows that have a weight in the game.
+        """
+        kernel, rows = self.kernel, replace(self.problem.rows, weights=problem.rows.weights)
         # In passes wherever the rows are, so that the game is the same.
-        problem_at_C = self.problem.with_C(C)
-        coef, intercept, _ = fit_linear_models(kernel, problem_at_C, LINEAR_GAP, feature_bytes=0)
-        compute, loss = kernel.score_map(rows.dtype, coef, intercept), problem.loss
+        problem_at_C = replace(self.problem.with_C(C), rows=rows)
+        found = fit_linear_models(kernel, problem_at_C, LINEAR_GAP, feature_bytes=0)
+        compute = kernel.score_map(rows.dtype, found.coef, found.intercept)
+        loss = problem.loss
         scores = rows.map(lambda X: to_game_scores(to_host(compute(X)), loss), width=kernel.width)
         return replace(problem, linear_scores=scores)
 

@@ -16,6 +16,7 @@ from notsorandom.game.problem import Problem
 from notsorandom.spaces.view import View
 from notsorandom.tuning.choice import Candidate
 from notsorandom.tuning.held_out import (
+    MIN_CLASS_SAMPLES,
     assign_folds,
     held_out_losses,
     mean_gain,
@@ -48,8 +49,6 @@ ERRORS_OF_SPLIT, ERRORS_OF_FOLDS = 2.0, 1.0
 ERRORS_OF_DIRECTIONS = 3.0
 # Largest ratio of a C to the C of the games: float32 can compute with it.
 MAX_C_RATIO = 1e9
-# With fewer samples of the smallest class, the first candidates are taken.
-MIN_CLASS_SAMPLES = 8
 
 Evaluate = Callable[[tuple[float, ...]], "TrialLosses"]  # of values of `C`
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -104,10 +104,20 @@ def tune(
     C, temperature = chosen.losses.best_C(between=config.C is None)
     table = {name: np.concatenate([each[name] for each in tables]) for name in tables[0]}
     linear_c = linear.C if linear and chosen.candidate.linear else None
-    weight = float(chosen.losses.weights[0, 0])
-    return Choice(
-        chosen.candidate, C, temperature, table, chosen.size, chosen.sizes, linear_c, weight
+    choice = Choice(
+        chosen.candidate,
+        C,
+        temperature,
+        table,
+        chosen.size,
+        chosen.sizes,
+        linear_c,
+        linear_weight=float(chosen.losses.weights[0, 0]),
     )
+    if not config.calibrated:
+        return choice
+    losses = chosen.losses
+    return replace(choice, held_out_losses=losses.lowest, held_out_counts=losses.counts)
 
 
 @dataclass(frozen=True)
