@@ -396,14 +396,14 @@ def test_features_in_passes(monkeypatch):
     """Features that don't fit in memory give the same model."""
     from functools import partial
 
-    from notsorandom.estimators import predictor
+    from notsorandom.linear import fit as final_models
 
     X, y = make_embeddings(n=400, d=8)
     models = []
     for n_bytes in (2**28, 0):
-        solve = partial(predictor.fit_linear_models, feature_bytes=n_bytes)
+        solve = partial(final_models.fit_linear_models, feature_bytes=n_bytes)
         with monkeypatch.context() as patch:
-            patch.setattr(predictor, "fit_linear_models", solve)
+            patch.setattr(final_models, "fit_linear_models", solve)
             models.append(FourierClassifier(20, linear=True, random_state=0).fit(X, y))
     first, second = (model.predict_proba(X) for model in models)
     np.testing.assert_allclose(first, second, atol=0.02)

@@ -18,11 +18,11 @@ from notsorandom.estimators.validation import read_labelled
 from notsorandom.game.losses import REGRESSION_LOSSES, Loss
 from notsorandom.search.base import Search
 from notsorandom.spaces.base import Space
-from notsorandom.tuning.conformal import HELD_OUT_RATIO, HeldOutScores, score_held_out
 
 if TYPE_CHECKING:
     from notsorandom.linear.fit import LinearFit
     from notsorandom.linear.ridge import RidgePosterior
+    from notsorandom.tuning.conformal import HeldOutScores
 
 
 class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
@@ -342,6 +342,8 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         -------
         self
         """
+        from notsorandom.tuning.conformal import HeldOutScores
+
         self._check_squared_loss("calibrate")
         check_is_fitted(self)
         problem = read_labelled(self, X, y, sample_weight)
@@ -372,9 +374,11 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         return scores, np.sqrt(1 + variances)
 
     def _store_uncertainty(self, final: FinalFit, found: LinearFit) -> None:
+        self.posterior_ = found.posterior
         if not len(final.held_out):
             return
-        self.posterior_ = found.posterior
+        from notsorandom.tuning.conformal import score_held_out  # needed by fits only
+
         self.held_out_scores_, self.noise_ = score_held_out(
             final.kernel, final.problem, found, final.game_problem, final.held_out
         )
@@ -391,6 +395,8 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         check_is_fitted(self)
         self._check_squared_loss(name)
         if not hasattr(self, "held_out_scores_"):
+            from notsorandom.tuning.conformal import HELD_OUT_RATIO
+
             raise ValueError(
                 f"{name} is not possible: no samples were held out, because there were fewer than "
                 f"{HELD_OUT_RATIO}, calibration_size is 0, or the solver computes an equilibrium. "
