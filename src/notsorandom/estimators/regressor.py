@@ -29,8 +29,9 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
     r"""A linear regression on Fourier features learned from the same targets.
 
     A kernel is a measure over frequencies, which a game finds: one player searches for the wave
-    that correlates most with the residuals, the other updates the residuals. The features are
-    those of :class:`notsorandom.FourierFeatures`.
+    that correlates most with the residuals, the other updates the residuals. With
+    ``calibration_size=0`` the features are those of :class:`notsorandom.FourierFeatures`. Standard
+    deviations and intervals of the predictions come from samples that the game has not seen.
 
     Columns should have comparable scales, as for ``SVR``: put a ``StandardScaler`` before it, or
     use :func:`notsorandom.tabular_pipeline`, which also encodes text, dates and gaps. The unit of
