@@ -1,5 +1,6 @@
 """Ordinary tables: what columns are taken for, and the pipeline around an estimator."""
 
+import pickle
 import re
 import warnings
 
@@ -11,7 +12,7 @@ from sklearn.base import clone
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -378,6 +379,74 @@ class TestPipeline:
         assert {"city_Rome (category)", "city_missing (category)"} <= set(names)
         assert not {"id", "name", "kind", "nothing"} & {name.split(" (")[0] for name in names}
         assert model.predict_proba(frame).shape == (300, 2)
+
+    def test_intervals_and_sets_are_those_of_the_last_step(self, table):
+        frame, labels = table
+        numbers = frame["age"].fillna(0) + 10 * (frame["city"] == "Rome")
+        several = np.column_stack([numbers, -numbers])
+        settings = {"n_components": 10, "random_state": 0}
+        for kind, y, method in (
+            ("regressor", numbers, "predict_interval"),
+            ("regressor", several, "predict_interval"),
+            ("classifier", labels, "predict_set"),
+        ):
+            model = tabular_pipeline(kind, **settings).fit(frame[:200], y[:200])
+            encoded, last = model[:-1].transform(frame), model[-1]
+            for stage in ("fitted", "calibrated"):
+                for coverage in (0.8, [0.5, 0.9]):
+                    found = getattr(model, method)(frame, coverage)
+                    expected = getattr(last, method)(encoded, coverage)
+                    np.testing.assert_array_equal(found, expected)
+                if stage == "fitted":
+                    before = last.held_out_scores_
+                    weights = np.repeat([0.0, 2.0], 50)
+                    assert model.calibrate(frame[200:], y[200:], weights) is model
+                    assert last.held_out_scores_ is not before
+                    assert last.held_out_scores_.counts.sum() == pytest.approx(100)
+            if kind == "regressor":
+                pairs = zip(
+                    model.predict(frame, return_std=True),
+                    last.predict(encoded, return_std=True),
+                    strict=True,
+                )
+                for found, expected in pairs:
+                    np.testing.assert_array_equal(found, expected)
+            copied = pickle.loads(pickle.dumps(model))
+            np.testing.assert_array_equal(
+                getattr(copied, method)(frame), getattr(model, method)(frame)
+            )
+
+    def test_a_pipeline_has_the_methods_of_its_last_step_only(self):
+        names = ("predict_interval", "predict_set", "calibrate")
+        has = {
+            last: [hasattr(tabular_pipeline(estimator), name) for name in names]
+            for last, estimator in {
+                "regressor": "regressor",
+                "classifier": "classifier",
+                "hinge": FourierClassifier(loss="hinge"),
+                "other": LogisticRegression(),
+            }.items()
+        }
+        assert has == {
+            "regressor": [True, False, True],
+            "classifier": [False, True, True],
+            "hinge": [False, False, False],
+            "other": [False, False, False],
+        }
+        with pytest.raises(AttributeError) as caught:
+            tabular_pipeline(loss="hinge").predict_set(None)
+        assert "fit with loss='logistic'" in str(caught.value.__cause__)
+
+    def test_a_pipeline_is_one_of_scikit_learn(self, table):
+        frame, _ = table
+        model = tabular_pipeline("regressor", n_components=5, random_state=0)
+        copied = clone(model.set_params(model__C=2.0))
+        assert isinstance(model, Pipeline)
+        assert type(copied) is type(model)
+        assert copied.get_params()["model__C"] == 2.0
+        assert "NumberEncoder" in model._repr_html_()
+        model.set_output(transform="pandas").fit(frame, frame["age"].fillna(0))
+        assert isinstance(model.predict_interval(frame), np.ndarray)
 
     def test_unknown_categories_and_empty_rows(self, table):
         frame, y = table

@@ -103,6 +103,12 @@ def assert_same_model(one, other, tolerance=0):
         largest = np.abs(one.coef_).max()
         np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-6 * largest)
         np.testing.assert_allclose(one.intercept_, other.intercept_, atol=1e-6 * largest)
+    if hasattr(one, "held_out_scores_"):
+        ours, theirs = one.held_out_scores_, other.held_out_scores_
+        np.testing.assert_allclose(ours.scores, theirs.scores, rtol=1e-5, atol=1e-6)
+        np.testing.assert_array_equal(ours.counts, theirs.counts)
+    if hasattr(one, "noise_"):
+        np.testing.assert_allclose(one.noise_, other.noise_, rtol=1e-5)
 
 
 def fit_both(name, X, y, weights=None, **settings):
@@ -215,6 +221,76 @@ def test_predictions_are_lazy_and_equal_those_in_memory(client):
     assert features.chunks == ((5000,) * 4, (12,))
     np.testing.assert_allclose(features.compute(), local.features_.transform(X), atol=1e-8)
     assert model.score(to_dask(X), to_dask(y)) == model.to_local().score(X, y)
+
+
+def outputs_of_waves(n=N):
+    X, angle = make_waves(n)
+    wave = np.stack([np.cos(angle), X[:, 2]], axis=1)
+    return X, wave + np.random.default_rng(1).normal(size=wave.shape)
+
+
+@pytest.mark.parametrize("coverage", [0.9, [0.5, 0.8, 0.95]])
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_intervals_are_lazy_and_equal_those_in_memory(client, n_outputs, coverage):
+    X, y = outputs_of_waves(3000)
+    y = y[:, 0] if n_outputs == 1 else y
+    model = notsorandom.dask.FourierRegressor(8, **QUICK).fit(to_dask(X, 1000), to_dask(y, 700))
+    in_memory = model.to_local()
+    results = [
+        (model.predict_interval(Z, coverage=coverage), *model.predict(Z, return_std=True))
+        for Z in (X, to_dask(X, 700), dd.from_pandas(pd.DataFrame(X), npartitions=2))
+    ]
+    expected = (in_memory.predict_interval(X, coverage), *in_memory.predict(X, return_std=True))
+    for interval, mean, std in results[1:]:
+        assert isinstance(std, da.Array)
+        assert interval.chunks[0] == mean.chunks[0] == std.chunks[0]
+        assert len(std.chunks[0]) > 1
+        assert [part.chunks[1:] for part in (interval, mean)] == [
+            tuple((size,) for size in part.shape[1:]) for part in (expected[0], expected[1])
+        ]
+    for found in results:
+        for part, whole in zip(found, expected, strict=True):
+            values = np.asarray(part)
+            assert (values.shape, part.dtype) == (whole.shape, whole.dtype)
+            np.testing.assert_allclose(values, whole, atol=1e-8)
+    np.testing.assert_array_equal(model.predict(to_dask(X), False), in_memory.predict(X))
+
+
+def test_calibration_with_collections_equals_that_in_memory(client):
+    X, y = outputs_of_waves(3000)
+    labels = np.array(["a", "b", "c"])[np.digitize(y[:, 0], [-0.5, 0.5])]
+    weights = np.random.default_rng(2).integers(0, 3, size=1000).astype(float)
+    for name, target in (("FourierRegressor", y), ("FourierClassifier", labels)):
+        model = getattr(notsorandom.dask, name)(8, **QUICK)
+        model.fit(to_dask(X[1000:], 500), to_dask(target[1000:], 500))
+        in_memory = model.to_local().calibrate(X[:1000], target[:1000], weights)
+        before = model.held_out_scores_
+        given = [to_dask(part[:1000], 300) for part in (X, target, weights)]
+        assert model.calibrate(*given) is model
+        assert model.held_out_scores_ is not before
+        assert_same_model(in_memory, model)
+        model.held_out_scores_ = before
+        assert_same_model(in_memory, model.calibrate(X[:1000], target[:1000], weights))
+    for coverage in (0.9, [0.5, 0.95]):
+        sets = model.predict_set(to_dask(X, 700), coverage)
+        assert sets.chunks[0] == (700, 700, 700, 700, 200)
+        expected = in_memory.predict_set(X, coverage)
+        assert (sets.shape, sets.dtype) == (expected.shape, bool)
+        np.testing.assert_array_equal(sets.compute(), expected)
+        np.testing.assert_array_equal(model.predict_set(X, coverage), expected)
+    hinge = notsorandom.dask.FourierClassifier(loss="hinge")
+    assert not hasattr(hinge, "predict_set")
+    assert not hasattr(hinge, "calibrate")
+
+
+def test_what_intervals_need_is_said_before_any_work(client):
+    X, y = (to_dask(part, 1000) for part in outputs_of_waves(3000))
+    model = notsorandom.dask.FourierRegressor(8, **QUICK, calibration_size=0).fit(X, y)
+    for call in (model.predict_interval, partial(model.predict, return_std=True)):
+        with pytest.raises(ValueError, match="call calibrate with other samples"):
+            call(X)
+    with pytest.raises(ValueError, match=r"coverage=1\.5 is not allowed"):
+        model.calibrate(X, y).predict_interval(X, 1.5)
 
 
 def test_data_frames(client):

@@ -271,6 +271,47 @@ def test_score(model, to, data):
     assert model.score(to(X), to(y), to(weights)) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(
+    ("model", "target"),
+    [
+        (FourierRegressor(12), TARGETS["regressor"]),
+        (FourierRegressor(12, linear=True), TARGETS["two outputs"]),
+        (FourierClassifier(12), TARGETS["three classes"]),
+    ],
+)
+def test_uncertainty_is_that_of_numpy(model, target, to, data):
+    X, rng = data[0], np.random.default_rng(0)
+    y = target(X)
+    y = y if y.dtype == int else y + rng.normal(size=y.shape)
+    model.set_params(smoothing=0.06, random_state=0)
+    here, there = clone(model).fit(X[:800], y[:800]), clone(model).fit(to(X[:800]), to(y[:800]))
+    is_classifier = isinstance(model, FourierClassifier)
+    for stage in ("fitted", "calibrated"):
+        if stage == "calibrated":
+            weights = rng.integers(0, 3, size=400).astype(float)
+            here.calibrate(X[800:], y[800:], weights)
+            there.calibrate(to(X[800:]), to(y[800:]), to(weights))
+        scores, others = here.held_out_scores_, there.held_out_scores_
+        np.testing.assert_allclose(others.scores, scores.scores, rtol=1e-2, atol=1e-3)
+        np.testing.assert_array_equal(others.counts, scores.counts)
+        for coverage in (0.8, [0.5, 0.9]):
+            name = "predict_set" if is_classifier else "predict_interval"
+            results = [getattr(here, name)(each, coverage) for each in (X, to(X))]
+            assert same_place(results[1], to(X))
+            found = to_host(results[1])
+            assert (found.shape, found.dtype) == (results[0].shape, results[0].dtype)
+            if is_classifier:
+                assert (found == results[0]).mean() > 0.999  # despite rounding
+            else:
+                np.testing.assert_allclose(found, results[0], atol=1e-3)
+        if not is_classifier:
+            np.testing.assert_allclose(there.noise_, here.noise_, rtol=1e-3)
+            pairs = [here.predict(each, return_std=True) for each in (X, to(X))]
+            for one, other in zip(*pairs, strict=True):
+                assert same_place(other, to(X))
+                np.testing.assert_allclose(to_host(other), one, atol=1e-3)
+
+
 @pytest.mark.host_memory
 @pytest.mark.parametrize("kind", ["torch", "strict"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -114,6 +114,37 @@ def test_regression_with_weights_in_blocks(data):
     np.testing.assert_array_equal(clone(model).fit(blocks).coef_, expected.coef_)
 
 
+@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize("store", STORAGES)
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_uncertainty_equals_that_of_samples_in_memory(store, linear, data, tmp_path):
+    """Noise, intervals, and the sets of classes."""
+    X, labels = data
+    y = np.cos(2 * X[:, 0] + X[:, 1]) + np.random.default_rng(1).normal(size=N_ROWS)
+    settings = {"linear": linear, "random_state": 0, "smoothing": 0.06}
+    regressor, classifier = FourierRegressor(12, **settings), FourierClassifier(12, **settings)
+    for number, (model, target) in enumerate(((regressor, y), (classifier, labels))):
+        expected = clone(model).fit(X, target)
+        (tmp_path / str(number)).mkdir()
+        stored = store(X, target, tmp_path / str(number))
+        found = clone(model).fit(*stored)
+        for name in ("scores", "counts"):
+            np.testing.assert_array_equal(
+                getattr(found.held_out_scores_, name), getattr(expected.held_out_scores_, name)
+            )
+        there = stored[0] if store in (as_memmap, as_zarr) else X
+        if model is classifier:
+            sets = expected.predict_set(X, [0.5, 0.9])
+            np.testing.assert_array_equal(found.predict_set(there, [0.5, 0.9]), sets)
+            continue
+        np.testing.assert_array_equal(found.noise_, expected.noise_)
+        intervals = expected.predict_interval(X, [0.5, 0.9])
+        np.testing.assert_array_equal(found.predict_interval(there, [0.5, 0.9]), intervals)
+        deviations = expected.predict(X, return_std=True)[1]
+        np.testing.assert_array_equal(found.predict(there, return_std=True)[1], deviations)
+        assert np.ptp(deviations) > 0
+
+
 def test_few_rows_are_sorted_as_in_memory(data, tmp_path):
     X, y = data[0][:200], data[1][:200]
     model = FourierFeatures(4, random_state=0, smoothing=0.06)

@@ -181,3 +181,18 @@ def test_default_smoothing_is_as_good_as_tuned_kernel_ridge_on_noisy_targets():
         scores.append((ours, theirs))
     ours, theirs = np.transpose(scores)
     assert ours.mean() > theirs.mean() - theirs.std() / np.sqrt(5)
+
+
+def test_calibrate_after_a_fit_without_held_out_samples(wave):
+    X, y = wave
+    model = FourierRegressor(12, calibration_size=0, smoothing=0.06, random_state=0)
+    model.fit(X[:200], y[:200])
+    for call in (model.predict_interval, lambda X: model.predict(X, return_std=True)):
+        with pytest.raises(ValueError, match="call calibrate with other samples"):
+            call(X)
+    deviations = model.calibrate(X[200:], y[200:]).predict(X, return_std=True)[1]
+    assert np.ptp(deviations) > 0
+    assert model.predict_interval(X).shape == (len(X), 2)
+    del model.posterior_  # as in a file of an older version
+    widths = np.diff(model.calibrate(X[200:], y[200:]).predict_interval(X))
+    np.testing.assert_allclose(widths, np.full((400, 1), widths[0, 0]))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
 import notsorandom
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
@@ -71,6 +72,35 @@ def test_model_equals_the_dense_one(rng, form, estimator):
             np.testing.assert_allclose(
                 getattr(model, name)(other), getattr(models[0], name)(X), rtol=1e-3, atol=1e-3
             )
+
+
+@pytest.mark.parametrize("linear", [False, True])
+def test_intervals_equal_the_dense_ones(rng, linear):
+    X, y = data(rng)
+    model = FourierRegressor(4, smoothing=0.2, linear=linear, random_state=0)
+    dense, model = clone(model).fit(X, y), model.fit(sparse.csr_array(X), y)
+    assert model.posterior_ is not None
+    for each in (X, sparse.csr_array(X)):
+        for name, options in (("predict", {"return_std": True}), ("predict_interval", {})):
+            expected = getattr(dense, name)(X, **options)
+            np.testing.assert_allclose(getattr(model, name)(each, **options), expected, rtol=1e-3)
+
+
+def test_intervals_of_many_columns_are_equally_wide(rng):
+    """There is no posterior: their linear models are solved without a matrix of the columns."""
+    X = sparse.random(700, 3000, 0.02, random_state=0, format="csr")
+    y = X[:, :200].sum(axis=1) + 0.5 * rng.standard_normal((700, 1))
+    y = np.asarray(y) @ [[1.0, -2.0]]
+    model = FourierRegressor(6, smoothing=0.3, linear=True, random_state=0).fit(X[:500], y[:500])
+    assert model.posterior_ is None
+    _, deviations = model.predict(X, return_std=True)
+    np.testing.assert_allclose(deviations, np.broadcast_to(model.noise_, (700, 2)))
+    intervals = model.predict_interval(X[500:], 0.9)
+    widths = np.diff(intervals, axis=2)[:, :, 0]
+    np.testing.assert_allclose(widths, np.broadcast_to(widths[0], widths.shape))
+    covered = (intervals[:, :, 0] <= y[500:]) & (y[500:] <= intervals[:, :, 1])
+    assert 0.8 < covered.mean() < 0.98
+    assert (np.diff(model.calibrate(X[500:], y[500:]).predict_interval(X), axis=2) > 0).all()
 
 
 def test_wide_sparse_samples_give_the_model_of_dense_ones(rng):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from dask.base import is_dask_collection
+from dask.base import compute, is_dask_collection
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
@@ -92,28 +93,41 @@ class DaskEstimator(FourierEstimator):
 def lazy(name: str) -> Callable[..., Any]:
     """Return a method that applies the method of the model in memory to each block, lazily."""
 
-    def method(self: Any, X: Any) -> Any:
+    def method(self: Any, X: Any, *args: Any, **options: Any) -> Any:
         if not is_dask_collection(X):
-            return getattr(self._local, name)(self, X)
+            return getattr(self._local, name)(self, X, *args, **options)
         model = self.to_local()
         dtype = check_samples(self, X, reset=False)
         model.__dict__.pop("feature_names_in_", None)  # blocks have no names
         model.n_jobs = 1  # Dask processes several blocks at a time
         call = getattr(model, name)
         # One arbitrary sample shows the shape and type of the results.
-        like = call(np.ones((1, self.n_features_in_), dtype=dtype))[:0]
+        one = call(np.ones((1, self.n_features_in_), dtype=dtype), *args, **options)
+        is_pair = isinstance(one, tuple)  # of predictions and deviations, computed as one array
+        join = partial(np.stack, axis=-1) if is_pair else np.asarray
+        like = join(one)[:0]
         X = X.astype(dtype)
         X = X.to_dask_array() if is_frame(X) else X.rechunk({1: -1})  # whole rows
-        return X.map_blocks(
-            lambda block: call(block) if block.shape[0] else like,
+        results = X.map_blocks(
+            lambda block: join(call(block, *args, **options)) if block.shape[0] else like,
             chunks=(X.chunks[0], *((size,) for size in like.shape[1:])),
-            drop_axis=None if like.ndim == 2 else 1,
+            drop_axis=None if like.ndim > 1 else 1,
+            new_axis=list(range(2, like.ndim)),
             meta=like,
         )
+        return (results[..., 0], results[..., 1]) if is_pair else results
 
     method.__name__ = name
     method.__doc__ = f"Apply `{name}` of the model in memory; lazily to a Dask collection."
     return method
+
+
+def calibrate(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    """Apply `calibrate` of the model in memory; Dask collections are gathered."""
+    if any(map(is_dask_collection, (X, y, sample_weight))):
+        with Cluster.of(self.client):
+            X, y, sample_weight = compute(X, y, sample_weight)
+    return self._local.calibrate(self, X, y, sample_weight)
 
 
 class DaskPredictor(DaskEstimator, FourierPredictor):
@@ -153,9 +167,13 @@ class FourierClassifier(DaskPredictor, local.FourierClassifier):
     decision_function = lazy("decision_function")
     predict_proba = ProbabilityMethod(lazy("predict_proba"))
     predict_log_proba = ProbabilityMethod(lazy("predict_log_proba"))
+    predict_set = ProbabilityMethod(lazy("predict_set"))
+    calibrate = ProbabilityMethod(calibrate)
 
 
 class FourierRegressor(DaskPredictor, local.FourierRegressor):
     """A linear regression on Fourier features learned from the same targets on a Dask cluster."""
 
     _local = local.FourierRegressor
+    predict_interval = lazy("predict_interval")
+    calibrate = calibrate

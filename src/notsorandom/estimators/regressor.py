@@ -363,7 +363,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         They have the shapes (n_samples, n_outputs) and (n_samples, 1). The deviations are one
         without a posterior.
         """
-        kernel, posterior = self.kernel_, self.posterior_
+        kernel, posterior = self.kernel_, getattr(self, "posterior_", None)
         scores = to_host(kernel.scores(rows, self.coef_, self.intercept_))
         if posterior is None:
             return scores, np.ones((len(scores), 1))
@@ -375,7 +375,8 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         return scores, np.sqrt(1 + variances)
 
     def _store_uncertainty(self, final: FinalFit, found: LinearFit) -> None:
-        self.posterior_ = found.posterior
+        if fitted_loss(self).is_squared_error:
+            self.posterior_ = found.posterior
         if not len(final.held_out):
             return
         from notsorandom.tuning.conformal import score_held_out  # needed by fits only

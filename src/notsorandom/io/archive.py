@@ -19,6 +19,7 @@ OUR_CLASSES = """estimators.features.FourierFeatures estimators.classifier.Fouri
 kernel.LearnedKernel estimators.regressor.FourierRegressor game.solvers.GradientSolver
 estimators.degrees.DegreeKernel estimators.degrees.SphereKernel
 tabular.cleaner.TableCleaner game.solvers.EquilibriumSolver tabular.numbers.NumberEncoder
+tabular.pipeline.TabularPipeline
 spaces.euclidean.Euclidean spaces.sphere.Sphere spaces.harmonic_sphere.HarmonicSphere
 spaces.zonal_sphere.ZonalSphere search.ascent.Ascent search.langevin.Langevin
 search.finite.Enumerate search.finite.Chain game.losses.QuadraticLoss

@@ -6,6 +6,6 @@ categories are one-hot encoded, and the estimator gets the resulting columns, by
 
 from notsorandom.tabular.cleaner import TableCleaner
 from notsorandom.tabular.numbers import NumberEncoder
-from notsorandom.tabular.pipeline import tabular_pipeline
+from notsorandom.tabular.pipeline import TabularPipeline, tabular_pipeline
 
-__all__ = ["NumberEncoder", "TableCleaner", "tabular_pipeline"]
+__all__ = ["NumberEncoder", "TableCleaner", "TabularPipeline", "tabular_pipeline"]

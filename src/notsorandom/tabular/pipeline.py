@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder
+from sklearn.utils.metaestimators import available_if
 
 from notsorandom._utils.parameters import check_choice
 from notsorandom.data.column_kinds import FREQUENT
@@ -22,9 +24,85 @@ ESTIMATORS: dict[str, Any] = {"classifier": FourierClassifier, "regressor": Four
 MAX_CATEGORIES = 100
 
 
+def if_last_has(name: str) -> Callable[[Any], Any]:
+    """Return a decorator of a method that a pipeline has only if its last step has it."""
+
+    def check(pipeline: Any) -> bool:
+        getattr(pipeline[-1], name)  # its error says why not
+        return True
+
+    return available_if(check)
+
+
+class TabularPipeline(Pipeline):
+    """A pipeline with the intervals and sets of its last step; see :func:`tabular_pipeline`.
+
+    Parameters
+    ----------
+    steps : list of tuple
+        Names and estimators, in order.
+    transform_input, memory, verbose : optional
+        As of scikit-learn's ``Pipeline``.
+    """
+
+    @if_last_has("predict_interval")
+    def predict_interval(self, X: Any, coverage: Any = 0.9) -> Any:
+        """Return intervals that cover the targets with a given probability.
+
+        Parameters
+        ----------
+        X : data frame
+            Samples, with the same columns as at fit.
+        coverage : float or array-like of float, default=0.9
+            See :meth:`notsorandom.FourierRegressor.predict_interval`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
+        """
+        return self[-1].predict_interval(self[:-1].transform(X), coverage)
+
+    @if_last_has("predict_set")
+    def predict_set(self, X: Any, coverage: Any = 0.9) -> Any:
+        """Return sets of classes that contain the true one with a given probability.
+
+        Parameters
+        ----------
+        X : data frame
+            Samples, with the same columns as at fit.
+        coverage : float or array-like of float, default=0.9
+            See :meth:`notsorandom.FourierClassifier.predict_set`.
+
+        Returns
+        -------
+        boolean ndarray of shape (n_samples, n_classes)
+        """
+        return self[-1].predict_set(self[:-1].transform(X), coverage)
+
+    @if_last_has("calibrate")
+    def calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> TabularPipeline:
+        """Set what intervals and sets need from samples that the pipeline was not fitted to.
+
+        Parameters
+        ----------
+        X : data frame
+            Samples, with the same columns as at fit.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Their targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight 2 counts a sample twice, weight 0 leaves it out.
+
+        Returns
+        -------
+        self
+        """
+        self[-1].calibrate(self[:-1].transform(X), y, sample_weight)
+        return self
+
+
 def tabular_pipeline(
     estimator: Any = "classifier", *, numbers: str = "auto", **parameters: Any
-) -> Pipeline:
+) -> TabularPipeline:
     """Return a pipeline that fits an estimator to a data frame as people have them.
 
     - Numbers are scaled by their quartiles, with smooth limits for outliers. Their normal scores
@@ -52,9 +130,11 @@ def tabular_pipeline(
 
     Returns
     -------
-    Pipeline
-        With steps ``clean`` (:class:`notsorandom.tabular.TableCleaner`), ``encode``
-        (``ColumnTransformer``) and ``model``. Needs pandas, which the extra ``tables`` installs.
+    TabularPipeline
+        A scikit-learn ``Pipeline`` that also has `predict_interval`, `predict_set` and `calibrate`
+        if its last step has them. Its steps are ``clean``
+        (:class:`notsorandom.tabular.TableCleaner`), ``encode`` (``ColumnTransformer``) and
+        ``model``. Needs pandas, which the extra ``tables`` installs.
 
     Examples
     --------
@@ -106,7 +186,7 @@ def tabular_pipeline(
     ).set_output(transform="pandas")
     for _, step, _ in encode.transformers:  # arrays, of which one frame is made: much faster
         step.set_output(transform="default")
-    return Pipeline([("clean", TableCleaner()), ("encode", encode), ("model", model)])
+    return TabularPipeline([("clean", TableCleaner()), ("encode", encode), ("model", model)])
 
 
 def name_category(column: str, category: Any) -> str:
