@@ -181,3 +181,19 @@ def test_default_smoothing_is_as_good_as_tuned_kernel_ridge_on_noisy_targets():
         scores.append((ours, theirs))
     ours, theirs = np.transpose(scores)
     assert ours.mean() > theirs.mean() - theirs.std() / np.sqrt(5)
+
+
+def test_calibrate_without_held_out_samples(wave):
+    """Intervals get their noise, and follow the posterior as those of other models do."""
+    X, y = wave
+    model = FourierRegressor(12, C=1.0, smoothing=0.1, calibration_size=0, random_state=0)
+    model.fit(X[:300], y[:300])
+    with pytest.raises(ValueError, match=r"Set calibration_size and fit again, or call calibrate"):
+        model.predict_interval(X)
+    low, high = model.calibrate(X[300:], y[300:]).predict_interval([X[0], 9 * X[0]], 0.5).T
+    _, deviations = model.predict([X[0], 9 * X[0]], return_std=True)
+    assert high[1] - low[1] > 1.01 * (high[0] - low[0])
+    assert (high - low) / deviations == pytest.approx((high[0] - low[0]) / deviations[0])
+    del model.posterior_  # as in a file of an older version
+    low, high = model.calibrate(X[300:], y[300:]).predict_interval(X, 0.5).T
+    assert high - low == pytest.approx(high[0] - low[0])

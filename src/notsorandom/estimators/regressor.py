@@ -360,7 +360,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         They have the shapes (n_samples, n_outputs) and (n_samples, 1). The deviations are one
         without a posterior.
         """
-        kernel, posterior = self.kernel_, self.posterior_
+        kernel, posterior = self.kernel_, getattr(self, "posterior_", None)  # older files have none
         scores = to_host(kernel.scores(rows, self.coef_, self.intercept_))
         if posterior is None:
             return scores, np.ones((len(scores), 1))
@@ -372,9 +372,10 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         return scores, np.sqrt(1 + variances)
 
     def _store_uncertainty(self, final: FinalFit, found: LinearFit) -> None:
+        if fitted_loss(self).is_squared_error:
+            self.posterior_ = found.posterior  # without held-out rows, for `calibrate`
         if not len(final.held_out):
             return
-        self.posterior_ = found.posterior
         self.held_out_scores_, self.noise_ = score_held_out(
             final.kernel, final.problem, found, final.game_problem, final.held_out
         )
