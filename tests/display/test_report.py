@@ -253,6 +253,25 @@ class TestReport:
         assert "It learned from these rows" in text
         assert not any(title.startswith("Confusion") for title in titles(path))
         assert "R^2 (%)" not in text
+        intervals = model.predict_interval(X, 0.9)
+        width = format_number((intervals[:, 1] - intervals[:, 0]).mean())
+        assert "Grey: intervals for 90 % of new rows." in text
+        assert f"Mean width of 90 % intervals: {width}. The model learned from these rows" in text
+
+    def test_regression_with_several_outputs(self, tmp_path, rng):
+        """Few held-out rows allow few intervals, and none allow none."""
+        X = rng.standard_normal((70, 2))
+        y = pd.DataFrame({"a$": X[:, 0], "b": X[:, 1] ** 2})
+        path = tmp_path / "page.html"
+        for size, shown in ((4, "80 %"), (1, "50 %"), (0, "")):
+            settings = {"C": 1.0, "smoothing": 0.06, "calibration_size": size}
+            model = FourierRegressor(8, random_state=0, **settings).fit(X[:40], y[:40])
+            notsorandom.report(model, X[:40], y[:40], path, X_test=X[40:], y_test=y[40:])
+            text = path.read_text(encoding="utf-8")
+            assert ("Coverage of the test rows" in titles(path)) == bool(size)
+            assert text.count(f"within the {shown} interval: ") == 2 * bool(size)
+            assert "The model learned from these rows" not in text
+            assert re.search(r"a\$: R\^2 .*, mean absolute error", text)
 
     def test_errors_of_scores(self, rng):
         """The error of R^2 is about as large as by the bootstrap."""

@@ -195,13 +195,6 @@ def test_calibrate_takes_other_samples(fitted, rng):
     np.testing.assert_array_equal(twice.predict_interval(X), copied.predict_interval(X))
 
 
-def test_calibrate_gives_intervals_to_a_model_without(fitted):
-    _, X, y = fitted
-    model = FourierRegressor(10, calibration_size=0, **GIVEN).fit(X[:1000], y[:1000])
-    model.calibrate(X[1000:], y[1000:])
-    assert 0.8 < covered(y[1000:], model.predict_interval(X[1000:])) < 1
-
-
 def test_few_held_out_rows_name_the_largest_coverage(rng):
     X, y = sample(rng, 40)
     model = FourierRegressor(4, **GIVEN).fit(X, y)

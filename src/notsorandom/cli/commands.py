@@ -124,9 +124,11 @@ def evaluate(options: argparse.Namespace) -> dict[str, Any]:
       notsorandom evaluate model.skops test.parquet --target label --json
 
     Prints the accuracy or R^2 with its standard error, and the score of guessing the largest class
-    or the mean; recall and precision per class, and the log loss if the model has probabilities; or
-    root mean squared error and mean absolute error. By default the target is the column of that
-    name in the training data.
+    or the mean. For classes: ROC AUC and average precision (of the second of two classes, or the
+    mean over all, each against the rest), recall and precision per class, and the log loss if the
+    model has probabilities. For numbers: root mean squared error, mean absolute error, and how many
+    rows are within their intervals, with the mean width. By default the target is the column of
+    that name in the training data.
     """
     loaded = LoadedModel.open(options.model)
     if not hasattr(loaded.model, "predict"):
