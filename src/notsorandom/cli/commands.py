@@ -58,7 +58,7 @@ def predict(options: argparse.Namespace) -> dict[str, Any] | None:
 
     if options.json and options.output is None:
         options.parser.error("--json replaces the predictions on standard output: give --output")
-    loaded = LoadedModel.open(options.model)
+    loaded = LoadedModel.open(options.model, options.trust)
     for flag, _, method, words in EXTRAS:
         if getattr(options, flag) and not hasattr(loaded.model, method):
             options.parser.error(
@@ -128,7 +128,7 @@ def evaluate(options: argparse.Namespace) -> dict[str, Any]:
     root mean squared error and mean absolute error. By default the target is the column of that
     name in the training data.
     """
-    loaded = LoadedModel.open(options.model)
+    loaded = LoadedModel.open(options.model, options.trust)
     if not hasattr(loaded.model, "predict"):
         options.parser.error(f"{options.model} holds features, which have no predictions")
     file = open_data_file(options.data, max_bytes=options.max_bytes)
@@ -145,11 +145,11 @@ def inspect(options: argparse.Namespace) -> dict[str, Any]:
 
     For example: notsorandom inspect model.skops
 
-    Nothing in the file is executed.
+    Nothing in the file is executed, unless --trust says so.
     """
     path: Path = options.file
     if path.suffix.lower() == ".skops":
-        found, metadata = LoadedModel.open(path).describe(), read_metadata(path)
+        found, metadata = LoadedModel.open(path, options.trust).describe(), read_metadata(path)
         versions = f"notsorandom {metadata['library']}, scikit-learn {metadata['scikit-learn']}"
         found = {"kind": "model", **found, **metadata["metrics"]}
         others = {name: value for name, value in metadata["description"].items() if name != "fit"}
@@ -171,7 +171,7 @@ def convert(options: argparse.Namespace) -> dict[str, Any]:
     The graph of a model of a table has an input for each column: numbers, and text for categories
     ("missing" where there is none). Dates are given as the parts that "notsorandom inspect" lists.
     """
-    notsorandom.to_onnx(notsorandom.load(options.model), options.output)
+    notsorandom.to_onnx(notsorandom.load(options.model, trusted=options.trust), options.output)
     return {"output": str(options.output), "bytes": options.output.stat().st_size}
 
 
@@ -183,7 +183,7 @@ def report(options: argparse.Namespace) -> dict[str, Any]:
     Needs the file that the model was fitted to. Scores are computed on the rows that
     "notsorandom fit" held out.
     """
-    loaded = LoadedModel.open(options.model)
+    loaded = LoadedModel.open(options.model, options.trust)
     file = open_data_file(options.data, max_bytes=options.max_bytes)
     record = {"holdout": 0.0, "seed": 0, "target": None, **loaded.record}
     if loaded.record and not is_training_file(options.data, record):

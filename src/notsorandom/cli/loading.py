@@ -43,13 +43,14 @@ class LoadedModel:
     record: Mapping[str, Any]
 
     @classmethod
-    def open(cls, path: Path) -> LoadedModel:
+    def open(cls, path: Path, trusted: Sequence[str] = ()) -> LoadedModel:
         """Load a model file; predictions use all cores."""
         if path.suffix.lower() != ".skops":
             raise ValueError(
                 f"{path} is not a model file: give a .skops file first, then the data."
             )
-        model, record = notsorandom.load(path), read_metadata(path)["description"].get("fit")
+        model = notsorandom.load(path, trusted=trusted)
+        record = read_metadata(path)["description"].get("fit")
         last = steps_of(model)[-1]
         if "n_jobs" in last.get_params(deep=False):
             last.set_params(n_jobs=-1)
