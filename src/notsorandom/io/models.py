@@ -135,7 +135,8 @@ def without_training_state(model: Any) -> Any:
             memo[id(part)] = read_only.setdefault(key, part)
     copied = copy.deepcopy(model, memo)
     for part in walk(copied):
-        if isinstance(part, Space):  # parameters only, without values computed from them
+        is_ours = type(part).__module__.startswith("notsorandom.")
+        if isinstance(part, Space) and is_ours:  # parameters, without values computed from them
             part.__dict__ = part.get_params(deep=False)
         elif isinstance(part, BaseEstimator):
             for name in NOT_STORED & vars(part).keys():
