@@ -133,7 +133,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         view = start.view or make_view(config, problem, view_rng)
         # From here on, everything is computed in the coordinates of the view.
         config = config.in_view(view)
-        choice = start.choice(config) or self._tune(config, problem, view, trial_rng)
+        choice = start.choice() or self._tune(config, problem, view, trial_rng)
         self._store_choice(config, view, choice)
         fit = Fit.of(config, problem, view, choice)
         observers = self._observers(fit, tasks, start, choice)
@@ -221,7 +221,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         """Play the game, or continue it."""
         config, space = fit.config, fit.config.space
         assert isinstance(space, ResolvedSpace)  # of the view
-        state = start.state(config, fit.view, fit.problem)
+        state = start.state(fit.view)
         with progress_bar(config.n_components, "features", self.verbose) as update:
             if self.verbose:
                 observers = [ProgressObserver(update), *observers]
