@@ -664,7 +664,7 @@ class TestMetadata:
     @pytest.mark.parametrize(
         ("name", "value", "message"),
         [
-            ("format", 4, "of format 4, not 5.*the version that wrote it"),
+            ("format", 4, "of format 4, not 6.*the version that wrote it"),
             ("format", None, "of format None"),
             ("metrics", {"a": "b"}, "metrics"),
             ("metrics", 5, "metrics"),

@@ -6,6 +6,9 @@ import io
 import os
 import pickle
 import re
+import subprocess
+import sys
+from zipfile import ZipFile
 
 import joblib
 import numpy as np
@@ -58,7 +61,7 @@ from notsorandom import (
     save,
 )
 from notsorandom.io import read_metadata
-from notsorandom.io.archive import CLASSES
+from notsorandom.io.archive import CLASSES, SCHEMA
 from notsorandom.io.checks import KERNEL_ARRAYS
 from notsorandom.search import SEARCHES
 from notsorandom.spaces import SPACES
@@ -608,3 +611,26 @@ class TestOtherPrograms:
         for copy in (joblib.load(file), pickle.loads(pickle.dumps(model))):
             assert_equal_predictions(model, copy, X)
             assert set(vars(copy)) == set(vars(model))
+
+
+def test_number_of_nodes_and_arrays_does_not_depend_on_the_number_of_columns(tmp_path, rng):
+    """Else it took minutes to save a table of 100,000 columns."""
+    counts = []
+    for n_columns in (10, 200):
+        X = pd.DataFrame(rng.normal(size=(30, n_columns))).add_prefix("c")
+        model = notsorandom.tabular_pipeline(FourierClassifier(4, **SETTINGS))
+        path = save(model.fit(X, X["c0"] > 0), tmp_path / "model.skops")
+        assert_equal_predictions(model, load(path), X)
+        with ZipFile(path) as archive:
+            counts.append((len(archive.namelist()), archive.read(SCHEMA).count(b"__loader__")))
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.slow
+def test_torch_and_dask_are_not_imported(data, tmp_path):
+    """skops imports all of scikit-learn, and with it what its adapters of arrays are for."""
+    path = save(FourierClassifier(4, **SETTINGS).fit(*data), tmp_path / "model.skops")
+    code = f"from notsorandom import load, save; save(load({str(path)!r}), {str(path)!r})"
+    code = f"import sys, pandas; {code}; print(*{{'torch', 'dask', 'cupy'}} & {{*sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == ""

@@ -8,11 +8,13 @@ import math
 import re
 import struct
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 from zipfile import ZipFile, ZipInfo
 
+import numpy as np
 from numpy.lib import format as npy
+from sklearn.base import BaseEstimator
 
 SCHEMA, METADATA = "schema.json", "notsorandom.json"
 # Classes whose instances a file may have.
@@ -50,7 +52,10 @@ ALLOWED = re.compile(
 )
 # What skops doesn't trust by itself; nodes were checked before.
 SKOPS_TYPES = [*CLASSES, *FUNCTIONS, "numpy.dtype", "numpy.number"]
-BYTES_PER_VALUE = 24  # of a schema; skops writes 33, and fewer would take much memory
+BYTES_PER_VALUE = 24  # of a schema, of which spaces are a part: fewer would take much memory
+SEPARATORS = f",{' ' * BYTES_PER_VALUE}", ": "
+SCALARS = {str, int, float, bool, type(None)}
+NAMES = "feature_names_in_"
 MAX_HEADER = 500  # of an array; the parser nests as deeply as a header is long
 ZIP_HEADER, MIN_LENGTH = b"PK\x03\x04", 128  # of a file in an archive: as long as an array's header
 
@@ -90,17 +95,61 @@ def import_skops() -> Any:
     return skops.io
 
 
+class Plain:
+    """A list or dict that JSON can write as it is, and so has one node."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def get_state(self, context: Any) -> dict[str, Any]:
+        """Return the node, as skops makes it for a string."""
+        content = json.dumps(self.value, separators=SEPARATORS)
+        kind = {"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode"}
+        return {**kind, "content": content, "is_json": True}
+
+
+def compact(value: Any) -> Any:
+    """Return a copy that skops writes with few nodes, however many columns there are."""
+    if type(value) in (list, dict):
+        parts = value.values() if type(value) is dict else value
+        lists = [part for part in parts if type(part) is list]
+        types = {*map(type, parts), *(type(each) for part in lists for each in part)}
+        types -= {list} if type(value) is dict else set()
+        if types <= SCALARS and {*map(type, value)} <= ({str} if type(value) is dict else SCALARS):
+            return Plain(value)
+    if type(value) in (list, tuple):
+        return type(value)(map(compact, value))
+    if type(value) is dict:
+        return {name: compact(part) for name, part in value.items()}
+    if isinstance(value, BaseEstimator):
+        copied = object.__new__(type(value))
+        names = vars(value).get(NAMES, np.ones(1))
+        is_text = {*map(type, names)} <= {str}
+        parts = vars(value) | ({NAMES: names.tolist()} if is_text else {})
+        copied.__dict__ |= {name: compact(part) for name, part in parts.items()}
+        return copied
+    return value
+
+
+def restore_names(model: Any) -> None:
+    """Make arrays of the names of columns, which are lists in a file."""
+    for part in walk(model):
+        names = getattr(part, "__dict__", {}).get(NAMES)
+        if isinstance(names, list):
+            part.feature_names_in_ = np.array(names, dtype=object)
+
+
 def encode(value: Any) -> dict[str, bytes]:
     """Return the schema and the arrays of an object, by file name."""
     import_skops()
-    from skops.io._utils import SaveContext, get_state
+    from skops.io._utils import SaveContext, _get_state, get_state
 
+    _get_state.register(Plain)(Plain.get_state)
     contents, arrays = Files(), dict[str, bytes]()
     context = SaveContext(contents)  # holds all objects, so that their addresses stay different
-    schema = get_state(value, context)
+    schema = get_state(compact(value), context) | {"protocol": context.protocol}
     numbers: dict[Any, int] = {}
-    stack: list[Any] = [schema | {"protocol": context.protocol}]
-    schema = stack[0]
+    stack: list[Any] = [schema]
     while stack:
         part = stack.pop()
         if isinstance(part, dict):
@@ -109,7 +158,7 @@ def encode(value: Any) -> dict[str, bytes]:
             stack += reversed(part.values())
         elif isinstance(part, (list, tuple)):
             stack += reversed(part)
-    return {SCHEMA: json.dumps(schema, indent=2).encode(), **arrays}
+    return {SCHEMA: json.dumps(schema, separators=SEPARATORS).encode(), **arrays}
 
 
 def renumber(
@@ -158,7 +207,28 @@ def decode(data: bytes, trusted: Collection[str] = ()) -> Any:
         raise UntrustedError(untrusted)
     for name in files.keys() - {SCHEMA, METADATA}:
         check_array(name, files[name], len(data))
-    return import_skops().loads(data, trusted=[*SKOPS_TYPES, *trusted])
+    model = import_skops().loads(data, trusted=[*SKOPS_TYPES, *trusted])
+    restore_names(model)
+    return model
+
+
+def walk(model: Any) -> Iterator[Any]:
+    """Yield an object and all that it consists of, each once."""
+    seen: set[int] = set()
+    stack = [model]
+    while stack:
+        part = stack.pop()
+        if id(part) in seen or isinstance(part, (str, type)):
+            continue
+        seen.add(id(part))
+        yield part
+        if isinstance(part, dict):
+            stack += part.values()
+        elif isinstance(part, (list, tuple, set)):
+            stack += part
+        elif isinstance(part, np.ndarray) and part.dtype == object:
+            stack += part.ravel().tolist()
+        stack += getattr(part, "__dict__", {}).values()
 
 
 def check_schema(text: bytes) -> set[str]:

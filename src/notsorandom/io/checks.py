@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
@@ -19,6 +19,7 @@ from notsorandom.data.rows import FLOATS
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.config import configure
 from notsorandom.estimators.degrees import DegreeKernel
+from notsorandom.io.archive import walk
 from notsorandom.io.steps import CHECKS, check_columns, check_step, is_array, is_fitted, require
 from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces import Euclidean
@@ -28,27 +29,8 @@ from notsorandom.tabular import NumberEncoder, TableCleaner
 KERNEL_ARRAYS = ("frequencies", "phases", "scales", "weights")
 MAX_STORED_DEGREE = 10_000  # on the sphere; higher ones would take for ever
 KINDS = {"number", "boolean", "category", "date", "left out"}
-TRIALS = ("unit", "missing")  # rows to try: a vector of length one, or missing values
+TRIALS = ("missing", "unit")  # rows to try: missing values, or a vector of length one
 METHODS = ("transform", "predict", "decision_function", "predict_proba")
-
-
-def walk(model: Any) -> Iterator[Any]:
-    """Yield an object and all that it consists of, each once."""
-    seen: set[int] = set()
-    stack = [model]
-    while stack:
-        part = stack.pop()
-        if id(part) in seen or isinstance(part, (str, type)):
-            continue
-        seen.add(id(part))
-        yield part
-        if isinstance(part, dict):
-            stack += part.values()
-        elif isinstance(part, (list, tuple, set)):
-            stack += part
-        elif isinstance(part, np.ndarray) and part.dtype == object:
-            stack += part.ravel().tolist()
-        stack += getattr(part, "__dict__", {}).values()
 
 
 def validate(model: Any, trial: str | None, size: int, trusted: Collection[str] = ()) -> None:
@@ -193,9 +175,9 @@ def run_trial(model: Any, kind: str | None) -> None:
         rows = pandas.DataFrame(rows, columns=model.feature_names_in_)
     with warnings.catch_warnings(), joblib.parallel_config(backend="sequential"):
         warnings.simplefilter("ignore")
-        for name in METHODS:
-            if hasattr(model, name):
-                result = getattr(model, name)(rows)
-                require(result.shape[0] == 2, name)
-                values = result.data if sparse.issparse(result) else np.asarray(result)
-                require(values.dtype.kind not in "fc" or np.isfinite(values).all(), name)
+        names = [name for name in METHODS if hasattr(model, name)]
+        for name in names if isinstance(model, FourierEstimator) else names[:1]:
+            result = getattr(model, name)(rows)
+            require(result.shape[0] == 2, name)
+            values = result.data if sparse.issparse(result) else np.asarray(result)
+            require(values.dtype.kind not in "fc" or np.isfinite(values).all(), name)

@@ -29,12 +29,13 @@ from notsorandom.io.archive import (
     encode,
     pack,
     unpack,
+    walk,
 )
-from notsorandom.io.checks import TRIALS, run_trial, validate, walk
+from notsorandom.io.checks import TRIALS, run_trial, validate
 from notsorandom.spaces.base import Space
 
 Record = Mapping[str, Any] | None
-FORMAT = 5  # files of another one are refused
+FORMAT = 6  # files of another one are refused
 VERSIONS = {"library": __version__, "scikit-learn": sklearn.__version__}
 MAX_METADATA = 2**20  # bytes, which are parsed before anything is known about them
 # Attributes that are not stored: one value per training sample, or only for the next fit.
@@ -113,6 +114,7 @@ def build(model: Any, given: dict[str, Any]) -> tuple[bytes, list[str]]:
         with suppress(Exception):  # its steps may not allow such a row
             run_trial(stored, kind)
             trial = kind
+            break
     metadata = {"format": FORMAT, **VERSIONS, "class": type(model).__name__, **given}
     text = json.dumps(metadata | {"trial": trial}).ljust(MIN_LENGTH)
     content = pack({METADATA: text.encode(), **files})
