@@ -134,6 +134,7 @@ ARGUMENTS: dict[str, tuple[str, Any, Any]] = {
     "--holdout": ("fraction of the rows to hold out", 0.2, in_range(float, 0, 0.9)),
     "--seed": ("random seed", 0, in_range(int, 0, 2**31 - 1)),
     "--max-bytes": ("most bytes of a file, uncompressed, to hold in memory", MAX_BYTES, int),
+    "--formulas": ("write text that is a formula in spreadsheets as it is", False, bool),
     "--trust": (
         "comma-separated classes that the model file may have; be sure who wrote it",
         [],
@@ -145,7 +146,7 @@ ARGUMENTS: dict[str, tuple[str, Any, Any]] = {
 FIT = "data --target --columns --drop --task --loss --n-components --C --smoothing --solver"
 FIT += " --linear --space --class-weight --numbers --scale --checkpoint --holdout --seed --quiet"
 FIT += " --max-bytes"
-PREDICT = "model data --keep --scores --proba --quiet --max-bytes --trust"
+PREDICT = "model data --keep --scores --proba --formulas --quiet --max-bytes --trust"
 EVALUATE = "model data --target --max-bytes --trust"
 PICTURES = [".png", ".pdf", ".svg"]  # which every installation of matplotlib can write
 # Function, arguments, suffixes of the file that it writes, and settings of that argument.

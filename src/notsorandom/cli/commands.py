@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from pathlib import Path
@@ -37,6 +38,8 @@ from notsorandom.io import read_metadata
 # Options of `predict`: the flag, the beginning of the columns' names, method, and words.
 EXTRAS = [("scores", "score", "decision_function", "decision values")]
 EXTRAS += [("proba", "proba", "predict_proba", "probabilities")]
+# Beginnings of formulas in spreadsheets, but of numbers.
+FORMULA = re.compile(r"(?![+-]?[\d.,]+([eE][+-]?\d+)?\Z)[=+\-@\t\r]")
 # Of the demo: numbers of features, the one whose game is drawn, and numbers of samples.
 DEMO_SIZES, DRAWN_SIZE, N_TRAIN, N_TEST = (20, 100, 500), 100, 2000, 50_000
 
@@ -52,7 +55,8 @@ def predict(options: argparse.Namespace) -> dict[str, Any] | None:
     Reads and writes in blocks of rows, so files can be larger than memory. Columns are found by
     name, other columns are ignored. Files without column names (.npy, .npz, .libsvm) must have the
     number of columns of the training data. The output, by default CSV on standard output, is .csv
-    or .parquet. A file appears when it is complete.
+    or .parquet. A file appears when it is complete. In CSV, text that a spreadsheet would compute
+    as a formula gets a quote in front of it, as in '=A1, unless --formulas is given.
     """
     import pandas as pd
 
@@ -67,6 +71,7 @@ def predict(options: argparse.Namespace) -> dict[str, Any] | None:
             )
     file = open_data_file(options.data, max_bytes=options.max_bytes)
     start, n_rows = time.perf_counter(), 0
+    is_text = options.output is None or options.output.suffix.lower() == ".csv"
     if options.output and options.output.exists() and options.output.samefile(options.data):
         options.parser.error(f"--output {options.output} is an input file: give another one")
     shown = not options.quiet and options.output is not None and sys.stderr.isatty()
@@ -77,7 +82,8 @@ def predict(options: argparse.Namespace) -> dict[str, Any] | None:
                 predicted = predict_columns(loaded, X, options)
             for name, column in predicted.items():
                 columns[f"{name}_predicted" if name in columns else name] = column
-            write(pd.DataFrame(columns))
+            frame = pd.DataFrame(columns)
+            write(escape_formulas(frame) if is_text and not options.formulas else frame)
             n_rows += X.shape[0]
             bar.update(n_rows)
     if options.output is None:
@@ -114,6 +120,19 @@ def to_columns(values: Any, names: Any) -> dict[str, Array]:
     """Return the columns of an array or data frame by name."""
     values = np.asarray(values)
     return dict(zip(names, values.reshape(len(values), -1).T, strict=True))
+
+
+def escape_formulas(frame: Any) -> Any:
+    """Return a frame with a quote before text and names that a spreadsheet takes for a formula."""
+    import pandas as pd
+
+    def escape(texts: Any) -> Any:
+        is_formula = texts.astype(str).str.match(FORMULA) & texts.map(lambda x: isinstance(x, str))
+        return texts.where(~is_formula, "'" + texts.astype(str)) if is_formula.any() else texts
+
+    is_text = [column.dtype.kind not in "biufM" for _, column in frame.items()]
+    frame = frame.assign(**{n: escape(frame[n]) for n in frame.columns[is_text]})
+    return frame.set_axis(escape(pd.Series(frame.columns, dtype=object)), axis=1)
 
 
 def evaluate(options: argparse.Namespace) -> dict[str, Any]:

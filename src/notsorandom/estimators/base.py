@@ -15,6 +15,7 @@ from notsorandom._utils.progress import progress_bar
 from notsorandom._utils.threads import ThreadPool, thread_pool
 from notsorandom.estimators.config import (
     Checkpoint,
+    check_memory,
     choose_linear,
     configure,
     configure_checkpoint,
@@ -122,6 +123,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
     ) -> None:
         last_fit = self._forget_last_fit()
         problem = self._read(config, X, y, sample_weight, pool)
+        check_memory(config, self.n_features_in_)
         names = getattr(self, "feature_names_in_", None)
         optional = find_optional_columns(self.optional_columns, self.n_features_in_, names)
         linear = choose_linear(self, config, problem)

@@ -142,8 +142,11 @@ def check_estimator(model: Any) -> None:
     configure(model)
     for name in ("C_", "temperature_"):
         require(1 / MAX_NUMBER <= getattr(model, name, 1.0) <= MAX_NUMBER, name)
-    for name, kinds in (("spectrum_", str), ("tuning_", dict), ("history_", dict)):
-        require(isinstance(getattr(model, name, None), kinds | None), name)
+    require(isinstance(getattr(model, "spectrum_", None), str | None), "spectrum_")
+    for name in ("tuning_", "history_"):  # tables, of which plots are drawn
+        columns = list((getattr(model, name, None) or {"": np.zeros(1)}).values())
+        require(columns[0].ndim == 1 and columns[0].size, name)
+        require(all(column.shape == columns[0].shape for column in columns), name)
     has_linear_part = bool(model.kernel_.linear_scale)
     require(model.uses_linear_part_ is has_linear_part, "uses_linear_part_")
     if hasattr(model, "coef_"):
