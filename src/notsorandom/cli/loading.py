@@ -21,7 +21,7 @@ from notsorandom.data.column_kinds import BOOLEANS, to_text
 from notsorandom.data.files import DataFile
 from notsorandom.data.rows import Array
 from notsorandom.display.calibration import log_loss
-from notsorandom.display.results import accuracy_error
+from notsorandom.display.results import accuracy_error, class_entropy
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.io import read_metadata
 
@@ -246,6 +246,7 @@ def score_classifier(model: Any, blocks: Iterable[tuple[Any, Array]]) -> dict[st
     }
     if has_probabilities:
         result["log loss"] = float(total_loss / n_rows)
+        result["log loss of guessing the shares"] = class_entropy(counts.sum(axis=1))
     for k, label in enumerate(classes.tolist()):
         n_true, n_predicted = int(counts[k].sum()), int(counts[:, k].sum())
         result[f"class {label}"] = {
