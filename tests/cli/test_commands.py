@@ -797,3 +797,25 @@ def test_classes_of_doubtful_targets(y, ending, classes, run, rng):
     run(f"fit t.{ending} --target y {QUICK}")
     run(f"evaluate m.skops t.{ending}")
     assert notsorandom.load("m.skops").classes_.tolist() == classes
+
+
+def test_formulas_are_text_in_predictions(tmp_path):
+    """A spreadsheet would compute labels and copied columns that begin with =, +, - or @."""
+    table = pd.DataFrame(
+        {"a": np.sin(np.arange(40.0)), "=id": ["=1+1", "-2.5", "@x", "plain"] * 10}
+    )
+    table["label"] = np.where(table["a"] < 0, "=HYPERLINK(1)", "+b")
+    table.to_csv(tmp_path / "data.csv", index=False)
+    model = str(tmp_path / "model.skops")
+    arguments = [str(tmp_path / "data.csv"), "--target", "label", "-o", model, "--columns", "a"]
+    assert main(["fit", *arguments, "--n-components", "4", "--quiet"]) == 0
+    for options, quote in (([], "'"), (["--formulas"], "")):
+        for kind in ("csv", "parquet"):
+            out = tmp_path / f"out.{kind}"
+            keep = ["--keep", "=id", "--quiet", "-o", str(out), *options]
+            assert main(["predict", model, str(tmp_path / "data.csv"), *keep]) == 0
+            found = pd.read_csv(out, dtype=str) if kind == "csv" else pd.read_parquet(out)
+            mark = quote if kind == "csv" else ""
+            assert found.columns.tolist() == [f"{mark}=id", "label"]
+            assert found.iloc[:4, 0].tolist() == [f"{mark}=1+1", "-2.5", f"{mark}@x", "plain"]
+            assert set(found["label"]) == {f"{mark}=HYPERLINK(1)", f"{mark}+b"}

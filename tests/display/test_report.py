@@ -299,6 +299,9 @@ class TestReport:
         assert find_caution(99, 1.0, 0.01, 0.5).startswith("99 rows are too few to tell how good")
         assert "not clearly better" in find_caution(100, 0.55, 0.03, 0.5)
         assert find_caution(100, 0.6, 0.03, 0.5) == ""
+        # Of a rare class, no accuracy is much higher than that of guessing.
+        assert find_caution(1000, 0.95, 0.007, 0.95, log_ratio=10.0) == ""
+        assert "not clearly better" in find_caution(1000, 0.95, 0.007, 0.95, log_ratio=2.0)
         assert [format_number(x) for x in (1e5, 2345.678, -1e-7)] == ["100,000", "2346", "-1e-07"]
         y = rng.standard_normal((7, 2))
         words = Predictions(FourierRegressor(), y + 0.1, y, "test", "a, b").describe()
@@ -384,7 +387,7 @@ class TestPipelines:
         page = notsorandom.report(model, frame, y, tmp_path / "page.html")
         text = page.read_text()
         assert {"age", "city"} <= set(re.findall("<th>(.*?)</th>", text))
-        assert "from 3 columns, 1 of which are left out" in text
+        assert "from 3 columns, 1 of which is left out" in text
         assert "Left out: one (constant)." in text
 
 

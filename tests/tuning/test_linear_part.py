@@ -8,7 +8,6 @@ from sklearn.preprocessing import StandardScaler
 
 from notsorandom import FourierClassifier, FourierRegressor
 from notsorandom.data.rows import Rows
-from notsorandom.estimators.checkpoint import check_chosen
 from notsorandom.game.losses import LOSSES, REGRESSION_LOSSES
 from notsorandom.game.problem import Problem
 from notsorandom.linear.sparse_columns import MixedFeatures, solve_sparse
@@ -364,32 +363,6 @@ def test_checkpoints_continue_it(tmp_path, monkeypatch):
         model.fit(X, y)
     whole = FourierClassifier(40, linear=True, random_state=0).fit(X, y)
     np.testing.assert_array_equal(model.coef_, whole.coef_)
-
-
-def test_forged_choices_are_refused():
-    from dataclasses import replace
-
-    from notsorandom.estimators.config import configure
-    from notsorandom.tuning.choice import Choice
-
-    config = replace(configure(FourierClassifier(20)), linear=None)
-    linear = config.candidates[0]._replace(linear=True)
-    chosen = Choice(linear, 1.0, linear_c=2.0, linear_weight=30.0)
-    check_chosen(chosen, config)
-    for forged in (
-        {"linear_c": None},
-        {"linear_c": np.inf},
-        {"linear_weight": 0.0},
-        {"linear_weight": -30.0},
-        {"linear_weight": np.nan},
-        {"candidate": config.candidates[0]},
-        {"candidate": linear._replace(linear=1)},
-        {"candidate": linear._replace(smoothing=0.03)},
-    ):
-        with pytest.raises(ValueError, match="not valid"):
-            check_chosen(replace(chosen, **forged), config)
-    with pytest.raises(ValueError, match="not valid"):
-        check_chosen(chosen, replace(config, linear=False))
 
 
 def test_features_in_passes(monkeypatch):

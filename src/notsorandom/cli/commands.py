@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from pathlib import Path
@@ -37,6 +38,8 @@ from notsorandom.io import read_metadata
 # Options of `predict`: the flag, the beginning of the columns' names, method, and words.
 EXTRAS = [("scores", "score", "decision_function", "decision values")]
 EXTRAS += [("proba", "proba", "predict_proba", "probabilities")]
+# Beginnings of formulas in spreadsheets, but of numbers.
+FORMULA = re.compile(r"(?![+-]?[\d.,]+([eE][+-]?\d+)?\Z)[=+\-@\t\r]")
 # Of the demo: numbers of features, the one whose game is drawn, and numbers of samples.
 DEMO_SIZES, DRAWN_SIZE, N_TRAIN, N_TEST = (20, 100, 500), 100, 2000, 50_000
 
@@ -52,13 +55,14 @@ def predict(options: argparse.Namespace) -> dict[str, Any] | None:
     Reads and writes in blocks of rows, so files can be larger than memory. Columns are found by
     name, other columns are ignored. Files without column names (.npy, .npz, .libsvm) must have the
     number of columns of the training data. The output, by default CSV on standard output, is .csv
-    or .parquet. A file appears when it is complete.
+    or .parquet. A file appears when it is complete. In CSV, text that a spreadsheet would compute
+    as a formula gets a quote in front of it, as in '=A1, unless --formulas is given.
     """
     import pandas as pd
 
     if options.json and options.output is None:
         options.parser.error("--json replaces the predictions on standard output: give --output")
-    loaded = LoadedModel.open(options.model)
+    loaded = LoadedModel.open(options.model, options.trust)
     for flag, _, method, words in EXTRAS:
         if getattr(options, flag) and not hasattr(loaded.model, method):
             options.parser.error(
@@ -67,6 +71,7 @@ def predict(options: argparse.Namespace) -> dict[str, Any] | None:
             )
     file = open_data_file(options.data, max_bytes=options.max_bytes)
     start, n_rows = time.perf_counter(), 0
+    is_text = options.output is None or options.output.suffix.lower() == ".csv"
     if options.output and options.output.exists() and options.output.samefile(options.data):
         options.parser.error(f"--output {options.output} is an input file: give another one")
     shown = not options.quiet and options.output is not None and sys.stderr.isatty()
@@ -77,7 +82,8 @@ def predict(options: argparse.Namespace) -> dict[str, Any] | None:
                 predicted = predict_columns(loaded, X, options)
             for name, column in predicted.items():
                 columns[f"{name}_predicted" if name in columns else name] = column
-            write(pd.DataFrame(columns))
+            frame = pd.DataFrame(columns)
+            write(escape_formulas(frame) if is_text and not options.formulas else frame)
             n_rows += X.shape[0]
             bar.update(n_rows)
     if options.output is None:
@@ -116,6 +122,19 @@ def to_columns(values: Any, names: Any) -> dict[str, Array]:
     return dict(zip(names, values.reshape(len(values), -1).T, strict=True))
 
 
+def escape_formulas(frame: Any) -> Any:
+    """Return a frame with a quote before text and names that a spreadsheet takes for a formula."""
+    import pandas as pd
+
+    def escape(texts: Any) -> Any:
+        is_formula = texts.astype(str).str.match(FORMULA) & texts.map(lambda x: isinstance(x, str))
+        return texts.where(~is_formula, "'" + texts.astype(str)) if is_formula.any() else texts
+
+    is_text = [column.dtype.kind not in "biufM" for _, column in frame.items()]
+    frame = frame.assign(**{n: escape(frame[n]) for n in frame.columns[is_text]})
+    return frame.set_axis(escape(pd.Series(frame.columns, dtype=object)), axis=1)
+
+
 def evaluate(options: argparse.Namespace) -> dict[str, Any]:
     """Compute the accuracy or R^2 of a model on a data file of any size.
 
@@ -130,7 +149,7 @@ def evaluate(options: argparse.Namespace) -> dict[str, Any]:
     rows are within their intervals, with the mean width. By default the target is the column of
     that name in the training data.
     """
-    loaded = LoadedModel.open(options.model)
+    loaded = LoadedModel.open(options.model, options.trust)
     if not hasattr(loaded.model, "predict"):
         options.parser.error(f"{options.model} holds features, which have no predictions")
     file = open_data_file(options.data, max_bytes=options.max_bytes)
@@ -147,11 +166,11 @@ def inspect(options: argparse.Namespace) -> dict[str, Any]:
 
     For example: notsorandom inspect model.skops
 
-    Nothing in the file is executed.
+    Nothing in the file is executed, unless --trust says so.
     """
     path: Path = options.file
     if path.suffix.lower() == ".skops":
-        found, metadata = LoadedModel.open(path).describe(), read_metadata(path)
+        found, metadata = LoadedModel.open(path, options.trust).describe(), read_metadata(path)
         versions = f"notsorandom {metadata['library']}, scikit-learn {metadata['scikit-learn']}"
         found = {"kind": "model", **found, **metadata["metrics"]}
         others = {name: value for name, value in metadata["description"].items() if name != "fit"}
@@ -173,7 +192,7 @@ def convert(options: argparse.Namespace) -> dict[str, Any]:
     The graph of a model of a table has an input for each column: numbers, and text for categories
     ("missing" where there is none). Dates are given as the parts that "notsorandom inspect" lists.
     """
-    notsorandom.to_onnx(notsorandom.load(options.model), options.output)
+    notsorandom.to_onnx(notsorandom.load(options.model, trusted=options.trust), options.output)
     return {"output": str(options.output), "bytes": options.output.stat().st_size}
 
 
@@ -185,7 +204,7 @@ def report(options: argparse.Namespace) -> dict[str, Any]:
     Needs the file that the model was fitted to. Scores are computed on the rows that
     "notsorandom fit" held out.
     """
-    loaded = LoadedModel.open(options.model)
+    loaded = LoadedModel.open(options.model, options.trust)
     file = open_data_file(options.data, max_bytes=options.max_bytes)
     record = {"holdout": 0.0, "seed": 0, "target": None, **loaded.record}
     if loaded.record and not is_training_file(options.data, record):

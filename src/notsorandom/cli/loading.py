@@ -21,7 +21,7 @@ from notsorandom.data.column_kinds import BOOLEANS, to_text
 from notsorandom.data.files import DataFile
 from notsorandom.data.rows import Array
 from notsorandom.display.calibration import log_loss
-from notsorandom.display.results import accuracy_error
+from notsorandom.display.results import accuracy_error, class_entropy
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.io import read_metadata
 
@@ -48,13 +48,14 @@ class LoadedModel:
     record: Mapping[str, Any]
 
     @classmethod
-    def open(cls, path: Path) -> LoadedModel:
+    def open(cls, path: Path, trusted: Sequence[str] = ()) -> LoadedModel:
         """Load a model file; predictions use all cores."""
         if path.suffix.lower() != ".skops":
             raise ValueError(
                 f"{path} is not a model file: give a .skops file first, then the data."
             )
-        model, record = notsorandom.load(path), read_metadata(path)["description"].get("fit")
+        model = notsorandom.load(path, trusted=trusted)
+        record = read_metadata(path)["description"].get("fit")
         last = steps_of(model)[-1]
         if "n_jobs" in last.get_params(deep=False):
             last.set_params(n_jobs=-1)
@@ -258,6 +259,7 @@ def score_classifier(model: Any, blocks: Iterable[tuple[Any, Array]]) -> dict[st
     }
     if has_probabilities:
         result["log loss"] = float(total_loss / n_rows)
+        result["log loss of guessing the shares"] = class_entropy(counts.sum(axis=1))
     if n_rows * n_columns <= MAX_RANKED:
         result |= rank_scores(np.concatenate(codes), np.concatenate(values))
     for k, label in enumerate(classes.tolist()):

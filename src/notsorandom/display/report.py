@@ -179,7 +179,8 @@ def describe_data(model: Any, predictions: Predictions) -> str:
     last, n_left_out = predictions.model, len(left_out(model))
     predicts = "Predicts" if hasattr(last, "coef_") else "A linear model on the features predicts"
     classes = f" ({len(last.classes_):,} classes)" if hasattr(last, "classes_") else ""
-    omitted = f", {n_left_out:,} of which are left out" if n_left_out else ""
+    verb = "is" if n_left_out == 1 else "are"
+    omitted = f", {n_left_out:,} of which {verb} left out" if n_left_out else ""
     tested = f", tested on {len(predictions.scores):,} others" * (predictions.part == "test")
     return (
         f"{predicts} {predictions.target}{classes} from {model.n_features_in_:,} columns{omitted}. "
