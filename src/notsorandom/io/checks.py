@@ -203,6 +203,25 @@ def check_estimator(model: Any) -> None:
             n_tasks = len(model.classes_) - (len(model.classes_) <= 2)  # two classes have one task
         require(model.coef_.shape == (n_tasks, model.kernel_.n_components), "coef_")
         require(model.intercept_.shape == (n_tasks,), "intercept_")
+        check_uncertainty(model)
+
+
+def check_uncertainty(model: Any) -> None:
+    """Raise an error unless what intervals and sets are computed from suits the linear models."""
+    n_tasks, n_features = model.coef_.shape
+    posterior, held_out = getattr(model, "posterior_", None), getattr(model, "held_out_scores_", 0)
+    if posterior is not None:
+        is_right = isinstance(posterior, RidgePosterior) and len(posterior.mean) == n_features
+        require(is_right, "posterior_")
+    if held_out == 0:
+        return
+    n_outputs = 1 if is_classifier(model) else n_tasks
+    is_right = isinstance(held_out, HeldOutScores) and held_out.scores.shape[1] == n_outputs
+    require(is_right, "held_out_scores_")
+    if not is_classifier(model):
+        noise = model.noise_
+        require(noise.shape == (n_tasks,) and noise.dtype == np.float64, "noise_")
+        require((noise >= 0).all() and np.isfinite(noise).all(), "noise_")
 
 
 @np.errstate(all="ignore")
