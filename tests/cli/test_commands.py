@@ -17,6 +17,8 @@ import sklearn
 from forgery import unzip
 from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import notsorandom
 from notsorandom import FourierClassifier, FourierRegressor, __version__
@@ -119,6 +121,12 @@ ERRORS = [
     (2, "predict iris.skops iris.csv --json", "give --output"),
     (2, "predict reals.skops reals.parquet --scores", "--scores"),
     (2, "predict hinge.skops arrays.npz --proba", "has no probabilities; leave it out, or fit a"),
+    (2, "predict iris.skops iris.csv --interval 0.9", "no intervals; give --set for classes, or"),
+    (2, "predict hinge.skops arrays.npz --interval 0.9", "no intervals; give --set for classes"),
+    (2, "predict hinge.skops arrays.npz --set 0.9", "no sets of classes; give --interval for"),
+    (2, "predict reals.skops reals.parquet --set 0.9", "give --interval for numbers, or fit a"),
+    (2, "predict reals.skops reals.parquet --interval 90", "it must be a finite number > 0 and <"),
+    (2, "predict iris.skops iris.csv --set many", "the share='many' is not allowed"),
     (2, "convert iris.skops -o m.pkl", ".onnx"),
     (2, "report iris.skops -o p.html", "required: data"),
     (2, "demo --output picture.txt", "ends in .png"),
@@ -389,6 +397,41 @@ class TestPredict:
         with np.load(folder / "arrays.npz") as arrays:
             expected = notsorandom.load(folder / "arrays.skops").predict_proba(arrays["X"])
         np.testing.assert_allclose(second, expected[:, 1])
+
+    def test_intervals_and_sets(self, run, folder):
+        run("predict reals.skops reals.parquet --interval 0.8 --keep a -o p.csv")
+        found, X = pd.read_csv("p.csv"), pd.read_parquet(folder / "reals.parquet")
+        assert list(found) == ["a", "z", "low", "high"]
+        expected = notsorandom.load(folder / "reals.skops").predict_interval(X, 0.8)
+        np.testing.assert_allclose(found[["low", "high"]], expected, rtol=1e-12)
+        run("predict iris.skops iris.csv --set 0.9 --proba -o p.csv")
+        found, X = pd.read_csv("p.csv"), pd.read_csv(folder / "iris.csv")
+        columns = [name for name in found if name.startswith("set_")]
+        assert columns == ["set_setosa", "set_versicolor", "set_virginica"]
+        model = notsorandom.load(folder / "iris.skops")
+        np.testing.assert_array_equal(found[columns], model.predict_set(X, 0.9))
+
+    def test_intervals_of_several_outputs_and_names_in_use(self, run, folder):
+        X = pd.read_parquet(folder / "reals.parquet")[["a", "b", "c"]].to_numpy()
+        y = X[:, :2] + np.random.default_rng(1).normal(size=(200, 2))
+        pipeline = make_pipeline(StandardScaler(), FourierRegressor(8, smoothing=0.06)).fit(X, y)
+        notsorandom.save(pipeline, "m.skops", description={"fit": {"target": "low"}})
+        np.save("X.npy", X)
+        run("predict m.skops X.npy --interval 0.8 -o p.csv")
+        found = pd.read_csv("p.csv")
+        names = ["low_0", "low_1", "low_0_limit", "high_0", "low_1_limit", "high_1"]
+        assert list(found) == names
+        expected = pipeline[-1].predict_interval(pipeline[0].transform(X), 0.8).reshape(200, 4)
+        np.testing.assert_allclose(found[names[2:]], expected, rtol=1e-12)
+
+    def test_models_without_held_out_rows_are_refused_before_any_work(self, run, folder):
+        X = np.load(folder / "array.npy")
+        model = FourierRegressor(8, smoothing=0.06, calibration_size=0).fit(X, X[:, 0])
+        notsorandom.save(model, "m.skops")
+        text = run("predict m.skops missing.csv --interval 0.8", code=2)
+        assert "--interval: predict_interval is not possible: no samples were held out" in text
+        text = run("predict reals.skops missing.csv --interval 0.999", code=2)
+        assert "coverage=0.999 is not possible with 32 held-out" in text
 
     def test_kept_column_with_the_name_of_the_target(self, run):
         lines = run("predict iris.skops iris.csv --keep species").splitlines()

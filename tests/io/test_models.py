@@ -8,6 +8,7 @@ import pickle
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from zipfile import ZipFile
 
 import joblib
@@ -127,6 +128,8 @@ def make_cases():
             FourierRegressor(8, loss="epsilon_insensitive", **SETTINGS),
             real,
         ),
+        "regressor of outputs": (FourierRegressor(8, **SETTINGS), real),
+        "regressor without rows": (FourierRegressor(8, calibration_size=0, **SETTINGS), real),
         "quantile": (FourierRegressor(8, loss="quantile", quantile=0.8, **SETTINGS), real[:, 0]),
         "size chosen": (FourierClassifier("auto", max_components=12, **SETTINGS), None),
         "reweighted": (FourierClassifier(12, solver="reweight", **SETTINGS), None),
@@ -171,6 +174,70 @@ def test_a_loaded_model_equals_the_saved_one(case, dtype, data, tmp_path):
     assert set(vars(model)) - set(vars(loaded)) == {"dual_", "average_dual_"}
     again = save(loaded, tmp_path / "again.skops", {"accuracy": 0.5})
     assert again.read_bytes() == path.read_bytes()
+
+
+def uncertain_models(X, rng):
+    """Yield regressors with one and several outputs, and without a posterior."""
+    for linear, shape in ((False, (80,)), (True, (80, 2))):
+        y = rng.normal(size=shape)
+        yield FourierRegressor(8, linear=linear, **SETTINGS).fit(X, y), X
+        many = sparse.random_array((80, 3000), density=0.02, random_state=rng, format="csr")
+        yield FourierRegressor(8, linear=True, **SETTINGS).fit(many, y), many
+
+
+def test_uncertainty_of_a_loaded_model(data, rng, tmp_path):
+    path = tmp_path / "model.skops"
+    found = []
+    for model, X in uncertain_models(data[0], rng):
+        loaded = load(save(model, path))
+        found.append(loaded.posterior_ is not None)
+        for coverage in (0.8, [0.5, 0.9]):
+            expected = model.predict_interval(X, coverage)
+            np.testing.assert_array_equal(loaded.predict_interval(X, coverage), expected)
+        for part, whole in zip(
+            loaded.predict(X, return_std=True), model.predict(X, return_std=True), strict=True
+        ):
+            np.testing.assert_array_equal(part, whole)
+    assert found == [True, False, True, False]
+    model = FourierRegressor(8, calibration_size=0, **SETTINGS).fit(data[0], data[0][:, 0])
+    with pytest.raises(ValueError, match="call calibrate with other samples"):
+        load(save(model, path)).predict_interval(data[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("noise_", lambda m: -m.noise_),
+        ("noise_", lambda m: m.noise_ * np.nan),
+        ("noise_", lambda m: m.noise_ * np.inf),
+        ("noise_", lambda m: m.noise_[:1]),
+        ("noise_", lambda m: m.noise_.astype(int)),
+        ("posterior_", lambda m: FourierRegressor(4, **SETTINGS).fit(*small()).posterior_),
+        ("posterior_", lambda m: m.held_out_scores_),
+        ("posterior_", lambda m: 1.0),
+        ("factor", lambda m: replace(m.posterior_, mean=m.posterior_.mean * np.nan)),
+        ("factor", lambda m: replace(m.posterior_, factor=m.posterior_.factor[:-1])),
+        ("factor", lambda m: replace(m.posterior_, factor=-m.posterior_.factor)),
+        ("total_weight", lambda m: replace(m.posterior_, total_weight=0.0)),
+        ("held_out_scores_", lambda m: FourierRegressor(**SETTINGS).fit(*small()).held_out_scores_),
+        ("held_out_scores_", lambda m: m.posterior_),
+        ("held_out_scores_", lambda m: None),
+        ("scores", lambda m: replace(m.held_out_scores_, scores=-m.held_out_scores_.scores)),
+        ("counts", lambda m: replace(m.held_out_scores_, counts=m.held_out_scores_.counts[1:])),
+    ],
+)
+def test_forged_uncertainty(data, tmp_path, name, change):
+    model = FourierRegressor(8, **SETTINGS).fit(data[0], data[0][:, :2])
+    owner = {"scores": "held_out_scores_", "counts": "held_out_scores_"}.get(name, "posterior_")
+    setattr(model, name if name[-1] == "_" else owner, change(model))
+    with pytest.raises(ValueError, match=f"{name} is not valid"):
+        save(model, tmp_path / "model.skops")
+
+
+def small():
+    """Return samples with one target."""
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    return X, X[:, 0] + np.random.default_rng(1).normal(size=50)
 
 
 def test_linear_part_of_a_table_and_of_sparse_samples(frame, tmp_path):
@@ -400,6 +467,14 @@ class TestPipelines:
         )
         model = notsorandom.tabular_pipeline(self.make()).fit(frame, data[1])
         assert self.check(model, frame, tmp_path) == "missing"
+
+    def test_intervals_of_a_tabular_pipeline(self, data, frame, tmp_path):
+        y = np.random.default_rng(1).normal(size=len(frame))
+        model = notsorandom.tabular_pipeline(FourierRegressor(8, **SETTINGS)).fit(frame, y)
+        loaded = load(save(model, tmp_path / "model.skops"))
+        expected = model.predict_interval(frame, [0.5, 0.9])
+        np.testing.assert_array_equal(loaded.predict_interval(frame, [0.5, 0.9]), expected)
+        assert loaded.calibrate(frame, y) is loaded
 
     def test_rows_that_cannot_be_made_up(self, data, frame, tmp_path):
         """There is no trial, if unknown categories are an error."""

@@ -231,6 +231,28 @@ class TestOutputs:
         model = FourierRegressor(**SETTINGS).fit(X, targets[:, :width])
         assert check(model, X)["prediction"].shape == (len(X), width)
 
+    @pytest.mark.parametrize("coverage", [0.8, [0.5, 0.9]])
+    @pytest.mark.parametrize("case", ["numbers", "column", "outputs", "sphere", "many columns"])
+    def test_deviations_and_intervals(self, tmp_path, case, coverage):
+        X, targets = make_samples(3, euclidean=case != "sphere")
+        settings = SETTINGS | ({"space": CASES["harmonic"][0]} if case == "sphere" else {})
+        y = targets + np.random.default_rng(1).normal(size=targets.shape)
+        y = y[:, 0] if case in ("numbers", "sphere") else y[:, :1] if case == "column" else y
+        model = FourierRegressor(**settings).fit(X, y)
+        if case == "many columns":
+            model.posterior_ = None
+        path = to_onnx(model, tmp_path / "model.onnx", return_std=True, coverage=coverage)
+        shapes = [output.shape for output in start_session(path).get_outputs()]
+        outputs = run_graph(path, X)
+        assert list(outputs) == ["prediction", "std", "interval"]
+        assert [shape[1:] for shape in shapes] == [list(v.shape[1:]) for v in outputs.values()]
+        prediction, std = model.predict(X, return_std=True)
+        assert_close(outputs["prediction"], prediction)
+        assert_close(outputs["std"], std)
+        assert_close(outputs["interval"], model.predict_interval(X, coverage))
+        alone = to_onnx(model, path, coverage=coverage)
+        assert list(run_graph(alone, X)) == ["prediction", "interval"]
+
     @pytest.mark.parametrize(
         ("names", "dtype"),
         [
@@ -538,6 +560,15 @@ class TestTabularPipeline:
         new.loc[5, "income in $"] = 1e9
         check(model, model[0].transform(new), new)
 
+    def test_deviations_and_intervals(self, tmp_path):
+        frame, _ = self.make_messy()
+        y = frame["gaps"].fillna(0) + np.random.default_rng(1).normal(size=len(frame))
+        model = tabular_pipeline("regressor", **SETTINGS).fit(frame, y)
+        path = to_onnx(model, tmp_path / "model.onnx", return_std=True, coverage=0.9)
+        outputs = run_graph(path, model[0].transform(frame))
+        assert_close(outputs["std"], model.predict(frame, return_std=True)[1])
+        assert_close(outputs["interval"], model.predict_interval(frame, 0.9))
+
     def test_steps_that_are_switched_off(self, tmp_path):
         frame, y = self.make_messy()
         frame = frame.drop(columns=["income in $", "amount"])  # far too large without a scaler
@@ -617,6 +648,24 @@ class TestErrors:
             refuse(model, r"ends in \.onnx", path="model.pkl")  # checked first
             refuse(model, "not fitted", NotFittedError)
         refuse([1, 2], "not an estimator", TypeError)
+
+    def test_deviations_of_other_models(self, tmp_path):
+        path, X = tmp_path / "model.onnx", make_samples(3, euclidean=True)[0]
+        classifier, y = FourierClassifier(**SETTINGS).fit(X, X[:, 0] > 0), X[:, 0]
+        refused = [(classifier, {"return_std": True}, "FourierRegressor, but .* FourierClassifier")]
+        regressor = FourierRegressor(**SETTINGS).fit(X, y)
+        refused += [(regressor, {"coverage": 1}, "coverage=1 is not allowed")]
+        without = FourierRegressor(calibration_size=0, **SETTINGS).fit(X, y)
+        quantile = FourierRegressor(loss="quantile", **SETTINGS).fit(X, y)
+        for options in ({"return_std": True}, {"coverage": 0.9}):
+            refused += [
+                (without, options, "call calibrate with other"),
+                (quantile, options, "loss="),
+            ]
+        for model, options, message in refused:
+            with pytest.raises(ValueError, match=message):
+                to_onnx(model, path, **options)
+        assert not path.exists()
 
     @pytest.mark.parametrize(
         ("step", "match"),

@@ -201,6 +201,9 @@ INVALID = {
     "no rows": (body(), "There are 0 rows, but 1 to 10,000 are allowed."),
     "too many rows": (body(*[[1, 2, 3]] * 10_001), "There are 10,001 rows, but 1 to 10,000"),
     "rows not a list": (b'{"rows": 3}', "no list of rows", '{"rows": [[...], ...]}'),
+    "coverage of one": (b'{"rows": [[1, 2, 3]], "coverage": 1}', "coverage is 1.0, not a number"),
+    "coverage in text": (b'{"rows": [[1, 2, 3]], "coverage": "0.9"}', "is '0.9', not a number"),
+    "long coverage": (json.dumps({"rows": [[1, 2, 3]], "coverage": [0.9] * 999}).encode(), "[0.9,"),
     "nothing": (b"", "The body is not JSON"),
     "not text": (b"\xff\xfe\xff", "The body is not JSON"),
     "too deep": (b"[" * 10**6, "The body is not JSON"),
@@ -276,6 +279,37 @@ def test_busy_servers_and_slow_clients(serve, model, frame, monkeypatch):
             connection.close()
         assert request_predictions(client, X.tolist()) == expected(model, X)
     assert app.state.n_bytes == 0
+
+
+def test_intervals_and_sets(client, serve, model, frame):
+    X = frame.to_numpy()[:20]
+    request = {"rows": X.tolist(), "coverage": 0.8}
+    answer = client.post("/predict", json=request).json()
+    with threadpool_limits(1):
+        sets = model.predict_set(frame[:20], 0.8)
+    assert answer.pop("sets") == [model.classes_[row].tolist() for row in sets]
+    assert answer == expected(model, X)
+    y = frame.to_numpy()[:, :2] + np.random.default_rng(1).normal(size=(150, 2))
+    regressors = [
+        FourierRegressor(10, **QUICK).fit(frame, y[:, 0]),
+        make_pipeline(StandardScaler(), FourierRegressor(10, **QUICK)).fit(frame, y),
+    ]
+    for regressor in regressors:
+        with start_thread(serve.create_app(regressor)) as own:
+            answer = own.post("/predict", json=request).json()
+        with threadpool_limits(1):
+            last, samples = regressor, frame[:20]
+            if regressor is not regressors[0]:
+                last, samples = regressor[-1], regressor[0].transform(samples)
+            assert answer["intervals"] == last.predict_interval(samples, 0.8).tolist()
+    without = FourierRegressor(10, calibration_size=0, **QUICK).fit(frame, y)
+    hinge = FourierClassifier(10, loss="hinge", **QUICK).fit(frame, y[:, 0] > 0)
+    for other, message in ((without, "no samples were held out"), (hinge, "leave coverage out")):
+        with start_thread(serve.create_app(other)) as own:
+            response = own.post("/predict", json=request)
+            assert response.status_code == 422
+            assert message in response.json()["detail"]
+            assert request_predictions(own, X.tolist()) == expected(other, X)
 
 
 def test_without_a_model_file(tmp_path):

@@ -14,6 +14,7 @@ from typing import Any
 
 from notsorandom import FourierClassifier, __version__
 from notsorandom._utils.files import check_output_path
+from notsorandom._utils.parameters import check_number
 from notsorandom.cli import commands
 from notsorandom.cli.fit import LINEAR, fit
 from notsorandom.data.files import MAX_BYTES
@@ -80,6 +81,16 @@ def in_range(kind: type, low: float, high: float) -> Callable[[str], float]:
     return number
 
 
+def share(text: str) -> float:
+    """Return a number between 0 and 1."""
+    value = parse_number(text)
+    try:
+        check_number("the share", value, above=0, below=1)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return float(value)
+
+
 def names(text: str) -> list[str]:
     """Split a comma-separated list; a name with a comma is in double quotes."""
     return [name.strip() for line in csv.reader([text]) for name in line if name.strip()]
@@ -107,6 +118,8 @@ ARGUMENTS: dict[str, tuple[str, Any, Any]] = {
     "--keep": ("comma-separated columns to copy to the output", [], names),
     "--scores": ("also write decision values", False, bool),
     "--proba": ("also write probabilities", False, bool),
+    "--interval": ("also write limits of intervals that cover this share", None, share),
+    "--set": ("also write sets of classes that cover this share", None, share),
     "--task": ("auto decides by the loss if it is given, else by the target", "auto", TASKS),
     "--loss": (f"loss of the model ({DEFAULTS.loss}, or squared, if not given)", None, LOSS_NAMES),
     "--n-components": ("number of features, auto or smallest", DEFAULTS.n_components, parse_number),
@@ -146,7 +159,8 @@ ARGUMENTS: dict[str, tuple[str, Any, Any]] = {
 FIT = "data --target --columns --drop --task --loss --n-components --C --smoothing --solver"
 FIT += " --linear --space --class-weight --numbers --scale --checkpoint --holdout --seed --quiet"
 FIT += " --max-bytes"
-PREDICT = "model data --keep --scores --proba --formulas --quiet --max-bytes --trust"
+PREDICT = "model data --keep --scores --proba --interval --set --formulas --quiet --max-bytes"
+PREDICT += " --trust"
 EVALUATE = "model data --target --max-bytes --trust"
 PICTURES = [".png", ".pdf", ".svg"]  # which every installation of matplotlib can write
 # Function, arguments, suffixes of the file that it writes, and settings of that argument.

@@ -32,12 +32,14 @@ from notsorandom.datasets import make_windmill
 from notsorandom.display import GameDisplay
 from notsorandom.display.figures import save_figure
 from notsorandom.display.inspection import scores_by_size
+from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.resume import read_checkpoint_header
 from notsorandom.io import read_metadata
 
 # Options of `predict`: the flag, the beginning of the columns' names, method, and words.
 EXTRAS = [("scores", "score", "decision_function", "decision values")]
 EXTRAS += [("proba", "proba", "predict_proba", "probabilities")]
+EXTRAS += [("set", "set", "predict_set", "sets of classes")]
 # Beginnings of formulas in spreadsheets, but of numbers.
 FORMULA = re.compile(r"(?![+-]?[\d.,]+([eE][+-]?\d+)?\Z)[=+\-@\t\r]")
 # Of the demo: numbers of features, the one whose game is drawn, and numbers of samples.
@@ -51,24 +53,23 @@ def predict(options: argparse.Namespace) -> dict[str, Any] | None:
       notsorandom predict model.skops new.csv -o predictions.csv
       notsorandom predict model.skops new.parquet --keep id --proba -o predictions.parquet
       notsorandom predict model.skops new.csv --proba | head
+      notsorandom predict model.skops new.csv --interval 0.9
 
     Reads and writes in blocks of rows, so files can be larger than memory. Columns are found by
     name, other columns are ignored. Files without column names (.npy, .npz, .libsvm) must have the
     number of columns of the training data. The output, by default CSV on standard output, is .csv
     or .parquet. A file appears when it is complete. In CSV, text that a spreadsheet would compute
     as a formula gets a quote in front of it, as in '=A1, unless --formulas is given.
+
+    --interval 0.9 writes the columns low and high: limits that cover 90 % of the targets. --set 0.9
+    writes a column for each class: whether it is in a set that has the right one in 90 % of rows.
     """
     import pandas as pd
 
     if options.json and options.output is None:
         options.parser.error("--json replaces the predictions on standard output: give --output")
     loaded = LoadedModel.open(options.model, options.trust)
-    for flag, _, method, words in EXTRAS:
-        if getattr(options, flag) and not hasattr(loaded.model, method):
-            options.parser.error(
-                f"--{flag}: this {type(steps_of(loaded.model)[-1]).__name__} has no {words}; leave "
-                "it out, or fit a classifier with --loss logistic"
-            )
+    check_extras(steps_of(loaded.model)[-1], options)
     file = open_data_file(options.data, max_bytes=options.max_bytes)
     start, n_rows = time.perf_counter(), 0
     is_text = options.output is None or options.output.suffix.lower() == ".csv"
@@ -96,13 +97,33 @@ def predict(options: argparse.Namespace) -> dict[str, Any] | None:
     }
 
 
+def check_extras(last: Any, options: argparse.Namespace) -> None:
+    """End with an error unless the last step has what the options add to predictions."""
+    logistic = "fit a classifier with --loss logistic"
+    hints = {"set": f"give --interval for numbers, or {logistic}"}
+    hints |= {"interval": "give --set for classes, or fit a model of numbers"}
+    for flag, _, method, words in [*EXTRAS, ("interval", "", "predict_interval", "intervals")]:
+        value = getattr(options, flag)
+        if not value:
+            continue
+        if not hasattr(last, method):
+            hint = hints.get(flag, f"leave it out, or {logistic}")
+            options.parser.error(f"--{flag}: this {type(last).__name__} has no {words}; {hint}")
+        if flag in hints and isinstance(last, FourierEstimator):
+            try:
+                last._thresholds(value)
+            except ValueError as error:
+                options.parser.error(f"--{flag}: {error}")
+
+
 def predict_columns(loaded: LoadedModel, X: Any, options: argparse.Namespace) -> dict[str, Array]:
     """Return predictions, with scores and probabilities on demand, or features, by column."""
     if not hasattr(loaded.model, "predict"):
         return to_columns(loaded.model.transform(X), loaded.model.get_feature_names_out())
     name = loaded.record.get("target", "prediction")
     model, X = encode(loaded.model, X)
-    if is_classifier(model) and model is not loaded.model and not options.scores + options.proba:
+    only_classes = not any(getattr(options, flag) for flag, *_ in EXTRAS)
+    if is_classifier(model) and model is not loaded.model and only_classes:
         X = X.astype(np.float32)  # many times faster; only classes of equal scores may differ
     values = model.predict(X)
     columns = to_columns(
@@ -110,9 +131,17 @@ def predict_columns(loaded: LoadedModel, X: Any, options: argparse.Namespace) ->
     )
     for flag, prefix, method, _ in EXTRAS:
         if getattr(options, flag):
-            values, labels = getattr(model, method)(X), model.classes_.tolist()
+            coverage = [options.set] if flag == "set" else []
+            values, labels = getattr(model, method)(X, *coverage), model.classes_.tolist()
             labels = labels[1:] if values.ndim == 1 else labels  # of two classes, the second
             columns |= to_columns(values, [f"{prefix}_{label}" for label in labels])
+    if options.interval:
+        limits = model.predict_interval(X, options.interval)
+        endings = [f"_{k}" for k in range(limits.shape[1])] if limits.ndim > 2 else [""]
+        labels = [f"{limit}{ending}" for ending in endings for limit in ("low", "high")]
+        # The target may have one of these names.
+        labels = [f"{label}_limit" if label in columns else label for label in labels]
+        columns |= to_columns(limits, labels)
     return columns
 
 

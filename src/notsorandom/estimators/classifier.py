@@ -391,6 +391,14 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
             In the order of `classes_`, with one more axis at the end for several coverages. For an
             array API array `X`, of its kind and on its device.
         """
+        thresholds = self._thresholds(coverage)
+        losses = -log_probabilities(self._scores(X), self.temperature_)
+        if np.ndim(thresholds):
+            losses = losses[:, :, None]
+        return asarray_like(losses.astype(np.float32) <= thresholds, X)
+
+    def _thresholds(self, coverage: Any) -> Array:
+        """Return the largest losses of classes in a set, or raise an error."""
         check_is_fitted(self, "temperature_")
         if not hasattr(self, "held_out_scores_"):
             from notsorandom.tuning.held_out import MIN_CLASS_SAMPLES
@@ -400,11 +408,7 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
                 f"few. It needs {MIN_CLASS_SAMPLES} of each: fit to more, or call calibrate with "
                 "other samples."
             )
-        thresholds = self.held_out_scores_.quantiles(coverage)[0]
-        losses = -log_probabilities(self._scores(X), self.temperature_)
-        if np.ndim(thresholds):
-            losses = losses[:, :, None]
-        return asarray_like(losses.astype(np.float32) <= thresholds, X)
+        return self.held_out_scores_.quantiles(coverage)[0]
 
     @ProbabilityMethod
     def calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> FourierClassifier:

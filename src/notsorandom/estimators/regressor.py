@@ -315,8 +315,7 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
             Lower and upper limits, with one more axis at the end for several coverages. For an
             array API array `X`, of its kind and on its device.
         """
-        self._check_held_out("predict_interval")
-        thresholds = self.held_out_scores_.quantiles(coverage)  # (n_outputs, ...)
+        thresholds = self._thresholds(coverage)  # (n_outputs, ...)
         with self._rows(X) as rows:
             scores, deviations = self._evaluate(rows)
         middle = scores.reshape(*scores.shape, *[1] * (thresholds.ndim - 1))
@@ -384,6 +383,11 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         self.held_out_scores_, self.noise_ = score_held_out(
             final.kernel, final.problem, found, final.game_problem, final.held_out
         )
+
+    def _thresholds(self, coverage: Any) -> Array:
+        """Return half widths of intervals, in units of the deviation, or raise an error."""
+        self._check_held_out("predict_interval")
+        return self.held_out_scores_.quantiles(coverage)
 
     def _check_squared_loss(self, name: str) -> None:
         if not fitted_loss(self).is_squared_error:

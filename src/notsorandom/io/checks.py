@@ -184,10 +184,29 @@ def check_estimator(model: Any) -> None:
         require(model.intercept_.shape == (n_tasks,), "intercept_")
         for name in ("coef_", "intercept_"):
             require(np.isfinite(getattr(model, name)).all(), name)
+        check_uncertainty(model)
     if hasattr(model, "classes_"):
         classes = model.classes_
         require(is_array(classes, (len(classes),), "biufOUS"), "classes_")
         require(np.array_equal(np.unique(classes), classes), "classes_")  # nor NaN
+
+
+def check_uncertainty(model: Any) -> None:
+    """Raise an error unless what intervals and sets are computed from suits the linear models."""
+    n_tasks, n_features = model.coef_.shape
+    posterior, held_out = getattr(model, "posterior_", None), getattr(model, "held_out_scores_", 0)
+    if posterior is not None:
+        is_right = isinstance(posterior, RidgePosterior) and len(posterior.mean) == n_features
+        require(is_right, "posterior_")
+    if held_out == 0:
+        return
+    n_outputs = 1 if is_classifier(model) else n_tasks
+    is_right = isinstance(held_out, HeldOutScores) and held_out.scores.shape[1] == n_outputs
+    require(is_right, "held_out_scores_")
+    if not is_classifier(model):
+        noise = getattr(model, "noise_", None)
+        require(is_array(noise, (n_tasks,), "f"), "noise_")
+        require((noise >= 0).all() and np.isfinite(noise).all(), "noise_")
 
 
 @np.errstate(all="ignore")

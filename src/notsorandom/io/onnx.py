@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import importlib
-from dataclasses import dataclass, replace
-from functools import partialmethod
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +22,15 @@ from notsorandom.data.rows import Array
 from notsorandom.estimators.classifier import FourierClassifier
 from notsorandom.estimators.features import FourierFeatures
 from notsorandom.estimators.regressor import FourierRegressor
+from notsorandom.io.onnx_steps import Tensor, convert_imputer, convert_numbers, convert_one_hot
 from notsorandom.spaces import Euclidean, HarmonicSphere, ZonalSphere
 from notsorandom.spaces.gegenbauer import recurrence
 from notsorandom.spaces.harmonics import constants
 from notsorandom.spaces.zonal_sphere import poles_and_degrees
 from notsorandom.tabular import NumberEncoder, TableCleaner
-from notsorandom.tabular.numbers import LIMIT
 
 
-def to_onnx(model: Any, path: Any) -> Path:
+def to_onnx(model: Any, path: Any, *, return_std: bool = False, coverage: Any = None) -> Path:
     """Write a fitted estimator or pipeline as an ONNX file, for other runtimes.
 
     Parameters
@@ -39,6 +39,12 @@ def to_onnx(model: Any, path: Any) -> Path:
         One of this package's, or a pipeline of one and transformers of scikit-learn.
     path : str or Path
         Must end in ``.onnx``.
+    return_std : bool, default=False
+        Whether the graph of a :class:`notsorandom.FourierRegressor`, alone or as the last step, has
+        an output ``std`` too: see its method `predict`. It takes 8 bytes times the square of the
+        number of features.
+    coverage : float or array-like of float, optional
+        For an output ``interval``: see `predict_interval`.
 
     Returns
     -------
@@ -50,9 +56,9 @@ def to_onnx(model: Any, path: Any) -> Path:
     one input for each column that it uses, of shape (n_samples, 1): float32, or strings for text.
     The graph of a :func:`notsorandom.tabular_pipeline` begins after its first step: the inputs are
     the columns of ``pipeline[0].transform(frame)``. The outputs are ``features``, ``prediction``,
-    or ``label``, ``probabilities`` if there are any, and ``decision``; an input of such a name ends
-    in ``_``. A graph can't reject samples: on the sphere they are scaled to norm one, and unknown
-    categories are encoded as infrequent ones or zeros.
+    or ``label``, ``probabilities`` if there are any, and ``decision``, and what is asked for beside
+    them; an input of such a name ends in ``_``. A graph can't reject samples: on the sphere they
+    are scaled to norm one, and unknown categories are encoded as infrequent ones or zeros.
     """
     path = check_output_path(path, ".onnx")
     check_is_fitted(model)
@@ -63,7 +69,9 @@ def to_onnx(model: Any, path: Any) -> Path:
             "Exporting to ONNX needs skl2onnx: install it with pip install 'notsorandom[onnx]'."
         ) from error
     model = without_idle_steps(model if isinstance(model, Pipeline) else Pipeline([("", model)]))
-    has_map = is_classifier(model) and type(model[-1]) not in CONVERTERS
+    last = model[-1]
+    extras = uncertainty(last, return_std, coverage)
+    has_map = is_classifier(model) and type(last) not in CONVERTERS
     try:
         inputs = graph_inputs(model)
         proto = skl2onnx.convert_sklearn(
@@ -71,10 +79,10 @@ def to_onnx(model: Any, path: Any) -> Path:
             "notsorandom",
             inputs,
             target_opset={"": 18, "ai.onnx.ml": 3},  # of ONNX 1.13, 2022
-            options={id(model[-1]): {"zipmap": False}} if has_map else None,
-            custom_conversion_functions=dict.fromkeys(CONVERTERS, convert),
+            options={id(last): {"zipmap": False}} if has_map else None,
+            custom_conversion_functions=dict.fromkeys(CONVERTERS, partial(convert, last, extras)),
             custom_shape_calculators=dict.fromkeys(CONVERTERS, lambda operator: None),
-            custom_parsers=dict.fromkeys(CONVERTERS, declare_outputs),
+            custom_parsers=dict.fromkeys(CONVERTERS, partial(declare_outputs, last, extras)),
         )
     except (RuntimeError, AssertionError, AttributeError, LookupError, NameError) as error:
         raise ValueError(
@@ -84,6 +92,25 @@ def to_onnx(model: Any, path: Any) -> Path:
     name_inputs(proto.graph, [name for name, _ in inputs])
     write_atomic(path, proto.SerializeToString())
     return path
+
+
+def uncertainty(model: Any, return_std: bool, coverage: Any) -> dict[str, Array]:
+    """Return factors of the deviation by output: the noise, and the limits of intervals."""
+    if not return_std and coverage is None:
+        return {}
+    if not isinstance(model, FourierRegressor):
+        raise ValueError(
+            f"return_std and coverage are for a FourierRegressor, but the model ends in a "
+            f"{type(model).__name__}: leave them out."
+        )
+    factors = {}
+    if return_std:
+        model._check_held_out("return_std=True")
+        factors["std"] = model.noise_
+    if coverage is not None:
+        thresholds = model._thresholds(coverage)
+        factors["interval"] = np.stack([-thresholds, thresholds], axis=1)
+    return factors  # (n_outputs,), and (n_outputs, 2) or (n_outputs, 2, n_coverages)
 
 
 def without_idle_steps(model: Any) -> Any:
@@ -135,7 +162,14 @@ def name_inputs(graph: Any, names: list[str]) -> None:
         node.input[:] = [changes.get(value, value) for value in node.input]
 
 
-def declare_outputs(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
+def declare_outputs(
+    last: Any,
+    extras: Mapping[str, Array],
+    scope: Any,
+    model: Any,
+    inputs: Any,
+    custom_parsers: Any = None,
+) -> Any:
     """Declare the outputs of a model; skl2onnx calls this as a parser."""
     data_types = importlib.import_module("skl2onnx.common.data_types")
     real = data_types.FloatTensorType
@@ -148,6 +182,8 @@ def declare_outputs(scope: Any, model: Any, inputs: Any, custom_parsers: Any = N
         types["decision"] = real([None, n_classes][: 1 + (n_classes > 2)])
     elif isinstance(model, FourierRegressor):
         types = {"prediction": real([None, len(model.coef_)][: 2 - model._flat])}
+        for name, factors in extras.items() if model is last else ():
+            types[name] = real([None, *factors.shape[model._flat :]])
     else:
         types = {"features": real([None, len(model.get_feature_names_out())])}
     operator = scope.declare_local_operator(type(model).__name__, model)
@@ -157,59 +193,26 @@ def declare_outputs(scope: Any, model: Any, inputs: Any, custom_parsers: Any = N
     return operator.outputs
 
 
-def convert(scope: Any, operator: Any, container: Any) -> None:
+def convert(
+    last: Any, extras: Mapping[str, Array], scope: Any, operator: Any, container: Any
+) -> None:
     """Add a model to the graph; skl2onnx calls this as a converter."""
     inputs = [Tensor(scope, container, variable.full_name) for variable in operator.inputs]
-    values = CONVERTERS[type(operator.raw_operator)](operator.raw_operator, *inputs)
+    model = operator.raw_operator
+    options = {"extras": extras} if model is last and extras else {}
+    values = CONVERTERS[type(model)](model, *inputs, **options)
     for value, variable in zip(values, operator.outputs, strict=True):
         kind = variable.type.to_onnx_type().tensor_type.elem_type
         container.add_node("Cast", value.name, variable.full_name, to=kind)
 
 
-@dataclass(frozen=True)
-class Tensor:
-    """A value in a graph of skl2onnx; real constants that it meets are rounded to its `dtype`."""
+def convert_estimator(
+    model: Any, X: Tensor, extras: Mapping[str, Array] | None = None
+) -> list[Tensor]:
+    """Return features, prediction, or label, probabilities if there are any, and decision.
 
-    scope: Any
-    container: Any
-    name: str
-    dtype: Any = np.float32
-
-    def node(self, operator: str, *others: Any, **attributes: Any) -> Tensor:
-        """Add a node whose inputs are this and others, tensors or constants."""
-        inputs = [each if isinstance(each, Tensor) else self.constant(each) for each in others]
-        output = self.scope.get_unique_variable_name(operator)
-        self.container.add_node(operator, [x.name for x in (self, *inputs)], output, **attributes)
-        return replace(self, name=output)
-
-    __add__, __sub__ = partialmethod(node, "Add"), partialmethod(node, "Sub")
-    __mul__, __truediv__ = partialmethod(node, "Mul"), partialmethod(node, "Div")
-    __matmul__ = partialmethod(node, "MatMul")
-
-    def constant(self, value: Any) -> Tensor:
-        """Add a constant."""
-        array = np.asarray(value)
-        if array.dtype.kind == "f":
-            if np.abs(array).max(initial=0) > np.finfo(self.dtype).max:
-                raise ValueError("Numbers are infinite in float32: scale X and y before the fit.")
-            array = array.astype(self.dtype)
-        name = self.scope.get_unique_variable_name("constant")
-        constant = importlib.import_module("onnx.numpy_helper").from_array(array, name)
-        self.container.initializers.append(constant)
-        return replace(self, name=name)
-
-    def cast(self, dtype: Any) -> Tensor:
-        """Convert to float32 or float64."""
-        number = {np.float32: 1, np.float64: 11}[dtype]  # in TensorProto.DataType
-        return replace(self.node("Cast", to=number), dtype=dtype)
-
-    def take(self, columns: Any) -> Tensor:
-        """Take some columns."""
-        return self.node("Gather", columns, axis=1)
-
-
-def convert_estimator(model: Any, X: Tensor) -> list[Tensor]:
-    """Return features, prediction, or label, probabilities if there are any, and decision."""
+    A regressor's deviations follow its prediction, times `extras`.
+    """
     kernel = model.kernel_
     if type(kernel.space) not in BASES:  # subclasses may have other features
         raise ValueError(f"Fit with space='euclidean' or 'sphere': {kernel.space!r} has no export.")
@@ -229,6 +232,16 @@ def convert_estimator(model: Any, X: Tensor) -> list[Tensor]:
     is_flat = model._flat if classes is None else len(classes) == 2
     outputs = [scores.node("Squeeze", [1]) if is_flat else scores]
     if classes is None:
+        if extras:
+            deviations = convert_posterior(model, features)
+            for name, factors in extras.items():
+                values = deviations * factors if name == "std" else None
+                if values is None:  # limits of intervals
+                    parts = deviations, scores.cast(np.float64)
+                    axes = np.arange(2, factors.ndim + 1)
+                    deviations, middle = (part.node("Unsqueeze", axes) for part in parts)
+                    values = deviations * factors + middle
+                outputs.append(values.node("Squeeze", [1]) if is_flat else values)
         return outputs
     scores = scores * np.array([-0.5, 0.5] if is_flat else [1.0])
     if hasattr(model, "predict_proba"):
@@ -236,6 +249,16 @@ def convert_estimator(model: Any, X: Tensor) -> list[Tensor]:
         outputs.insert(0, (scores / model.temperature_).node("Softmax", axis=1))
     codes = scores.node("ArgMax", axis=1, keepdims=0)
     return [codes.constant(onnx_classes(classes)).node("Gather", codes), *outputs]
+
+
+def convert_posterior(model: Any, features: Tensor) -> Tensor:
+    """Return the deviations in units of that of the noise, of shape (n_samples, 1)."""
+    posterior, features = model.posterior_, features.cast(np.float64)
+    if posterior is None:
+        return features.take([0]) * 0.0 + 1.0
+    inverse = posterior.whiten(np.eye(len(posterior.mean)))
+    norms = ((features - posterior.mean) @ inverse.T).node("ReduceL2", [1])
+    return (norms * norms + (1 + 1 / posterior.total_weight)).node("Sqrt")
 
 
 def onnx_classes(classes: Array) -> Array:
@@ -302,62 +325,6 @@ def polynomials(x: Tensor, squares: Any, orders: Any, degrees: Array) -> Tensor:
         # A column keeps its value after its degree.
         before, values = values, x.constant(degrees >= j).node("Where", following, values)
     return values
-
-
-def convert_numbers(model: NumberEncoder, X: Tensor) -> list[Tensor]:
-    """Return numbers, scores and indicators, in float64 since numbers may be far from zero."""
-    X = X.cast(np.float64)
-    missing, columns = X.node("IsNaN"), model.number_columns_
-    scaled = (X.take(columns) - model.center_[columns]) / model.scale_[columns]
-    blocks = [scaled / (scaled * scaled / LIMIT**2 + 1.0).node("Sqrt")]
-    for column, (values, scores) in zip(model.score_columns_, model.knots_, strict=True):
-        # Of each interval between knots, a score has the share that is below the value.
-        shares = (X.take([column]) - values[:-1]) / np.diff(values)
-        shares = shares.node("Clip", 0.0, 1.0)
-        blocks.append(shares @ np.diff(scores)[:, None] + scores[0])
-    known = blocks[0].node("Concat", *blocks[1:], axis=1)
-    shown = np.concatenate([columns, model.score_columns_])
-    known = missing.take(shown).node("Where", 0.0, known)
-    return [known.node("Concat", missing.cast(np.float64).take(model.missing_columns_), axis=1)]
-
-
-def convert_imputer(model: SimpleImputer, X: Tensor) -> list[Tensor]:
-    """Return imputed columns, and the indicator of missing values."""
-    if model.statistics_.dtype == object or str(model.missing_values) != "nan":
-        raise NotImplementedError(f"{model} imputes text, or numbers that aren't NaN.")
-    X = X.cast(np.float32)
-    missing = X.node("IsNaN")
-    known = np.flatnonzero(~np.isnan(model.statistics_))
-    imputed = missing.node("Where", model.statistics_, X).take(known)
-    if model.indicator_ is not None:
-        indicator = missing.cast(np.float32).take(model.indicator_.features_)
-        imputed = imputed.node("Concat", indicator, axis=1)
-    return [imputed]
-
-
-def convert_one_hot(model: OneHotEncoder, *inputs: Tensor) -> list[Tensor]:
-    """Return columns of zeros and ones, also of infrequent, unknown and missing categories."""
-    if model.drop is not None:
-        raise NotImplementedError(f"{model} drops categories.")
-    blocks = []
-    for index, categories in enumerate(model.categories_):
-        column = inputs[index] if len(inputs) > 1 else inputs[0].take([index])
-        keys: dict[str, Any] = {"keys_strings": [*map(str, categories)]}
-        if categories.dtype.kind in "fiub":
-            column, nan = column.cast(np.float32), 3e38  # NaN equals no key
-            column = column.node("IsNaN").node("Where", nan, column)
-            keys = {"keys_floats": np.nan_to_num(categories.astype(np.float32), nan=nan)}
-            if len(np.unique(keys["keys_floats"])) < len(categories):
-                raise NotImplementedError(f"{model} has numbers that are equal in float32.")
-        rare = getattr(model, "infrequent_categories_", {index: None})[index]
-        is_rare = np.isin(categories.astype(str), [] if rare is None else rare.astype(str))
-        n_frequent = np.sum(~is_rare)
-        codes = np.where(is_rare, n_frequent, np.cumsum(~is_rare) - 1)
-        is_grouped = is_rare.any() and model.handle_unknown in ("infrequent_if_exist", "warn")
-        keys |= {"values_int64s": codes, "default_int64": int(n_frequent) if is_grouped else -1}
-        code = column.node("LabelEncoder", op_domain="ai.onnx.ml", **keys)
-        blocks.append(code.node("Equal", np.arange(codes.max() + 1)))
-    return [blocks[0].node("Concat", *blocks[1:], axis=1)]
 
 
 BASES: dict[type, Any] = {Euclidean: waves, ZonalSphere: zonal, HarmonicSphere: harmonics}

@@ -50,13 +50,17 @@ class RidgePosterior:
     factor: Array
     total_weight: float
 
-    def variances(self, features: Array) -> Array:
-        """Return `h` of rows of features."""
+    def whiten(self, centred: Array) -> Array:
+        """Return columns, of features less their mean, divided by the Cholesky factor."""
         n_features = len(self.mean)
         factor = np.zeros((n_features, n_features))
         factor[np.tri(n_features, dtype=bool)] = self.factor
-        centred = (features - self.mean).T.astype(np.float64)
-        solution = linalg.solve_triangular(factor, centred, lower=True, check_finite=False)
+        solution: Array = linalg.solve_triangular(factor, centred, lower=True, check_finite=False)
+        return solution
+
+    def variances(self, features: Array) -> Array:
+        """Return `h` of rows of features."""
+        solution = self.whiten((features - self.mean).T.astype(np.float64))
         return 1 / self.total_weight + np.einsum("ij,ij->j", solution, solution)
 
     def leave_one_out(self, features: Array, residuals: Array, weights: Array) -> Array:
