@@ -66,6 +66,14 @@ def digits_page(tmp_path_factory):
     return notsorandom.report(model, X[:200], y[:200], path, image_shape=(8, 8))
 
 
+@pytest.fixture(scope="module")
+def regression_page(tmp_path_factory):
+    path = tmp_path_factory.mktemp("pages") / "regression.html"
+    X = np.random.default_rng(0).standard_normal((100, 2))
+    model = FourierRegressor(8, C=1.0, smoothing=0.06, random_state=0).fit(X, X**2)
+    return notsorandom.report(model, X, X**2, path)
+
+
 class TestPage:
     def test_text_is_escaped(self, tmp_path):
         name = "</script><script>alert('1 & $2')</script>"
@@ -421,13 +429,12 @@ def open_page(browser, path, width, scheme):
 
 @pytest.mark.slow
 class TestBrowser:
-    @pytest.mark.parametrize("page", ["windmill", "digits"])
+    @pytest.mark.parametrize("page", ["windmill_page", "digits_page", "regression_page"])
     @pytest.mark.parametrize("width", [390, 1200])
     @pytest.mark.parametrize("scheme", ["light", "dark"])
-    def test_page_fits_and_requests_nothing(
-        self, browser, windmill_page, digits_page, page, width, scheme
-    ):
-        path = windmill_page[0] if page == "windmill" else digits_page
+    def test_page_fits_and_requests_nothing(self, browser, request, page, width, scheme):
+        found = request.getfixturevalue(page)
+        path = found[0] if page == "windmill_page" else found
         tab, messages, requests = open_page(browser, path, width, scheme)
         assert messages == []
         assert [url for url in requests if not url.startswith("data:")] == [path.as_uri()]
