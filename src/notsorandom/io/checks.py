@@ -204,7 +204,7 @@ def check_uncertainty(model: Any) -> None:
     is_right = isinstance(held_out, HeldOutScores) and held_out.scores.shape[1] == n_outputs
     require(is_right, "held_out_scores_")
     if not is_classifier(model):
-        noise = getattr(model, "noise_", None)
+        noise: Any = getattr(model, "noise_", None)
         require(is_array(noise, (n_tasks,), "f"), "noise_")
         require((noise >= 0).all() and np.isfinite(noise).all(), "noise_")
 
