@@ -114,9 +114,11 @@ class CoverageDisplay:
         Parameters
         ----------
         model : FourierRegressor or FourierClassifier
+            Fitted, with held-out samples.
         X, y : array-likes
+            Samples and their targets or classes.
         coverage : float, default=0.9
-            Of the intervals that are drawn.
+            Coverage of the intervals that are drawn.
         """
         y = np.asarray(to_host(y))
         known: Any = getattr(model, "held_out_scores_", None)
@@ -196,6 +198,7 @@ class CoverageDisplay:
         Parameters
         ----------
         axis : matplotlib Axes
+            Where to draw.
         """
         number = int(np.abs(np.asarray(self.coverages) - self.coverage).argmin())
         limits, is_covered = self.regions[:, :, number], self.covered[:, number]
