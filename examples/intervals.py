@@ -43,8 +43,8 @@ def quantile_interval(X):
 # The bands, and the curve without noise (dashed)
 # -----------------------------------------------
 #
-# In the gap the prediction is a guess, and the interval is wider than the picture. What quantile
-# models predict there is a guess too.
+# In the gap the prediction is a guess, and the interval is wider than the picture. What the
+# quantile models predict there is a guess too.
 
 grid = np.linspace(0, 10, 500)[:, None]
 bands = {
