@@ -15,10 +15,10 @@ from notsorandom.kernel import LearnedKernel
 from notsorandom.linear.fit import LinearFit, fit_linear_models
 from notsorandom.tuning.held_out import row_counts
 
-# A share of one in HELD_OUT_RATIO of the rows, at most MOST_HELD_OUT. On validation rows of seven
-# regressions of 255 to 5,500 rows (benchmarks/modern.py) a fifth costs nothing with more than a
-# thousand rows, and on 17 tables of 190 to 2,250 rows 0.24 (0.14) points of R^2. With 300 rows the
-# width of an interval is known to 5 %, with 2,000 to 2 %.
+# One in HELD_OUT_RATIO of the rows, at most MOST_HELD_OUT. On the regressions of
+# benchmarks/intervals.py that costs nothing, on validation rows of 17 tables (benchmarks/tables.py)
+# 0.12 (0.24) points of R^2. With 300 rows the width of an interval is known to 5 %, with 2,000 to
+# 2 %.
 HELD_OUT_RATIO, MOST_HELD_OUT = 5, 2000
 # Sums of weights are known to this relative precision.
 ROUNDING = 1e-6
