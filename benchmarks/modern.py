@@ -3,6 +3,7 @@
     python -m benchmarks.modern --data FOLDER [set ...] --records FILE
 
 ours      FourierClassifier or FourierRegressor, all defaults
+whole     FourierRegressor(calibration_size=0): its features are learned from all samples
 table     tabular_pipeline("regressor"), all defaults
 logistic  LogisticRegression, C of 1, 10 or 100 chosen by 3 folds
 svm       SVC, all defaults
@@ -48,7 +49,7 @@ CLASSES = "banking77 banking77-10 trec trec-words banking77-words".split()
 REGRESSIONS = "skillcraft sml airfoil energy pumadyn32nm pol elevators keggdirected".split()
 METHODS = {
     True: ["ours", "logistic", "svm"],  # of classes
-    False: ["ours", "table", "kernel", "boosting"],
+    False: ["ours", "whole", "table", "kernel", "boosting"],
 }
 SHOTS = 10  # samples of each class in banking77-10
 MOST_ROWS = 4500  # of kernel ridge regression
@@ -101,6 +102,8 @@ def make_model(method: str, X: Any, is_regression: bool, split: int) -> Any:
     if method == "ours":
         ours = FourierRegressor if is_regression else FourierClassifier
         return ours(random_state=split)
+    if method == "whole":
+        return FourierRegressor(calibration_size=0, random_state=split)
     if method == "table":
         return tabular_pipeline("regressor", random_state=split)
     if method == "boosting":
@@ -132,7 +135,7 @@ def run(method: str, parts: Parts, is_regression: bool, split: int) -> Record:
         probabilities = np.asarray(model.predict_proba(X_test), dtype=np.float64)
         record["log_loss"] = float(log_loss(y_test, probabilities, labels=model.classes_))
     last = model[-1] if method == "table" else model
-    if method in ("ours", "table"):
+    if method in ("ours", "whole", "table"):
         record["chosen"] = {name: getattr(last, name) for name in CHOSEN}
         record["features"] = last.kernel_.n_components
     elif isinstance(model, GridSearchCV):

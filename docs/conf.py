@@ -52,9 +52,8 @@ numpydoc_validation_checks = {"PR01", "PR02", "PR03", "PR07"}
 numpydoc_validation_exclude = {r"notsorandom\.(dask|data|game|search|spaces)\."}
 
 # The order of the gallery; others follow.
-EXAMPLES = (
-    "tables size kernel probabilities regression images globe text embeddings svc large".split()
-)
+EXAMPLES = "tables size kernel probabilities intervals regression images globe".split()
+EXAMPLES += "text embeddings svc large".split()
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",

@@ -177,13 +177,14 @@ def parse_body(body):
 def as_table(rows, model, names):
     """Return the rows as a data frame or an array, with the columns in the order of the fit."""
     is_pipeline, n_features, ordered = isinstance(model, Pipeline), model.n_features_in_, []
+    unused = getattr(model[0], "left_out_", {}) if is_pipeline else {}  # columns without use
     for index, row in enumerate(rows):
         if isinstance(row, dict) and names is not None:
             if unknown := set(row) - set(names):
                 raise ValueError(f"Row {index} has unknown columns: {shortened(sorted(unknown))}.")
-            if missing := set(names) - set(row):
+            if missing := set(names) - set(row) - set(unused):
                 raise ValueError(f"Row {index} lacks columns: {shortened(sorted(missing))}.")
-            row = [row[name] for name in names]
+            row = [row.get(name) for name in names]
         if not isinstance(row, list) or len(row) != n_features:
             got = f"a list of {len(row)}" if isinstance(row, list) else shortened(row)
             allowed = f"a list of {n_features} numbers" + (" or an object" if names else "")

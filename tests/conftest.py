@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from notsorandom.datasets import make_windmill
+from notsorandom.estimators import samples
 from notsorandom.tuning import tune as tuning
 
 # A shell starts background commands with interrupts ignored, and so would be the commands that
@@ -22,6 +23,12 @@ def pytest_sessionfinish(session, exitstatus):
     skipped = reporter is not None and reporter.stats.get("skipped")
     if session.config.getoption("--fail-on-skip") and skipped:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture(autouse=True)
+def warn_again(monkeypatch):
+    """Of scales of columns, a process warns once."""
+    monkeypatch.setattr(samples, "_warned", [])
 
 
 @pytest.fixture

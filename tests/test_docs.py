@@ -9,7 +9,7 @@ import pytest
 DOCS = Path(__file__).parent.parent / "docs"
 MODULES = ["", ".baselines", ".dask", ".datasets", ".display", ".io"]
 # Not for users, or said in the text of the page.
-UNLISTED = {"CIFAR10_CLASSES", "SKOPS_TYPES", "__version__", "import_pyplot"}
+UNLISTED = {"CIFAR10_CLASSES", "__version__", "import_pyplot"}
 
 
 @pytest.mark.parametrize("module", MODULES)

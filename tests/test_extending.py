@@ -1,6 +1,8 @@
 """Objects of a researcher's own: the examples of CONTRIBUTING, and losses given as objects."""
 
 import re
+import sys
+import types
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -272,14 +274,19 @@ def test_model_files_keep_losses(regression, tmp_path, loss):
 
 
 @pytest.mark.parametrize(("title", "parameter"), [("A loss", "loss"), ("A space", "space")])
-def test_model_files_name_the_class_that_they_refuse(tmp_path, title, parameter):
+def test_model_files_name_classes_that_load_must_trust(tmp_path, title, parameter, monkeypatch):
     model = example(title)["model"]
     name = type(getattr(model, parameter)).__name__
-    with pytest.raises(
-        ValueError, match=rf"can't be saved: model files can't have example\.{name}"
-    ):
+    with pytest.raises(ValueError, match="can't be saved: No module named 'example'"):
         notsorandom.save(model, tmp_path / "model.skops")
     assert not list(tmp_path.iterdir())
+    module = types.ModuleType("example")
+    setattr(module, name, type(getattr(model, parameter)))
+    monkeypatch.setitem(sys.modules, "example", module)
+    with pytest.warns(UserWarning, match=rf"trusted=\['example\.{name}'\]"):
+        notsorandom.save(model, tmp_path / "model.skops")
+    loaded = notsorandom.load(tmp_path / "model.skops", trusted=[f"example.{name}"])
+    assert type(getattr(loaded, parameter)).__name__ == name
 
 
 @pytest.mark.parametrize(

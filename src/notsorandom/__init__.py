@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from notsorandom.estimators.gaussian_process import GaussianProcessKernel
     from notsorandom.estimators.regressor import FourierRegressor
     from notsorandom.game.solvers import EquilibriumSolver, GradientSolver
-    from notsorandom.io import SKOPS_TYPES, load, save, to_onnx
+    from notsorandom.io import load, save, to_onnx
     from notsorandom.kernel import LearnedKernel
     from notsorandom.search import Ascent, Chain, Enumerate, Langevin
     from notsorandom.spaces import Euclidean, Sphere
@@ -51,7 +51,7 @@ _MODULES = {
     "estimators.gaussian_process": ["GaussianProcessKernel"],
     "estimators.regressor": ["FourierRegressor"],
     "game.solvers": ["EquilibriumSolver", "GradientSolver"],
-    "io": ["SKOPS_TYPES", "load", "save", "to_onnx"],
+    "io": ["load", "save", "to_onnx"],
     "kernel": ["LearnedKernel"],
     "search": ["Ascent", "Chain", "Enumerate", "Langevin"],
     "spaces": ["Euclidean", "Sphere"],
@@ -60,7 +60,6 @@ _MODULES = {
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
-    "SKOPS_TYPES",
     "Ascent",
     "Chain",
     "Checkpoint",

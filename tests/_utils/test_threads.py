@@ -1,6 +1,9 @@
 """Threads that share the samples: the results are the same for any number of them."""
 
+import os
+import signal
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from types import SimpleNamespace
@@ -21,6 +24,7 @@ from notsorandom.data.rows import Rows
 from notsorandom.kernel import LearnedKernel
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on Windows")
 
 
 @pytest.fixture(scope="module")
@@ -279,6 +283,99 @@ def test_overlapping_fits_and_predictions_restore_blas(data, shares_all, two_bla
     for call in calls[:3]:
         for predicted in call.result():
             np.testing.assert_array_equal(predicted, expected)
+
+
+def fork(function):
+    """Call a function in a forked process; return its result, a small number, or "hangs"."""
+    process = os.fork()
+    if not process:
+        result = 255
+        with suppress(BaseException):
+            result = function()
+        os._exit(result)
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(process, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.001)
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    return "hangs"
+
+
+@needs_fork
+def test_a_fork_waits_for_the_lock():
+    """No thread of the child would release it."""
+    has_lock, n_blas = threading.Event(), len(blas_threads())
+
+    def work():
+        with BLAS_LIMIT._lock:
+            has_lock.set()
+            time.sleep(0.3)
+
+    def use():
+        with BLAS_LIMIT.hold():
+            return len(blas_threads())
+
+    with ThreadPoolExecutor(1) as executor:
+        executor.submit(work)
+        assert has_lock.wait(10)
+        assert fork(use) == n_blas
+    assert fork(use) == n_blas
+
+
+@needs_fork
+def test_a_child_has_the_blas_threads_of_its_parent(two_blas_threads):
+    """Also if other threads were limiting them, which the child doesn't have."""
+    entered, leave = threading.Event(), threading.Event()
+
+    def work():
+        with BLAS_LIMIT.hold():
+            entered.set()
+            leave.wait(30)
+
+    def use():
+        before = blas_threads()
+        with BLAS_LIMIT.hold():
+            inside = blas_threads()
+        return 10 * (before == blas_threads() == {2}) + (inside == {1})
+
+    def largest():
+        return max(blas_threads())
+
+    with ThreadPoolExecutor(1) as executor:
+        executor.submit(work)
+        assert entered.wait(10)
+        try:
+            assert fork(use) == 11
+            with BLAS_LIMIT.hold():  # in the thread that forks: the child is inside too
+                assert fork(largest) == 1
+        finally:
+            leave.set()
+    assert blas_threads() == {2}
+
+
+@needs_fork
+@pytest.mark.slow
+def test_forks_beside_threads_that_predict(fitted, data):
+    """Without a handler, 6 of 331 children hung."""
+    model, rows, stop = fitted["predict"], data[0], threading.Event()
+
+    def work():
+        while not stop.is_set():
+            model.predict(rows)
+
+    def use():
+        return int(len(model.predict(rows)) == len(rows))
+
+    with ThreadPoolExecutor(3) as executor:
+        for _ in range(3):
+            executor.submit(work)
+        try:
+            assert [fork(use) for _ in range(300)] == [1] * 300
+        finally:
+            stop.set()
 
 
 class FakeBlas(SimpleNamespace):

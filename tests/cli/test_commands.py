@@ -16,7 +16,7 @@ import pytest
 import sklearn
 from forgery import unzip
 from sklearn.datasets import dump_svmlight_file
-from sklearn.metrics import log_loss
+from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -42,9 +42,10 @@ OUTPUTS = [
     (f"fit arrays.npz {QUICK} --space sphere", ["Degrees (number of frequencies): "]),
     (f"fit arrays.npz {QUICK} --loss squared", ["follows from --loss", "no temperature"]),
     (f"fit arrays.npz {QUICK} --loss logistic", ["temperature", "log loss"]),
-    ("evaluate arrays.skops arrays.npz", ["accuracy", "log loss", "fitted to this file"]),
+    ("evaluate arrays.skops arrays.npz", ["ROC AUC", "log loss", "fitted to this file"]),
     ("evaluate hinge.skops arrays.npz", ["accuracy", "no log loss"]),
     ("evaluate sparse.skops sparse.libsvm", ["accuracy"]),
+    ("evaluate reals.skops reals.parquet", ["95 % intervals", "coverage 9", "%, mean width "]),
     ("inspect iris.skops", ["FourierClassifier", "test accuracy", "species", "virginica", "petal"]),
     ("inspect iris.skops", ["C ", "temperature", "search spectrum", "test log loss"]),
     *((f"{command} --help", [f"notsorandom {command}", "example"]) for command in COMMANDS),
@@ -547,10 +548,61 @@ class TestEvaluate:
         assert result["accuracy of guessing the largest class"] == pytest.approx(1 / 3)
         expected = log_loss(y, model.predict_proba(table))
         assert result["log loss"] == pytest.approx(expected, rel=1e-9)
+        probabilities = model.predict_proba(table)
+        expected = roc_auc_score(y, probabilities, multi_class="ovr", average="macro")
+        assert result["ROC AUC"] == pytest.approx(expected)
+        expected = average_precision_score(pd.get_dummies(y), probabilities, average="macro")
+        assert result["average precision"] == pytest.approx(expected)
         for name in model.classes_:
             scores = result[f"class {name}"]
             assert scores["recall"] == np.mean(predicted[y == name] == name)
             assert scores["precision"] == np.mean(y[predicted == name] == name)
+
+    @pytest.mark.parametrize("name", ["arrays", "hinge"])
+    def test_ranks_of_two_classes(self, name, run, folder, small_blocks, monkeypatch):
+        result = run(f"evaluate {name}.skops arrays.npz --json")
+        model, data = notsorandom.load(folder / f"{name}.skops"), np.load(folder / "arrays.npz")
+        scores, y = model.decision_function(data["X"]), data["y"]
+        assert result["ROC AUC"] == pytest.approx(roc_auc_score(y, scores))
+        assert result["average precision"] == pytest.approx(average_precision_score(y, scores))
+        # Rows of one class have none, nor have more rows than can be kept.
+        np.savez("one.npz", X=data["X"][y == 1], y=y[y == 1])
+        assert run(f"evaluate {name}.skops one.npz --json")["ROC AUC"] is None
+        monkeypatch.setattr("notsorandom.cli.loading.MAX_RANKED", 199)
+        assert "ROC AUC" not in run(f"evaluate {name}.skops arrays.npz --json")
+
+    def test_ranks_of_classes_that_occur(self, run, folder):
+        """A class without rows is left out of the mean."""
+        table = pd.read_csv(folder / "iris.csv").query("species != 'virginica'")
+        table.to_csv("two.csv", index=False)
+        result, model = run("evaluate iris.skops two.csv --json"), folder / "iris.skops"
+        probabilities, y = notsorandom.load(model).predict_proba(table), table["species"]
+        expected = [
+            roc_auc_score(y == name, probabilities[:, k])
+            for k, name in enumerate(["setosa", "versicolor"])
+        ]
+        assert result["ROC AUC"] == pytest.approx(np.mean(expected))
+
+    def test_intervals(self, run, folder, small_blocks, rng):
+        """As many as the held-out rows allow."""
+        result = run("evaluate reals.skops reals.parquet --json")
+        table = pd.read_parquet(folder / "reals.parquet")
+        model, z = notsorandom.load(folder / "reals.skops"), table["z"].to_numpy()
+        encoded = model[:-1].transform(table)
+        for percent in (50, 80, 90, 95):
+            low, high = model[-1].predict_interval(encoded, percent / 100).T
+            found = result[f"{percent} % intervals"]
+            assert found["coverage"] == pytest.approx(np.mean((low <= z) & (z <= high)))
+            assert found["mean width"] == pytest.approx(np.mean(high - low))
+        X = rng.normal(size=(40, 2))
+        for size, levels in ((4, ["50 %", "80 %"]), (0, [])):
+            settings = {"C": 1.0, "smoothing": 0.06, "calibration_size": size}
+            few = FourierRegressor(8, **settings).fit(X, X[:, 0])
+            notsorandom.save(few, "few.skops")
+            np.savez("few.npz", X=X, y=X[:, 0])
+            found = run("evaluate few.skops few.npz --json")
+            names = [name for name in found if name.endswith(" intervals")]
+            assert names == [f"{level} intervals" for level in levels]
 
     def test_regression_metrics(self, run, folder, small_blocks, rng):
         """The standard error of R^2 is close to the bootstrap's."""
@@ -788,3 +840,25 @@ def test_classes_of_doubtful_targets(y, ending, classes, run, rng):
     run(f"fit t.{ending} --target y {QUICK}")
     run(f"evaluate m.skops t.{ending}")
     assert notsorandom.load("m.skops").classes_.tolist() == classes
+
+
+def test_formulas_are_text_in_predictions(tmp_path):
+    """A spreadsheet would compute labels and copied columns that begin with =, +, - or @."""
+    table = pd.DataFrame(
+        {"a": np.sin(np.arange(40.0)), "=id": ["=1+1", "-2.5", "@x", "plain"] * 10}
+    )
+    table["label"] = np.where(table["a"] < 0, "=HYPERLINK(1)", "+b")
+    table.to_csv(tmp_path / "data.csv", index=False)
+    model = str(tmp_path / "model.skops")
+    arguments = [str(tmp_path / "data.csv"), "--target", "label", "-o", model, "--columns", "a"]
+    assert main(["fit", *arguments, "--n-components", "4", "--quiet"]) == 0
+    for options, quote in (([], "'"), (["--formulas"], "")):
+        for kind in ("csv", "parquet"):
+            out = tmp_path / f"out.{kind}"
+            keep = ["--keep", "=id", "--quiet", "-o", str(out), *options]
+            assert main(["predict", model, str(tmp_path / "data.csv"), *keep]) == 0
+            found = pd.read_csv(out, dtype=str) if kind == "csv" else pd.read_parquet(out)
+            mark = quote if kind == "csv" else ""
+            assert found.columns.tolist() == [f"{mark}=id", "label"]
+            assert found.iloc[:4, 0].tolist() == [f"{mark}=1+1", "-2.5", f"{mark}@x", "plain"]
+            assert set(found["label"]) == {f"{mark}=HYPERLINK(1)", f"{mark}+b"}

@@ -35,8 +35,8 @@ from notsorandom.dask import ClusterError
 from notsorandom.dask.cluster import Cluster
 from notsorandom.dask.rows import DaskColumn, DaskRows, run_task
 from notsorandom.data.rows import Rows
-from notsorandom.estimators import predictor
 from notsorandom.game import GameLoop
+from notsorandom.linear import fit as final_models
 from notsorandom.linear import streaming
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_trials")]
@@ -72,8 +72,8 @@ def fail_on_scatter(monkeypatch):
 @pytest.fixture(autouse=True)
 def solve_in_passes(monkeypatch):
     """In memory, too, the final model is solved in passes, so that the digits can be compared."""
-    solve = partial(predictor.fit_linear_models, feature_bytes=0)
-    monkeypatch.setattr(predictor, "fit_linear_models", solve)
+    solve = partial(final_models.fit_linear_models, feature_bytes=0)
+    monkeypatch.setattr(final_models, "fit_linear_models", solve)
 
 
 def make_waves(n=N, n_columns=4, dtype=np.float64, seed=0):

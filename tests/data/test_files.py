@@ -311,7 +311,7 @@ def test_lines_that_are_too_long(write, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("a.csv", "", "doesn't exist, is empty"),
+        ("a.csv", "", "is empty: give a file with rows"),
         ("a.csv", "\n\n", "has no rows below the header"),
         ("a.csv", "a,b\n", "has no rows below the header"),
         ("a.csv", "1.5,-2\n3,4\n", "line 1 has numbers, '1.5', '-2', but must have the names"),
@@ -338,9 +338,10 @@ def test_files_that_are_not_tables(write, name, content, says):
 
 
 def test_paths_that_are_not_files(tmp_path):
-    assert "doesn't exist" in error_of(tmp_path / "none.csv")
+    for path in (tmp_path / "none.csv", "-"):
+        assert "doesn't exist" in error_of(path)
     (tmp_path / "folder.csv").mkdir()
-    paths = [tmp_path / "folder.csv", "-"]
+    paths = [tmp_path / "folder.csv"]
     if os.name == "posix":
         os.mkfifo(tmp_path / "pipe.csv")
         paths += [tmp_path / "pipe.csv", "/dev/stdin"]

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
 from notsorandom.data.rows import Rows
-from notsorandom.estimators import predictor
+from notsorandom.linear import fit as final_models
 from notsorandom.spaces import view
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
@@ -163,8 +163,8 @@ def test_certificate_of_samples_on_disk(data, tmp_path):
 @pytest.mark.parametrize("linear", [False, True])
 def test_memory_of_a_fit_is_less_than_the_samples(linear, tmp_path, monkeypatch):
     monkeypatch.setattr(view, "VIEW_BYTES", 2**20)  # so that this view is too large
-    in_passes = partial(predictor.fit_linear_models, feature_bytes=2**20)
-    monkeypatch.setattr(predictor, "fit_linear_models", in_passes)  # and its features
+    in_passes = partial(final_models.fit_linear_models, feature_bytes=2**20)
+    monkeypatch.setattr(final_models, "fit_linear_models", in_passes)  # and its features
     n_rows, n_columns = 150_000, 40
     rng = np.random.default_rng(0)
     X = np.memmap(tmp_path / "X", dtype=np.float32, mode="w+", shape=(n_rows, n_columns))

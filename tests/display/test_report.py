@@ -66,6 +66,14 @@ def digits_page(tmp_path_factory):
     return notsorandom.report(model, X[:200], y[:200], path, image_shape=(8, 8))
 
 
+@pytest.fixture(scope="module")
+def regression_page(tmp_path_factory):
+    path = tmp_path_factory.mktemp("pages") / "regression.html"
+    X = np.random.default_rng(0).standard_normal((100, 2))
+    model = FourierRegressor(8, C=1.0, smoothing=0.06, random_state=0).fit(X, X**2)
+    return notsorandom.report(model, X, X**2, path)
+
+
 class TestPage:
     def test_text_is_escaped(self, tmp_path):
         name = "</script><script>alert('1 & $2')</script>"
@@ -253,6 +261,25 @@ class TestReport:
         assert "It learned from these rows" in text
         assert not any(title.startswith("Confusion") for title in titles(path))
         assert "R^2 (%)" not in text
+        intervals = model.predict_interval(X, 0.9)
+        width = format_number((intervals[:, 1] - intervals[:, 0]).mean())
+        assert "Grey: intervals for 90 % of new rows." in text
+        assert f"Mean width of 90 % intervals: {width}. The model learned from these rows" in text
+
+    def test_regression_with_several_outputs(self, tmp_path, rng):
+        """Few held-out rows allow few intervals, and none allow none."""
+        X = rng.standard_normal((70, 2))
+        y = pd.DataFrame({"a$": X[:, 0], "b": X[:, 1] ** 2})
+        path = tmp_path / "page.html"
+        for size, shown in ((4, "80 %"), (1, "50 %"), (0, "")):
+            settings = {"C": 1.0, "smoothing": 0.06, "calibration_size": size}
+            model = FourierRegressor(8, random_state=0, **settings).fit(X[:40], y[:40])
+            notsorandom.report(model, X[:40], y[:40], path, X_test=X[40:], y_test=y[40:])
+            text = path.read_text(encoding="utf-8")
+            assert ("Coverage of the test rows" in titles(path)) == bool(size)
+            assert text.count(f"within the {shown} interval: ") == 2 * bool(size)
+            assert "The model learned from these rows" not in text
+            assert re.search(r"a\$: R\^2 .*, mean absolute error", text)
 
     def test_errors_of_scores(self, rng):
         """The error of R^2 is about as large as by the bootstrap."""
@@ -280,6 +307,9 @@ class TestReport:
         assert find_caution(99, 1.0, 0.01, 0.5).startswith("99 rows are too few to tell how good")
         assert "not clearly better" in find_caution(100, 0.55, 0.03, 0.5)
         assert find_caution(100, 0.6, 0.03, 0.5) == ""
+        # Of a rare class, no accuracy is much higher than that of guessing.
+        assert find_caution(1000, 0.95, 0.007, 0.95, log_ratio=10.0) == ""
+        assert "not clearly better" in find_caution(1000, 0.95, 0.007, 0.95, log_ratio=2.0)
         assert [format_number(x) for x in (1e5, 2345.678, -1e-7)] == ["100,000", "2346", "-1e-07"]
         y = rng.standard_normal((7, 2))
         words = Predictions(FourierRegressor(), y + 0.1, y, "test", "a, b").describe()
@@ -365,7 +395,7 @@ class TestPipelines:
         page = notsorandom.report(model, frame, y, tmp_path / "page.html")
         text = page.read_text()
         assert {"age", "city"} <= set(re.findall("<th>(.*?)</th>", text))
-        assert "from 3 columns, 1 of which are left out" in text
+        assert "from 3 columns, 1 of which is left out" in text
         assert "Left out: one (constant)." in text
 
 
@@ -399,13 +429,12 @@ def open_page(browser, path, width, scheme):
 
 @pytest.mark.slow
 class TestBrowser:
-    @pytest.mark.parametrize("page", ["windmill", "digits"])
+    @pytest.mark.parametrize("page", ["windmill_page", "digits_page", "regression_page"])
     @pytest.mark.parametrize("width", [390, 1200])
     @pytest.mark.parametrize("scheme", ["light", "dark"])
-    def test_page_fits_and_requests_nothing(
-        self, browser, windmill_page, digits_page, page, width, scheme
-    ):
-        path = windmill_page[0] if page == "windmill" else digits_page
+    def test_page_fits_and_requests_nothing(self, browser, request, page, width, scheme):
+        found = request.getfixturevalue(page)
+        path = found[0] if page == "windmill_page" else found
         tab, messages, requests = open_page(browser, path, width, scheme)
         assert messages == []
         assert [url for url in requests if not url.startswith("data:")] == [path.as_uri()]

@@ -385,3 +385,13 @@ def test_estimators_have_the_same_defaults():
     assert regressor.pop("calibration_size") == "auto"
     assert regressor | {"loss": "logistic", "class_weight": None} == features
     assert classifier | {"epsilon": "auto"} == features
+
+
+def test_more_features_than_memory(rng):
+    """The message has the bytes; nothing is computed before."""
+    X = rng.normal(size=(60, 3))
+    for n_components in (10**30, 10**13):
+        with pytest.raises(
+            ValueError, match=rf"take {12 * n_components:,} bytes.*Give at most \d+"
+        ):
+            FourierClassifier(n_components, smoothing=0.1).fit(X, X[:, 0] > 0)

@@ -1,21 +1,27 @@
 """Warnings about data that can be fitted, but probably not as it was meant."""
 
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
-from sklearn.preprocessing import StandardScaler
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
+from notsorandom.estimators import samples
 from notsorandom.estimators.samples import column_scales
 
 QUICK = {"smoothing": 0.1, "C": 1.0, "random_state": 0}
 
 
 def warnings_of(estimator, X, y):
+    samples._warned.clear()  # else only the first fit of a process warns
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         estimator(2, **QUICK).fit(X, y)
@@ -136,3 +142,26 @@ def test_scales_are_the_distances_of_other_values_from_the_median(rng):
         expected.append(np.linalg.norm(distances / abs(column).max()) * abs(column).max())
         expected[-1] /= np.sqrt(len(distances))
     np.testing.assert_allclose(column_scales(X), expected)
+
+
+def test_scales_are_warned_of_once_at_the_line_of_the_caller(rng):
+    X, y = rng.normal(size=(60, 2)) * [1, 1e5], np.arange(60) % 2
+    model = make_pipeline(FunctionTransformer(), FourierClassifier(2, **QUICK))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        cross_val_score(model, X, y, cv=3)
+        model.fit(X, y)
+    (warning,) = [each for each in caught if "varies by about" in str(each.message)]
+    assert Path(warning.filename).name == "test_samples.py"
+
+
+@pytest.mark.parametrize("estimator", [FourierClassifier(2, **QUICK), FourierRegressor(2, **QUICK)])
+def test_gaps_and_text_are_for_tabular_pipeline(estimator, rng):
+    X, y = rng.normal(size=(30, 2)), np.arange(30) % 2
+    gap = np.where(np.eye(30, 2) > 0, np.nan, X)
+    for wrong in (gap, pd.DataFrame(gap, columns=["a", "b"]), np.full((30, 2), "x")):
+        for call in (lambda X: estimator.fit(X, y), clone(estimator).fit(X, y).predict):
+            with pytest.raises(ValueError, match=r"NaN|convert string") as caught:
+                call(wrong)
+            assert "notsorandom.tabular_pipeline takes tables" in str(caught.value)
+            assert "HistGradient" not in str(caught.value)

@@ -326,6 +326,7 @@ def test_pipelines_take_tables(tmp_path):
             "age": rng.integers(18, 90, 200).astype(float),
             "city": rng.choice(["Ulm", "Köln", "Bonn"], 200).astype(object),
             "member": rng.random(200) < 0.5,
+            "id": [f"customer {k}" for k in range(200)],  # is left out
         }
     )
     table.loc[3, "city"], table.loc[4, "age"] = None, np.nan
@@ -334,14 +335,14 @@ def test_pipelines_take_tables(tmp_path):
     given = [
         {"age": 61, "city": "Ulm", "member": True},
         {"member": False, "city": None, "age": None},
-        [30, "elsewhere", True],
+        [30, "elsewhere", True, "customer 7"],
     ]
     frame = pd.DataFrame(
         {"age": [61, np.nan, 30], "city": ["Ulm", None, "elsewhere"], "member": [True, False, True]}
-    )
+    ).assign(id=None)
     with start_process(tmp_path, save(pipeline, tmp_path / "model.skops")) as client:
         answer = request_predictions(client, given)
-        assert client.get("/model").json()["feature_names"] == ["age", "city", "member"]
+        assert client.get("/model").json()["feature_names"] == [*table.columns]
         for changed, message in (
             ({"age": "old"}, "'old'"),
             ({"city": ["Ulm"]}, "Row 0 has ['Ulm'], not a finite number, text, true, false or"),

@@ -8,7 +8,6 @@ from sklearn.preprocessing import StandardScaler
 
 from notsorandom import FourierClassifier, FourierRegressor
 from notsorandom.data.rows import Rows
-from notsorandom.estimators.checkpoint import check_chosen
 from notsorandom.game.losses import LOSSES, REGRESSION_LOSSES
 from notsorandom.game.problem import Problem
 from notsorandom.linear.sparse_columns import MixedFeatures, solve_sparse
@@ -366,44 +365,18 @@ def test_checkpoints_continue_it(tmp_path, monkeypatch):
     np.testing.assert_array_equal(model.coef_, whole.coef_)
 
 
-def test_forged_choices_are_refused():
-    from dataclasses import replace
-
-    from notsorandom.estimators.config import configure
-    from notsorandom.tuning.choice import Choice
-
-    config = replace(configure(FourierClassifier(20)), linear=None)
-    linear = config.candidates[0]._replace(linear=True)
-    chosen = Choice(linear, 1.0, linear_c=2.0, linear_weight=30.0)
-    check_chosen(chosen, config)
-    for forged in (
-        {"linear_c": None},
-        {"linear_c": np.inf},
-        {"linear_weight": 0.0},
-        {"linear_weight": -30.0},
-        {"linear_weight": np.nan},
-        {"candidate": config.candidates[0]},
-        {"candidate": linear._replace(linear=1)},
-        {"candidate": linear._replace(smoothing=0.03)},
-    ):
-        with pytest.raises(ValueError, match="not valid"):
-            check_chosen(replace(chosen, **forged), config)
-    with pytest.raises(ValueError, match="not valid"):
-        check_chosen(chosen, replace(config, linear=False))
-
-
 def test_features_in_passes(monkeypatch):
     """Features that don't fit in memory give the same model."""
     from functools import partial
 
-    from notsorandom.estimators import predictor
+    from notsorandom.linear import fit as final_models
 
     X, y = make_embeddings(n=400, d=8)
     models = []
     for n_bytes in (2**28, 0):
-        solve = partial(predictor.fit_linear_models, feature_bytes=n_bytes)
+        solve = partial(final_models.fit_linear_models, feature_bytes=n_bytes)
         with monkeypatch.context() as patch:
-            patch.setattr(predictor, "fit_linear_models", solve)
+            patch.setattr(final_models, "fit_linear_models", solve)
             models.append(FourierClassifier(20, linear=True, random_state=0).fit(X, y))
     first, second = (model.predict_proba(X) for model in models)
     np.testing.assert_allclose(first, second, atol=0.02)

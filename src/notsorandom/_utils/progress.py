@@ -6,7 +6,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 BAR_WIDTH = 24
 # Seconds between two updates of the line: smooth to the eye, and too rare to cost time.
@@ -32,7 +32,7 @@ class Progress:
         if self._waiting is not None:
             self._draw(*self._waiting)
         if self._width:
-            sys.stderr.write("\n")
+            write("\n")
 
     def update(self, done: int, detail: str = "") -> None:
         """Draw the bar at `done` of `total` steps, followed by a detail."""
@@ -49,8 +49,7 @@ class Progress:
         line = f"{self.title} {self._format(done, seconds)} {detail}"
         # A line that wraps can't be rewritten.
         line = line.rstrip()[: shutil.get_terminal_size().columns - 1]
-        sys.stderr.write("\r" + line.ljust(self._width))
-        sys.stderr.flush()
+        write("\r" + line.ljust(self._width))
         self._width = len(line)
 
     def _format(self, done: int, seconds: float) -> str:
@@ -71,7 +70,14 @@ def progress_bar(total: int, title: str, verbose: int) -> Iterator[Callable[...,
 
 def show_line(text: str) -> None:
     """Write a line to standard error."""
-    sys.stderr.write(f"{text}\n")
+    write(f"{text}\n")
+
+
+def write(text: str) -> None:
+    """Write to standard error, if somebody reads it: a fit goes on without."""
+    with suppress(AttributeError, OSError, ValueError):  # None, a broken pipe, a closed file
+        sys.stderr.write(text)
+        sys.stderr.flush()
 
 
 def format_seconds(seconds: float) -> str:

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from functools import cached_property, lru_cache
-from threading import Lock, local
+from functools import lru_cache
+from threading import Lock, RLock, local
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -17,6 +17,8 @@ import numpy as np
 from joblib import effective_n_jobs
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
+
+from notsorandom._utils.caching import cached_property
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -40,11 +42,14 @@ class BlasLimit:
     Most BLAS libraries have one setting per process. Of users that overlap in time, in several
     threads, the first lowers it and the last restores what the first found. MKL and libraries on
     OpenMP have one setting per thread: there each user restores its own.
+
+    A forked process has only the thread that forked, so only the users in that one.
     """
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = RLock()  # a signal handler may fork while its thread has the lock
         self._n_users = 0
+        self._thread = local()  # with `n_users` of a thread
         self._found: dict[str, tuple[Any, int]] = {}  # by file: library, its number of threads
         self._libraries: list[Any] = []
         self._n_modules = 0
@@ -64,12 +69,14 @@ class BlasLimit:
                     self._found[library.filepath] = library, number
                 set_threads(library, 1)
             self._n_users += 1
+            self._thread.n_users = self._thread_users() + 1
             numbers = [number for _, number in (*self._found.values(), *own)]
         try:
             yield max(numbers, default=sys.maxsize)
         finally:
             with self._lock:
                 self._n_users -= 1
+                self._thread.n_users -= 1
                 if not self._n_users:
                     own += self._found.values()
                     self._found = {}
@@ -82,6 +89,25 @@ class BlasLimit:
             for library in self._loaded():
                 if is_per_thread(library):
                     set_threads(library, 1)
+
+    def _thread_users(self) -> int:
+        return getattr(self._thread, "n_users", 0)
+
+    def before_fork(self) -> None:
+        """Wait until no other thread has the lock, which nobody would release in the child."""
+        self._lock.acquire()
+
+    def after_fork_in_parent(self) -> None:
+        """Release the lock."""
+        self._lock.release()
+
+    def after_fork_in_child(self) -> None:
+        """End the users that are not in the child: the threads of the process that forked."""
+        self._lock, self._n_users = RLock(), self._thread_users()
+        if not self._n_users:
+            for library, number in self._found.values():
+                set_threads(library, number)
+            self._found = {}
 
     def _loaded(self) -> list[Any]:
         """Return the BLAS libraries of the process.
@@ -115,6 +141,12 @@ def is_per_thread(library: Any) -> bool:
 
 
 BLAS_LIMIT = BlasLimit()
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(
+        before=BLAS_LIMIT.before_fork,
+        after_in_parent=BLAS_LIMIT.after_fork_in_parent,
+        after_in_child=BLAS_LIMIT.after_fork_in_child,
+    )
 
 
 class ThreadPool:

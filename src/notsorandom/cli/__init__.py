@@ -14,8 +14,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# Most items of a list that are printed.
-MAX_ITEMS = 10
+# Most items of a list that are printed, and numbers that are printed in percent, beside accuracies.
+MAX_ITEMS, SHARES = 10, ("recall", "precision", "coverage", "importances")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -84,7 +84,7 @@ def format_value(name: str, value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):
-        is_share = "accuracy" in name or name in ("recall", "precision", "importances")
+        is_share = "accuracy" in name or name in SHARES
         return format_share(value) if is_share else format_number(value)
     if isinstance(value, Mapping):
         kind = name if name == "importances" else ""

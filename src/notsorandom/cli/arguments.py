@@ -147,22 +147,29 @@ ARGUMENTS: dict[str, tuple[str, Any, Any]] = {
     "--holdout": ("fraction of the rows to hold out", 0.2, in_range(float, 0, 0.9)),
     "--seed": ("random seed", 0, in_range(int, 0, 2**31 - 1)),
     "--max-bytes": ("most bytes of a file, uncompressed, to hold in memory", MAX_BYTES, int),
+    "--formulas": ("write text that is a formula in spreadsheets as it is", False, bool),
+    "--trust": (
+        "comma-separated classes that the model file may have; be sure who wrote it",
+        [],
+        names,
+    ),
     "--quiet": ("show no progress", False, bool),
     "--json": ("print JSON, with fractions instead of percent", False, bool),
 }
 FIT = "data --target --columns --drop --task --loss --n-components --C --smoothing --solver"
 FIT += " --linear --space --class-weight --numbers --scale --checkpoint --holdout --seed --quiet"
 FIT += " --max-bytes"
-PREDICT = "model data --keep --scores --proba --interval --set --quiet --max-bytes"
-EVALUATE = "model data --target --max-bytes"
+PREDICT = "model data --keep --scores --proba --interval --set --formulas --quiet --max-bytes"
+PREDICT += " --trust"
+EVALUATE = "model data --target --max-bytes --trust"
 PICTURES = [".png", ".pdf", ".svg"]  # which every installation of matplotlib can write
 # Function, arguments, suffixes of the file that it writes, and settings of that argument.
 COMMANDS: dict[str, tuple[Callable[..., Any], str, list[str], dict[str, Any]]] = {
     "fit": (fit, FIT, [".skops"], {"required": True}),
     "predict": (commands.predict, PREDICT, [".csv", ".parquet"], {}),
     "evaluate": (commands.evaluate, EVALUATE, [], {}),
-    "inspect": (commands.inspect, "file", [], {}),
-    "convert": (commands.convert, "model", [".onnx"], {"required": True}),
+    "inspect": (commands.inspect, "file --trust", [], {}),
+    "convert": (commands.convert, "model --trust", [".onnx"], {"required": True}),
     "report": (commands.report, EVALUATE, [".html", ".htm"], {"default": "report.html"}),
     "demo": (commands.demo, "--seed", PICTURES, {"default": "notsorandom-demo.png"}),
 }

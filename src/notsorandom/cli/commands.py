@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from pathlib import Path
@@ -39,6 +40,8 @@ from notsorandom.io import read_metadata
 EXTRAS = [("scores", "score", "decision_function", "decision values")]
 EXTRAS += [("proba", "proba", "predict_proba", "probabilities")]
 EXTRAS += [("set", "set", "predict_set", "sets of classes")]
+# Beginnings of formulas in spreadsheets, but of numbers.
+FORMULA = re.compile(r"(?![+-]?[\d.,]+([eE][+-]?\d+)?\Z)[=+\-@\t\r]")
 # Of the demo: numbers of features, the one whose game is drawn, and numbers of samples.
 DEMO_SIZES, DRAWN_SIZE, N_TRAIN, N_TEST = (20, 100, 500), 100, 2000, 50_000
 
@@ -55,7 +58,8 @@ def predict(options: argparse.Namespace) -> dict[str, Any] | None:
     Reads and writes in blocks of rows, so files can be larger than memory. Columns are found by
     name, other columns are ignored. Files without column names (.npy, .npz, .libsvm) must have the
     number of columns of the training data. The output, by default CSV on standard output, is .csv
-    or .parquet. A file appears when it is complete.
+    or .parquet. A file appears when it is complete. In CSV, text that a spreadsheet would compute
+    as a formula gets a quote in front of it, as in '=A1, unless --formulas is given.
 
     --interval 0.9 writes the columns low and high: limits that cover 90 % of the targets. --set 0.9
     writes a column for each class: whether it is in a set that has the right one in 90 % of rows.
@@ -64,10 +68,11 @@ def predict(options: argparse.Namespace) -> dict[str, Any] | None:
 
     if options.json and options.output is None:
         options.parser.error("--json replaces the predictions on standard output: give --output")
-    loaded = LoadedModel.open(options.model)
+    loaded = LoadedModel.open(options.model, options.trust)
     check_extras(steps_of(loaded.model)[-1], options)
     file = open_data_file(options.data, max_bytes=options.max_bytes)
     start, n_rows = time.perf_counter(), 0
+    is_text = options.output is None or options.output.suffix.lower() == ".csv"
     if options.output and options.output.exists() and options.output.samefile(options.data):
         options.parser.error(f"--output {options.output} is an input file: give another one")
     shown = not options.quiet and options.output is not None and sys.stderr.isatty()
@@ -78,7 +83,8 @@ def predict(options: argparse.Namespace) -> dict[str, Any] | None:
                 predicted = predict_columns(loaded, X, options)
             for name, column in predicted.items():
                 columns[f"{name}_predicted" if name in columns else name] = column
-            write(pd.DataFrame(columns))
+            frame = pd.DataFrame(columns)
+            write(escape_formulas(frame) if is_text and not options.formulas else frame)
             n_rows += X.shape[0]
             bar.update(n_rows)
     if options.output is None:
@@ -145,6 +151,19 @@ def to_columns(values: Any, names: Any) -> dict[str, Array]:
     return dict(zip(names, values.reshape(len(values), -1).T, strict=True))
 
 
+def escape_formulas(frame: Any) -> Any:
+    """Return a frame with a quote before text and names that a spreadsheet takes for a formula."""
+    import pandas as pd
+
+    def escape(texts: Any) -> Any:
+        is_formula = texts.astype(str).str.match(FORMULA) & texts.map(lambda x: isinstance(x, str))
+        return texts.where(~is_formula, "'" + texts.astype(str)) if is_formula.any() else texts
+
+    is_text = [column.dtype.kind not in "biufM" for _, column in frame.items()]
+    frame = frame.assign(**{n: escape(frame[n]) for n in frame.columns[is_text]})
+    return frame.set_axis(escape(pd.Series(frame.columns, dtype=object)), axis=1)
+
+
 def evaluate(options: argparse.Namespace) -> dict[str, Any]:
     """Compute the accuracy or R^2 of a model on a data file of any size.
 
@@ -153,11 +172,13 @@ def evaluate(options: argparse.Namespace) -> dict[str, Any]:
       notsorandom evaluate model.skops test.parquet --target label --json
 
     Prints the accuracy or R^2 with its standard error, and the score of guessing the largest class
-    or the mean; recall and precision per class, and the log loss if the model has probabilities; or
-    root mean squared error and mean absolute error. By default the target is the column of that
-    name in the training data.
+    or the mean. For classes: ROC AUC and average precision (of the second of two classes, or the
+    mean over all, each against the rest), recall and precision per class, and the log loss if the
+    model has probabilities. For numbers: root mean squared error, mean absolute error, and how many
+    rows are within their intervals, with the mean width. By default the target is the column of
+    that name in the training data.
     """
-    loaded = LoadedModel.open(options.model)
+    loaded = LoadedModel.open(options.model, options.trust)
     if not hasattr(loaded.model, "predict"):
         options.parser.error(f"{options.model} holds features, which have no predictions")
     file = open_data_file(options.data, max_bytes=options.max_bytes)
@@ -174,11 +195,11 @@ def inspect(options: argparse.Namespace) -> dict[str, Any]:
 
     For example: notsorandom inspect model.skops
 
-    Nothing in the file is executed.
+    Nothing in the file is executed, unless --trust says so.
     """
     path: Path = options.file
     if path.suffix.lower() == ".skops":
-        found, metadata = LoadedModel.open(path).describe(), read_metadata(path)
+        found, metadata = LoadedModel.open(path, options.trust).describe(), read_metadata(path)
         versions = f"notsorandom {metadata['library']}, scikit-learn {metadata['scikit-learn']}"
         found = {"kind": "model", **found, **metadata["metrics"]}
         others = {name: value for name, value in metadata["description"].items() if name != "fit"}
@@ -200,7 +221,7 @@ def convert(options: argparse.Namespace) -> dict[str, Any]:
     The graph of a model of a table has an input for each column: numbers, and text for categories
     ("missing" where there is none). Dates are given as the parts that "notsorandom inspect" lists.
     """
-    notsorandom.to_onnx(notsorandom.load(options.model), options.output)
+    notsorandom.to_onnx(notsorandom.load(options.model, trusted=options.trust), options.output)
     return {"output": str(options.output), "bytes": options.output.stat().st_size}
 
 
@@ -212,7 +233,7 @@ def report(options: argparse.Namespace) -> dict[str, Any]:
     Needs the file that the model was fitted to. Scores are computed on the rows that
     "notsorandom fit" held out.
     """
-    loaded = LoadedModel.open(options.model)
+    loaded = LoadedModel.open(options.model, options.trust)
     file = open_data_file(options.data, max_bytes=options.max_bytes)
     record = {"holdout": 0.0, "seed": 0, "target": None, **loaded.record}
     if loaded.record and not is_training_file(options.data, record):

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -106,13 +107,21 @@ def fit(options: argparse.Namespace) -> dict[str, Any]:
         **LoadedModel(model, record).describe(),
         "spectrum": describe_spectrum(steps_of(model)[-1].kernel_),
         **scores,
-        "caution": find_caution(len(test), *list(scores["test"].values())[:3]) or None
+        "caution": caution_of(scores["test"], len(test))
         if len(test)
         else "no rows were held out: nothing is known about new rows",
         "saved as": str(path),
         "bytes": path.stat().st_size,
         "seconds in all": round(time.perf_counter() - start, 2),
     }
+
+
+def caution_of(scores: Mapping[str, Any], n_rows: int) -> str | None:
+    """Return why the scores of held-out rows should not be relied on, if so."""
+    guess = scores.get("log loss of guessing the shares", 0.0)
+    log_ratio = n_rows * (guess - scores.get("log loss", 0.0))
+    score, error, guessed = list(scores.values())[:3]
+    return find_caution(n_rows, score, error, guessed, log_ratio) or None
 
 
 def make_estimator(options: argparse.Namespace, is_classification: bool) -> Any:

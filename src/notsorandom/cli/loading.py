@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.metrics import confusion_matrix
+from sklearn.metrics import average_precision_score, confusion_matrix, roc_auc_score
 from sklearn.pipeline import Pipeline
 
 import notsorandom
@@ -21,12 +21,17 @@ from notsorandom.data.column_kinds import BOOLEANS, to_text
 from notsorandom.data.files import DataFile
 from notsorandom.data.rows import Array
 from notsorandom.display.calibration import log_loss
-from notsorandom.display.results import accuracy_error
+from notsorandom.display.results import accuracy_error, class_entropy
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.io import read_metadata
 
 # Bytes of the features that are computed at a time, and fewest rows.
 PREDICTED_BYTES, PREDICTED_ROWS = 2**25, 1024
+# Most decision values that are kept for the ROC AUC, which needs all of them (2 GB). There is none
+# with more.
+MAX_RANKED = 2**29
+# Coverages of the intervals that are evaluated, as far as the held-out rows allow them.
+COVERAGES = (0.5, 0.8, 0.9, 0.95)
 # The target of files whose columns have no names.
 UNNAMED_TARGET = "y"
 SETTINGS = {"training rows": "n_samples_fit_", "loss": "loss", "C": "C_"}
@@ -43,13 +48,14 @@ class LoadedModel:
     record: Mapping[str, Any]
 
     @classmethod
-    def open(cls, path: Path) -> LoadedModel:
+    def open(cls, path: Path, trusted: Sequence[str] = ()) -> LoadedModel:
         """Load a model file; predictions use all cores."""
         if path.suffix.lower() != ".skops":
             raise ValueError(
                 f"{path} is not a model file: give a .skops file first, then the data."
             )
-        model, record = notsorandom.load(path), read_metadata(path)["description"].get("fit")
+        model = notsorandom.load(path, trusted=trusted)
+        record = read_metadata(path)["description"].get("fit")
         last = steps_of(model)[-1]
         if "n_jobs" in last.get_params(deep=False):
             last.set_params(n_jobs=-1)
@@ -225,8 +231,9 @@ def compute_scores(model: Any, blocks: Iterable[tuple[Any, Array]]) -> dict[str,
 
 
 def score_classifier(model: Any, blocks: Iterable[tuple[Any, Array]]) -> dict[str, Any]:
-    """Return accuracy and log loss, and recall and precision per class."""
+    """Return accuracy, log loss, ROC AUC, and recall and precision per class."""
     classes, total_loss = model.classes_, 0.0
+    codes, values, n_columns = [], [], len(classes) if len(classes) > 2 else 1
     has_probabilities = hasattr(model, "predict_proba")
     counts = np.zeros((len(classes), len(classes)), dtype=int)  # (true, predicted)
     for X, y in blocks:
@@ -234,7 +241,14 @@ def score_classifier(model: Any, blocks: Iterable[tuple[Any, Array]]) -> dict[st
             last, encoded = encode(model, X)
             counts += confusion_matrix(y, last.predict(encoded), labels=classes)
         if has_probabilities:
-            total_loss += len(y) * log_loss(last.predict_log_proba(encoded), y, classes)
+            logarithms = last.predict_log_proba(encoded)
+            total_loss += len(y) * log_loss(logarithms, y, classes)
+            scores = logarithms if n_columns > 1 else logarithms[:, 1] - logarithms[:, 0]
+        else:
+            scores = last.decision_function(encoded)
+        if counts.sum() * n_columns <= MAX_RANKED:
+            codes.append(np.searchsorted(classes, y))
+            values.append(scores.reshape(-1, n_columns).astype(np.float32))
     n_rows = int(counts.sum())
     accuracy = float(counts.trace() / n_rows)
     result: dict[str, Any] = {
@@ -245,6 +259,9 @@ def score_classifier(model: Any, blocks: Iterable[tuple[Any, Array]]) -> dict[st
     }
     if has_probabilities:
         result["log loss"] = float(total_loss / n_rows)
+        result["log loss of guessing the shares"] = class_entropy(counts.sum(axis=1))
+    if n_rows * n_columns <= MAX_RANKED:
+        result |= rank_scores(np.concatenate(codes), np.concatenate(values))
     for k, label in enumerate(classes.tolist()):
         n_true, n_predicted = int(counts[k].sum()), int(counts[:, k].sum())
         result[f"class {label}"] = {
@@ -255,15 +272,41 @@ def score_classifier(model: Any, blocks: Iterable[tuple[Any, Array]]) -> dict[st
     return result
 
 
+def rank_scores(codes: Array, scores: Array) -> dict[str, float | None]:
+    """Return ROC AUC and average precision: for one column of scores, of the second class.
+
+    For a column per class, the mean over those that occur, each against the rest. None if the rows
+    are of one class.
+    """
+    n_columns = scores.shape[1]
+    hits = codes[:, None] == (np.arange(n_columns) if n_columns > 1 else [1])
+    occur = (hits.min(axis=0) < hits.max(axis=0)).nonzero()[0]
+    metrics = {"ROC AUC": roc_auc_score, "average precision": average_precision_score}
+    return {
+        name: float(np.mean([metric(hits[:, k], scores[:, k]) for k in occur]))
+        if len(occur)
+        else None
+        for name, metric in metrics.items()
+    }
+
+
 def score_regressor(model: Any, blocks: Iterable[tuple[Any, Array]]) -> dict[str, Any]:
-    """Return R^2 with its standard error, root mean squared error and mean absolute error."""
+    """Return R^2 with its standard error, mean errors, and coverage and width of intervals."""
     n_rows, absolute_errors, origin, unit = 0, 0.0, None, 1.0
+    held_out = getattr(steps_of(model)[-1], "held_out_scores_", None)
+    coverages = [each for each in COVERAGES if held_out and each <= held_out.max_coverage]
+    intervals = np.zeros((len(coverages), 2))  # rows within, and sums of widths
     moments = np.zeros((4, 4))  # sums of products of 1, y, y^2 and the squared error
     for X, y in blocks:
         with counted_from(n_rows):
-            predictions = model.predict(X)
+            last, encoded = encode(model, X)
+            predictions = last.predict(encoded)
         if predictions.ndim != 1:
             raise ValueError("The model has several targets: evaluate it by its method score.")
+        if coverages:
+            low, high = np.moveaxis(last.predict_interval(encoded, coverages), 1, 0)
+            is_covered = (low <= y[:, None]) & (y[:, None] <= high)
+            intervals += np.stack([is_covered.sum(axis=0), (high - low).sum(axis=0)], axis=1)
         if origin is None:  # sums of powers of large numbers would lose precision
             origin, unit = y[0], np.abs(y - y[0]).max() or 1.0
         errors, shifted = (predictions - y) / unit, (y - origin) / unit
@@ -286,6 +329,10 @@ def score_regressor(model: Any, blocks: Iterable[tuple[Any, Array]]) -> dict[str
         "R^2 of guessing the mean": 0.0,
         "root mean squared error": float(unit * np.sqrt(squared_error)),
         "mean absolute error": float(absolute_errors / n_rows),
+        **{
+            f"{100 * each:g} % intervals": {"coverage": covered, "mean width": width}
+            for each, (covered, width) in zip(coverages, (intervals / n_rows).tolist(), strict=True)
+        },
     }
 
 

@@ -10,7 +10,7 @@ import math
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 from operator import getitem
 from typing import Any
@@ -20,6 +20,7 @@ import dask.array as da
 import numpy as np
 from scipy import sparse
 
+from notsorandom._utils.caching import cached_property
 from notsorandom._utils.threads import BLAS_LIMIT, cut_slices
 from notsorandom.dask.cluster import Cluster
 from notsorandom.data.rows import MAX_BLOCK_ROWS, Array, Rows, RunningSum, cut_runs

@@ -83,7 +83,8 @@ def check_columns(source: object, columns: Sequence[str], wanted: Sequence[str])
     present = set(columns)
     if missing := [name for name in dict.fromkeys(wanted) if name not in present]:
         close = "".join(f" Did you mean {n!r}?" for n in get_close_matches(missing[0], columns, 1))
-        message = f"no column {format_names(missing)}.{close} It has {format_names(columns)}."
+        column = "column" if len(missing) == 1 else "columns"
+        message = f"no {column} {format_names(missing)}.{close} It has {format_names(columns)}."
         raise TableError(f"{source} has {message}")
 
 

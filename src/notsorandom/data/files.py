@@ -42,8 +42,11 @@ def open_data_file(path: str | Path, *, max_bytes: int = MAX_BYTES) -> DataFile:
     `max_bytes` in memory: decompressed text, or 8 for each of its cells. Blocks have no limit.
     """
     path = Path(path)
-    if not path.is_file() or path.stat().st_size == 0:
-        raise TableError(f"{path} doesn't exist, is empty, or is no ordinary file: give a file.")
+    if not path.is_file():
+        reason = "is no ordinary file" if path.exists() else "doesn't exist"
+        raise TableError(f"{path} {reason}: give the path of a file.")
+    if path.stat().st_size == 0:
+        raise TableError(f"{path} is empty: give a file with rows.")
     suffix = next((suffix for suffix in ALL_SUFFIXES if path.name.lower().endswith(suffix)), None)
     if suffix is None:
         raise TableError(

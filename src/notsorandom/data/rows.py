@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from threading import Lock
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from notsorandom._utils.caching import cached_property
 from notsorandom._utils.threads import ONE_THREAD, RunningSum, ThreadPool, cut_slices
 from notsorandom.data.array_api import (
     Array,

@@ -1,6 +1,7 @@
 """Plots of fitted models, in the style of scikit-learn's displays."""
 
 from notsorandom.display.calibration import CalibrationDisplay
+from notsorandom.display.coverage import CoverageDisplay
 from notsorandom.display.curves import HistoryDisplay, ScoreCurveDisplay, TuningDisplay
 from notsorandom.display.figures import import_pyplot
 from notsorandom.display.images import GameDisplay, GlobeDisplay
@@ -13,6 +14,7 @@ from notsorandom.display.spectrum import SpectrumDisplay
 
 __all__ = [
     "CalibrationDisplay",
+    "CoverageDisplay",
     "GameDisplay",
     "GlobeDisplay",
     "HistoryDisplay",

@@ -119,8 +119,8 @@ def last_step_and_samples(model: Any, X: Any) -> tuple[FourierPredictor, Any]:
         last, X = model[-1], model[:-1].transform(X) if len(model) > 1 else X
     if not isinstance(last, FourierPredictor):
         raise TypeError(
-            f"Importances and contributions of a {type(last).__name__} can't be computed: give a "
-            "fitted FourierClassifier or FourierRegressor, or a pipeline that ends in one."
+            f"The model is a {type(last).__name__}: give a fitted FourierClassifier or "
+            "FourierRegressor, or a pipeline that ends in one."
         )
     return last, X
 

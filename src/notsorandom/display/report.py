@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.metrics import confusion_matrix, r2_score
+from sklearn.metrics import confusion_matrix
 from sklearn.pipeline import Pipeline
 
 from notsorandom._utils.files import check_output_path
@@ -16,7 +16,7 @@ from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Rows, dense
 from notsorandom.display.calibration import N_BINS, CalibrationDisplay, log_loss
 from notsorandom.display.curves import HistoryDisplay, ScoreCurveDisplay, TuningDisplay
-from notsorandom.display.figures import BLUE, GREY, new_axis
+from notsorandom.display.figures import new_axis
 from notsorandom.display.importances import (
     N_COLUMNS,
     ImportancesDisplay,
@@ -41,6 +41,7 @@ from notsorandom.display.page import (
     matrix_section,
     write_page,
 )
+from notsorandom.display.regression import coverage_section, find_intervals, predictions_section
 from notsorandom.display.results import (
     Predictions,
     format_number,
@@ -56,8 +57,6 @@ from notsorandom.game.problem import Problem, codes_from_scores
 
 # Larger confusion matrices can't be read: the most frequent mistakes are listed instead.
 MAX_MATRIX_CLASSES, N_MISTAKES = 20, 12
-# Outputs of a regression that are drawn, and points above which they are drawn as an image.
-MAX_OUTPUTS, MAX_POINTS = 4, 2000
 # Fewest rows for each point of a calibration curve.
 ROWS_PER_BIN = 10
 # Distance between the means of X and of the training samples, in units of the median distance
@@ -82,11 +81,11 @@ def report(
 
     The page shows the accuracy or R^2 and the score of guessing, the columns that matter, the
     confusion matrix or predicted against actual values, a calibration curve if the model has
-    probabilities, the score by number of features, and the certificate in one sentence, or the
-    largest coefficients of a linear part, which no certificate is about. Behind a
-    fold are the settings, the spectrum, the course of the game with bounds on its value, and what
-    trials found when they chose parameters; for two columns and two classes also a slider through
-    the rounds of the game.
+    probabilities, intervals and their coverage if it has some, the score by number of features, and
+    the certificate in one sentence, or the largest coefficients of a linear part, which no
+    certificate is about. Behind a fold are the settings, the spectrum, the course of the game with
+    bounds on its value, and what trials found when they chose parameters; for two columns and two
+    classes also a slider through the rounds of the game.
 
     Parameters
     ----------
@@ -137,8 +136,13 @@ def report(
     is_explained = hasattr(model, "coef_") and model.kernel_.space.is_vector_space
     if is_explained:
         sections.append(importances_section(whole, X_given, image_shape))
-    has_classes = hasattr(model, "classes_")
-    sections.append((mistakes_section if has_classes else predictions_section)(predictions))
+    if hasattr(model, "classes_"):
+        sections.append(mistakes_section(predictions))
+    else:
+        intervals = find_intervals(predictions, X_scored)
+        sections.append(predictions_section(predictions, intervals))
+        if intervals:
+            sections.append(coverage_section(predictions, intervals))
     n_bins = min(N_BINS, len(predictions.scores) // ROWS_PER_BIN)
     if hasattr(model, "predict_proba") and n_bins > 1:
         sections.append(calibration_section(predictions, n_bins))
@@ -175,7 +179,8 @@ def describe_data(model: Any, predictions: Predictions) -> str:
     last, n_left_out = predictions.model, len(left_out(model))
     predicts = "Predicts" if hasattr(last, "coef_") else "A linear model on the features predicts"
     classes = f" ({len(last.classes_):,} classes)" if hasattr(last, "classes_") else ""
-    omitted = f", {n_left_out:,} of which are left out" if n_left_out else ""
+    verb = "is" if n_left_out == 1 else "are"
+    omitted = f", {n_left_out:,} of which {verb} left out" if n_left_out else ""
     tested = f", tested on {len(predictions.scores):,} others" * (predictions.part == "test")
     return (
         f"{predicts} {predictions.target}{classes} from {model.n_features_in_:,} columns{omitted}. "
@@ -223,30 +228,6 @@ def mistakes_section(predictions: Predictions) -> str:
     bars = [(f"{names[k]} taken for {names[j]}", shares[k, j]) for k, j in pairs if shares[k, j]]
     note = "As shares of the rows of the actual class." if bars else "There are none."
     return bars_section(title, bars, note)
-
-
-def predictions_section(predictions: Predictions) -> str:
-    """Return the section with predicted against actual values."""
-    predicted, actual = predictions.scores, predictions.targets
-    names = predictions.target.split(", ")
-    figures = []
-    for output in range(min(actual.shape[1], MAX_OUTPUTS)):
-        x, y = predicted[:, output], actual[:, output]
-        axis = new_axis(3.4)
-        style = {"markersize": 3, "alpha": 0.5, "color": BLUE, "rasterized": len(x) > MAX_POINTS}
-        axis.plot(x, y, "o", **style)
-        ends = [min(x.min(), y.min()), max(x.max(), y.max())]
-        axis.plot(ends, ends, color=GREY, linewidth=1)
-        axis.set(xlabel="predicted", ylabel="actual")
-        axis.locator_params("x", nbins=3)  # long numbers would overlap
-        for side in (axis.xaxis, axis.yaxis):
-            side.set_major_formatter(lambda value, _: f"{value:,.10g}")
-        error, score = format_number(np.abs(x - y).mean()), format_number(r2_score(y, x))
-        name = names[output] if len(names) == actual.shape[1] else f"output {output}"
-        caption = f"{name}: R^2 {score}, mean absolute error {error}."
-        figures.append((caption if actual.shape[1] > 1 else "", axis.figure))
-    title = f"Predicted and actual values of the {predictions.part} rows"
-    return figures_section(title, figures, "On the line, both are equal.")
 
 
 def calibration_section(predictions: Predictions, n_bins: int) -> str:

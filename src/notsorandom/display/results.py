@@ -5,20 +5,26 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import special
 from sklearn.utils.validation import column_or_1d
 
 from notsorandom.data.rows import Array, Rows
+from notsorandom.display.calibration import log_loss
 from notsorandom.display.inspection import score_name, score_predictions
+from notsorandom.estimators.classifier import log_probabilities
 from notsorandom.estimators.samples import read_samples
 from notsorandom.game.problem import codes_from_scores
 from notsorandom.linear.fit import fit_linear_models
 
 # Rows below which a score says little.
 FEW_ROWS = 100
+# By chance, held-out rows are 20 times as likely by a model as by shares in at most one case of 20.
+CLEAR_LOG_RATIO = math.log(20)
 
 
 @dataclass(frozen=True)
@@ -85,7 +91,12 @@ class Predictions:
         if not is_test:
             return f"{text}It learned from these rows: new ones are predicted less well."
         found = score_beside_guessing(self.model, self.scores, self.y)
-        caution = find_caution(n_rows, *found)
+        log_ratio = 0.0
+        if hasattr(self.model, "temperature_"):
+            logarithms = log_probabilities(self.scores, self.model.temperature_)
+            gain = class_entropy(counts) - log_loss(logarithms, targets, self.model.classes_)
+            log_ratio = n_rows * gain
+        caution = find_caution(n_rows, *found, log_ratio)
         return f"{text}But {caution}." if caution else text.strip()
 
 
@@ -129,11 +140,23 @@ def accuracy_error(accuracy: float, n_rows: int) -> float:
     return float(np.sqrt(share * (1 - share) / n_more))
 
 
-def find_caution(n_rows: int, score: float, error: float, guess: float) -> str:
-    """Return why a score on new rows should not be relied on; empty if it can be."""
+def find_caution(
+    n_rows: int, score: float, error: float, guess: float, log_ratio: float = 0.0
+) -> str:
+    """Return why a score on new rows should not be relied on; empty if it can be.
+
+    `log_ratio` is how much more likely the classes of all rows are by the model than by the shares
+    of the classes: where one is rare, no accuracy is much higher than that of guessing.
+    """
     if n_rows < FEW_ROWS:
         return f"{n_rows} rows are too few to tell how good the model is"
-    return "the model is not clearly better than guessing" if score < guess + 2 * error else ""
+    is_better = score >= guess + 2 * error or log_ratio >= CLEAR_LOG_RATIO
+    return "" if is_better else "the model is not clearly better than guessing"
+
+
+def class_entropy(counts: Array) -> float:
+    """Return the log loss of predicting the shares of the classes."""
+    return float(special.entr(counts / counts.sum()).sum())
 
 
 def format_score(name: str, value: float) -> str:

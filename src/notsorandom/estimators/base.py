@@ -15,6 +15,7 @@ from notsorandom._utils.progress import progress_bar
 from notsorandom._utils.threads import ThreadPool, thread_pool
 from notsorandom.estimators.config import (
     Checkpoint,
+    check_memory,
     choose_linear,
     configure,
     configure_checkpoint,
@@ -125,6 +126,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
     ) -> None:
         last_fit = self._forget_last_fit()
         problem = self._read(config, X, y, sample_weight, pool)
+        check_memory(config, self.n_features_in_)
         names = getattr(self, "feature_names_in_", None)
         optional = find_optional_columns(self.optional_columns, self.n_features_in_, names)
         linear = choose_linear(self, config, problem)
@@ -138,7 +140,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         view = start.view or make_view(config, problem, view_rng)
         # From here on, everything is computed in the coordinates of the view.
         config = config.in_view(view)
-        choice = start.choice(config) or self._tune(config, problem, view, trial_rng)
+        choice = start.choice() or self._tune(config, problem, view, trial_rng)
         self._store_choice(config, view, choice)
         fit = Fit.of(config, problem, view, choice, held_out)
         observers = self._observers(fit, tasks, start, choice)
@@ -226,7 +228,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         """Play the game, or continue it."""
         config, space = fit.config, fit.config.space
         assert isinstance(space, ResolvedSpace)  # of the view
-        state = start.state(config, fit.view, fit.problem)
+        state = start.state(fit.view)
         with progress_bar(config.n_components, "features", self.verbose) as update:
             if self.verbose:
                 observers = [ProgressObserver(update), *observers]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import log_softmax
@@ -22,8 +22,9 @@ from notsorandom.search.base import Search
 from notsorandom.spaces.base import Space
 from notsorandom.spaces.view import View
 from notsorandom.tuning.choice import Choice, FitConfig
-from notsorandom.tuning.conformal import HeldOutScores
-from notsorandom.tuning.held_out import MIN_CLASS_SAMPLES, row_counts
+
+if TYPE_CHECKING:
+    from notsorandom.tuning.conformal import HeldOutScores
 
 
 def log_probabilities(scores: Array, temperature: float) -> Array:
@@ -400,6 +401,8 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         """Return the largest losses of classes in a set, or raise an error."""
         check_is_fitted(self, "temperature_")
         if not hasattr(self, "held_out_scores_"):
+            from notsorandom.tuning.held_out import MIN_CLASS_SAMPLES
+
             raise ValueError(
                 "predict_set is not possible: no samples were held out, because a class has too "
                 f"few. It needs {MIN_CLASS_SAMPLES} of each: fit to more, or call calibrate with "
@@ -427,6 +430,9 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         -------
         self
         """
+        from notsorandom.tuning.conformal import HeldOutScores
+        from notsorandom.tuning.held_out import row_counts
+
         check_is_fitted(self, "temperature_")
         problem = read_labelled(self, X, y, sample_weight)
         scores = to_host(self.kernel_.scores(problem.rows, self.coef_, self.intercept_))
@@ -439,6 +445,8 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         super()._store_choice(config, view, choice)
         losses, counts = choice.held_out_losses, choice.held_out_counts
         if losses is not None and counts is not None:
+            from notsorandom.tuning.conformal import HeldOutScores  # needed by fits only
+
             self.held_out_scores_ = HeldOutScores.of(losses[:, None], counts)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

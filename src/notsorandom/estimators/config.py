@@ -39,6 +39,8 @@ from notsorandom.tuning.choice import Candidate, FitConfig
 SMOOTHING = {"cauchy": (0.02, 0.005, 0.07, 0.2, 0.002), "gaussian": (0.07, 0.02, 0.2, 0.6)}
 # A larger smoothing leaves waves so long that float32 has no digit of them.
 MAX_SMOOTHING = 1e3
+# Of a frequency's entry in float32, and of a machine's memory where it is not known.
+BYTES_PER_NUMBER, UNKNOWN_MEMORY = 4, 2**40
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,20 @@ def check_combinations(estimator: Any, config: FitConfig) -> None:
         raise ValueError(
             f"class_weight={class_weight!r} is not allowed with loss={estimator.loss!r}, which has "
             "no classes: use sample_weight in fit."
+        )
+
+
+def check_memory(config: FitConfig, n_features: int) -> None:
+    """Raise ValueError if the frequencies alone don't fit into the machine's memory."""
+    each = max(1, BYTES_PER_NUMBER * n_features // config.space.n_columns(config.phase))
+    memory = UNKNOWN_MEMORY
+    if hasattr(os, "sysconf"):  # not on Windows
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if config.size == "given" and config.n_components * each > memory:
+        raise ValueError(
+            f"n_components={config.n_components} is not allowed with {n_features} columns: its "
+            f"frequencies take {config.n_components * each:,} bytes, but the machine has "
+            f"{memory:,}. Give at most {memory // each}, or fewer: features need memory too."
         )
 
 

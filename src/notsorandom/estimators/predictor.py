@@ -18,11 +18,11 @@ from notsorandom.estimators.observers import CALLBACK_FRAMES
 from notsorandom.estimators.samples import read_samples
 from notsorandom.estimators.steps import FinalFit
 from notsorandom.game.losses import Loss, QuantileLoss
-from notsorandom.linear.fit import DUALITY_GAP, LinearFit, fit_linear_models
 
 if TYPE_CHECKING:
     from notsorandom.estimators.explanation import Importances
     from notsorandom.estimators.features import FourierFeatures
+    from notsorandom.linear.fit import LinearFit
 
 
 class FourierPredictor(FourierEstimator):
@@ -31,6 +31,8 @@ class FourierPredictor(FourierEstimator):
     loss: str | Loss
 
     def _fit_linear_models(self, final: FinalFit) -> None:
+        from notsorandom.linear.fit import DUALITY_GAP, fit_linear_models  # needed by fits only
+
         problem = final.problem
         with progress_bar(problem.n_tasks, "linear models", self.verbose) as update:
             found = fit_linear_models(final.kernel, problem, callback=update)

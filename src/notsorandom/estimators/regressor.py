@@ -18,19 +18,20 @@ from notsorandom.estimators.validation import read_labelled
 from notsorandom.game.losses import REGRESSION_LOSSES, Loss
 from notsorandom.search.base import Search
 from notsorandom.spaces.base import Space
-from notsorandom.tuning.conformal import HELD_OUT_RATIO, HeldOutScores, score_held_out
 
 if TYPE_CHECKING:
     from notsorandom.linear.fit import LinearFit
     from notsorandom.linear.ridge import RidgePosterior
+    from notsorandom.tuning.conformal import HeldOutScores
 
 
 class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
     r"""A linear regression on Fourier features learned from the same targets.
 
     A kernel is a measure over frequencies, which a game finds: one player searches for the wave
-    that correlates most with the residuals, the other updates the residuals. The features are
-    those of :class:`notsorandom.FourierFeatures`.
+    that correlates most with the residuals, the other updates the residuals. With
+    ``calibration_size=0`` the features are those of :class:`notsorandom.FourierFeatures`. Standard
+    deviations and intervals of the predictions come from samples that the game has not seen.
 
     Columns should have comparable scales, as for ``SVR``: put a ``StandardScaler`` before it, or
     use :func:`notsorandom.tabular_pipeline`, which also encodes text, dates and gaps. The unit of
@@ -341,6 +342,8 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         -------
         self
         """
+        from notsorandom.tuning.conformal import HeldOutScores
+
         check_is_fitted(self)
         self._check_squared_loss("calibrate")
         problem = read_labelled(self, X, y, sample_weight)
@@ -375,6 +378,8 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
             self.posterior_ = found.posterior
         if not len(final.held_out):
             return
+        from notsorandom.tuning.conformal import score_held_out  # needed by fits only
+
         self.held_out_scores_, self.noise_ = score_held_out(
             final.kernel, final.problem, found, final.game_problem, final.held_out
         )
@@ -396,6 +401,8 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         check_is_fitted(self)
         self._check_squared_loss(name)
         if not hasattr(self, "held_out_scores_"):
+            from notsorandom.tuning.conformal import HELD_OUT_RATIO
+
             raise ValueError(
                 f"{name} is not possible: no samples were held out, because there were fewer than "
                 f"{HELD_OUT_RATIO}, calibration_size is 0, or the solver computes an equilibrium. "

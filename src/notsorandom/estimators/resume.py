@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import copy
-import hashlib
-import math
 import time
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from numbers import Integral
 from pathlib import Path
@@ -21,8 +19,7 @@ from scipy import sparse
 from notsorandom._utils.files import FileFormatError
 from notsorandom.data.array_api import to_host
 from notsorandom.estimators.checkpoint import (
-    MAX_HEADER_BYTES,
-    check_chosen,
+    digest,
     moves_to_arrays,
     open_archive,
     read_contents,
@@ -35,11 +32,10 @@ from notsorandom.estimators.steps import Start
 from notsorandom.game.loop import GameLoop, Observer
 from notsorandom.game.problem import Problem
 from notsorandom.game.solvers import SOLVERS
-from notsorandom.game.state import ACTIVE_SET_ARRAYS, GameState, Round
+from notsorandom.game.state import GameState
 from notsorandom.spaces.base import ResolvedSpace
 from notsorandom.spaces.view import View
-from notsorandom.tuning.choice import Candidate, Choice, FitConfig
-from notsorandom.tuning.trials import MAX_TRIAL_ROWS
+from notsorandom.tuning.choice import Candidate, Choice
 
 # Names of the data in messages.
 DATA = ("X", "y", "sample weights")
@@ -58,7 +54,7 @@ FREE_IN_WARM_START = (
 # random_state is compared; for a generator, the checkpoint has the seed that was drawn from it. A
 # Dask client may be of another cluster.
 FREE_IN_CHECKPOINT = ("warm_start", "checkpoint", "n_jobs", "random_state", "verbose", "client")
-CHECKPOINT_FORMAT = 9
+CHECKPOINT_FORMAT = 10
 
 
 def fingerprint(problem: Problem) -> dict[str, str]:
@@ -77,16 +73,6 @@ def fingerprint(problem: Problem) -> dict[str, str]:
         name: digest(np.frombuffer("".join(parts).encode(), dtype=np.uint8))
         for name, parts in zip(DATA, zip(*blocks, strict=True), strict=True)
     }
-
-
-def digest(*arrays: Any) -> str:
-    """Return a cryptographic digest of some arrays, their types and shapes."""
-    content = hashlib.blake2b(digest_size=16)
-    for array in arrays:
-        content.update(f"{array.dtype.str}{array.shape}".encode())
-        for start in range(0, len(array), 4096):  # copies only a few rows at a time
-            content.update(np.ascontiguousarray(array[start : start + 4096]).data)
-    return content.hexdigest()
 
 
 def describe_fit(estimator: Any, problem: Problem, free: Collection[str]) -> dict[str, str]:
@@ -216,19 +202,12 @@ class CheckpointFile(Observer):
                 parameter_text(random_state) if isinstance(random_state, Integral) else "any"
             ),
         }
-        self.max_bytes = largest_checkpoint(estimator, problem)
         self._last_write = time.monotonic()
 
     def read(self) -> None:
         """Read the file if there is one; raise ValueError if it is of another fit."""
         if not self.path.exists():
             return
-        size = self.path.stat().st_size
-        if size > self.max_bytes:
-            raise FileFormatError(
-                f"{self.path} has {size:,} bytes, but a checkpoint of this fit at most "
-                f"{self.max_bytes:,}: delete it, or give another path."
-            )
         with format_errors(self.path), open_archive(self.path) as (archive, header):
             differences = describe_differences(read_fit(header), self.fit)
             self.saved = {} if differences else read_contents(archive, header)
@@ -242,23 +221,21 @@ class CheckpointFile(Observer):
         """Set what each checkpoint holds beside the game: seed, choice, states of observers."""
         self.seed, self.choice, self.observers = seed, choice, observers
 
-    def restore_choice(self, config: FitConfig) -> Choice:
+    def restore_choice(self) -> Choice:
         """Return what trials had chosen."""
         assert self.saved is not None
         with format_errors(self.path):
             saved = self.saved["choice"]
-            choice = Choice(**saved | {"candidate": Candidate(*saved["candidate"])})
-            check_chosen(choice, config)
-        return choice
+            return Choice(**saved | {"candidate": Candidate(*saved["candidate"])})
 
-    def restore(self, config: FitConfig, space: ResolvedSpace, problem: Problem) -> GameState:
+    def restore(self, space: ResolvedSpace) -> GameState:
         """Return the state of the game, with its columns where the rows are.
 
         The states of the observers are restored too.
         """
         assert self.saved is not None
         with format_errors(self.path):
-            state = restore_state(self.saved["state"], config, space, problem)
+            state = restore_state(self.saved["state"], space)
             for observer, saved in zip(self.observers, self.saved["observers"], strict=True):
                 observer.set_state(saved)
         return state
@@ -308,20 +285,6 @@ class CheckpointFile(Observer):
                 RuntimeWarning,
                 stacklevel=2,
             )
-
-
-def largest_checkpoint(estimator: Any, problem: Problem) -> int:
-    """Return the most bytes that a checkpoint of a fit can have."""
-    size: Any = estimator.n_components
-    n_components = int(estimator.max_components if isinstance(size, str) else size)
-    n_rounds: Any = getattr(estimator.solver, "n_rounds", "auto")
-    n_rounds = max(n_components, n_rounds) if isinstance(n_rounds, Integral) else n_components
-    numbers = 5 * math.prod(problem.targets.shape)  # two duals and their sums; validation losses
-    numbers += 2 * MAX_TRIAL_ROWS  # losses of held-out rows
-    numbers += 3 * n_components * (problem.rows.n_features + len(ACTIVE_SET_ARRAYS))
-    numbers += n_components * (problem.n_tasks + 2)  # moves
-    numbers += 2 * n_rounds * len(fields(Round))
-    return 2 * MAX_HEADER_BYTES + 8 * numbers
 
 
 def read_checkpoint_header(path: Path) -> dict[str, str]:

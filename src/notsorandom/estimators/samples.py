@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
@@ -24,6 +25,8 @@ SORT_COLUMNS = 64
 MAX_SCALE_RATIO = 1000
 # Numbers that the scales are computed from: the median takes about 20 ms.
 SCALE_NUMBERS = 2**20
+# Whether a process has warned of scales: a search would in each of many fits.
+_warned: list[bool] = []
 
 
 def coerce(
@@ -60,7 +63,7 @@ def validate_samples_and_targets(
         check_consistent_length(X, y)
     else:
         checks = target_checks | {"ensure_min_samples": 2 if reset else 1}
-        X, y = validate_data(
+        X, y = validate_table(
             estimator, X, y, accept_sparse="csr", dtype=FLOATS, reset=reset, **checks
         )
     return sparse.csr_array(X) if sparse.issparse(X) else X, np.asarray(y)
@@ -79,7 +82,21 @@ def read_samples(estimator: Any, X: Any, reset: bool = False, dtype: Any = FLOAT
         X = read_lazily(X)
     if is_lazy(X) or is_device_array(X):
         return validate_samples(estimator, X, reset)
-    return validate_data(estimator, X, accept_sparse="csr", dtype=dtype, reset=reset)
+    return validate_table(estimator, X, accept_sparse="csr", dtype=dtype, reset=reset)
+
+
+def validate_table(estimator: Any, *data: Any, **settings: Any) -> Any:
+    """Validate as scikit-learn does; errors about gaps and text say what takes such tables."""
+    try:
+        return validate_data(estimator, *data, **settings)
+    except ValueError as error:
+        reason, _, _ = str(error).partition("\n")
+        if "X contains NaN" not in reason and "convert string to float" not in reason:
+            raise
+        raise ValueError(
+            f"{reason.removesuffix('.')}. {type(estimator).__name__} takes numbers without gaps: "
+            "notsorandom.tabular_pipeline takes tables with text and missing values."
+        ) from None
 
 
 def validate_samples(estimator: Any, X: Any, reset: bool, names: list[str] | None = None) -> Any:
@@ -195,7 +212,8 @@ def warn_of_scales(X: Any, names: Array | None) -> None:
     if not len(varying):
         return
     small, large = varying[np.argsort(scales[varying])[[0, -1]]].tolist()
-    if scales[large] > MAX_SCALE_RATIO * scales[small]:
+    if scales[large] > MAX_SCALE_RATIO * scales[small] and not _warned:
+        _warned.append(True)
         labels = [repr(str(names[i])) if names is not None else i for i in (small, large)]
         warnings.warn(
             f"Column {labels[0]} of X varies by about {scales[small]:.2g}, and column {labels[1]} "
@@ -203,8 +221,17 @@ def warn_of_scales(X: Any, names: Array | None) -> None:
             "the columns to one scale, by a pipeline with scikit-learn's StandardScaler or by "
             "notsorandom.tabular_pipeline.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=caller_level(),
         )
+
+
+def caller_level() -> int:
+    """Return the `stacklevel` of a warning that shows the line that called this package."""
+    level, frame = 1, sys._getframe(1)
+    inner = ("notsorandom", "sklearn", "joblib", "contextlib")
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in inner:
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 @np.errstate(over="ignore")

@@ -49,16 +49,16 @@ class Start:
         """The view of the last fit, if its game is continued."""
         return None if self.warm_start is None else self.warm_start.view
 
-    def choice(self, config: FitConfig) -> Choice | None:
+    def choice(self) -> Choice | None:
         """Return what trials had chosen; None if they are still to choose."""
         if self.file is not None and self.file.saved is not None:
-            return self.file.restore_choice(config)
+            return self.file.restore_choice()
         return None if self.warm_start is None else self.warm_start.choice
 
-    def state(self, config: FitConfig, view: View, problem: Problem) -> GameState | None:
+    def state(self, view: View) -> GameState | None:
         """Return the state of the game to continue from; None for a new game."""
         if self.file is not None and self.file.saved is not None:
-            return self.file.restore(config, view.space, problem)
+            return self.file.restore(view.space)
         return None if self.warm_start is None else self.warm_start.state
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from notsorandom._utils.caching import cached_property
 from notsorandom.data.rows import Array, Rows
 from notsorandom.game.losses import Loss
 from notsorandom.game.projection import nearest

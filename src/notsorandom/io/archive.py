@@ -7,11 +7,14 @@ import json
 import math
 import re
 import struct
-from collections.abc import Mapping
+import sys
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 from zipfile import ZipFile, ZipInfo
 
+import numpy as np
 from numpy.lib import format as npy
+from sklearn.base import BaseEstimator
 
 SCHEMA, METADATA = "schema.json", "notsorandom.json"
 # Classes whose instances a file may have.
@@ -25,67 +28,154 @@ spaces.zonal_sphere.ZonalSphere search.ascent.Ascent search.langevin.Langevin
 search.finite.Enumerate search.finite.Chain game.losses.QuadraticLoss
 game.losses.LogisticLoss game.losses.QuantileLoss
 linear.ridge.RidgePosterior tuning.conformal.HeldOutScores""".split()
-# The only function of ours: it makes names of columns.
+# Of scikit-learn only what `tabular_pipeline` and a scaler or imputer before our estimators consist
+# of. `io/steps.py` checks every attribute of these that ends in an index, a shape or compiled code.
+SKLEARN_CLASSES = """pipeline.Pipeline compose._column_transformer.ColumnTransformer
+compose._column_transformer.make_column_selector preprocessing._encoders.OneHotEncoder
+preprocessing._data.StandardScaler preprocessing._data.MinMaxScaler
+preprocessing._data.MaxAbsScaler preprocessing._data.RobustScaler impute._base.SimpleImputer
+impute._base.MissingIndicator preprocessing._function_transformer.FunctionTransformer""".split()
+# Functions that a file may name: one of ours, which makes names of columns, and for a
+# FunctionTransformer those of NumPy of one argument.
 OUR_FUNCTION = "notsorandom.tabular.pipeline.name_category"
-OUR_NAMES = [f"notsorandom.{name}" for name in OUR_CLASSES]
-# Classes of scikit-learn that compute with NumPy alone: forged attributes give an error at worst.
-# The compiled code of trees, neighbours and kernel SVMs reads the memory that they point to.
-SKLEARN_CLASSES = """Pipeline FeatureUnion ColumnTransformer TransformedTargetRegressor
-make_column_selector FrozenEstimator SimpleImputer MissingIndicator KNNImputer StandardScaler
-MinMaxScaler MaxAbsScaler RobustScaler Normalizer Binarizer PowerTransformer QuantileTransformer
-KBinsDiscretizer OneHotEncoder OrdinalEncoder TargetEncoder LabelEncoder LabelBinarizer
-FunctionTransformer VarianceThreshold SelectFromModel PCA TruncatedSVD Nystroem RBFSampler
-LinearRegression Ridge RidgeCV RidgeClassifier RidgeClassifierCV Lasso LassoCV ElasticNet
-ElasticNetCV BayesianRidge HuberRegressor LogisticRegression LogisticRegressionCV SGDClassifier
-SGDRegressor LinearSVC LinearSVR VotingClassifier VotingRegressor StackingClassifier
-StackingRegressor BaggingClassifier BaggingRegressor CalibratedClassifierCV _CalibratedClassifier
-_SigmoidCalibration OneVsRestClassifier OneVsOneClassifier MultiOutputClassifier
-MultiOutputRegressor""".split()
-# What skops doesn't trust by itself, for ``skops.io.load``: it only holds data.
-SKOPS_TYPES = [*OUR_NAMES, OUR_FUNCTION, "numpy.dtype", "numpy.number"]
-SKOPS_TYPES += ["sklearn.utils._bunch.Bunch"]
-SKOPS_TYPES += [f"sklearn.calibration.{name}" for name in SKLEARN_CLASSES if name[0] == "_"]
-SKOPS_TYPES += ["sklearn.compose._column_transformer.make_column_selector"]
-# Loaders of skops that only make data, and their classes. The only other functions that it trusts
-# are ufuncs.
+NUMPY_FUNCTIONS = """absolute cbrt exp expm1 log log10 log1p log2 negative reciprocal sign sqrt
+square cos sin tan arctan arcsinh tanh""".split()
+FUNCTIONS = [OUR_FUNCTION, *(f"numpy.{name}" for name in NUMPY_FUNCTIONS)]
+CLASSES = [f"notsorandom.{name}" for name in OUR_CLASSES]
+CLASSES += [f"sklearn.{name}" for name in SKLEARN_CLASSES]
+# Loaders of skops that only make data, and their classes.
 ALLOWED = re.compile(
     r"(Json|List|Tuple|Set|Slice|Dict)Node builtins\.(str|list|tuple|set|slice|dict)|"
-    r"DictNode sklearn\.utils\._bunch\.Bunch|"
     r"TypeNode builtins\.(str|int|float|bool)|"
-    r"(Type|NdArray)Node numpy\.(ndarray|number|bool_?|str_|u?int(8|16|32|64)|float(16|32|64))|"
-    r"DTypeNode numpy\.dtype|"
-    rf"FunctionNode ((numpy|scipy)\..+|{re.escape(OUR_FUNCTION)})|"
-    rf"ObjectNode ({'|'.join(map(re.escape, OUR_NAMES))})|"
-    rf"ObjectNode sklearn\.[\w.]+\.({'|'.join(SKLEARN_CLASSES)})"
+    r"(Type|NdArray)Node numpy\.(number|bool_?|str_|u?int(8|16|32|64)|float(16|32|64))|"
+    r"NdArrayNode numpy\.ndarray|DTypeNode numpy\.dtype|"
+    rf"FunctionNode ({'|'.join(map(re.escape, FUNCTIONS))})|"
+    rf"ObjectNode ({'|'.join(map(re.escape, CLASSES))})"
 )
-BYTES_PER_VALUE = 24  # of a schema; skops writes 33, and fewer would take much memory
+# What skops doesn't trust by itself; nodes were checked before.
+SKOPS_TYPES = [*CLASSES, *FUNCTIONS, "numpy.dtype", "numpy.number"]
+BYTES_PER_VALUE = 24  # of a schema, of which spaces are a part: fewer would take much memory
+SEPARATORS = f",{' ' * BYTES_PER_VALUE}", ": "
+SCALARS = {str, int, float, bool, type(None)}
+NAMES = "feature_names_in_"
 MAX_HEADER = 500  # of an array; the parser nests as deeply as a header is long
 ZIP_HEADER, MIN_LENGTH = b"PK\x03\x04", 128  # of a file in an archive: as long as an array's header
 
 
+class UntrustedError(ValueError):
+    """A file has classes or functions that are not loaded by default."""
+
+    def __init__(self, names: set[str]) -> None:
+        super().__init__(", ".join(sorted(names)))
+        self.names = sorted(names)
+
+
+class Files(dict[str, bytes]):
+    """Files by name, in place of the archive that skops would write to."""
+
+    def namelist(self) -> Files:
+        """Return the names."""
+        return self
+
+    def writestr(self, name: str, content: Any) -> None:
+        """Add a file."""
+        self[name] = bytes(content)
+
+
+def import_skops() -> Any:
+    """Import skops.io; with it comes all of scikit-learn, but not torch, CuPy and Dask."""
+    names = [f"sklearn.externals.array_api_compat.{name}" for name in ("torch", "cupy", "dask")]
+    blocked = [name for name in names if name not in sys.modules]
+    if "skops.io" not in sys.modules:
+        sys.modules |= dict.fromkeys(blocked)  # type: ignore[arg-type]  # None: not importable
+    try:
+        import skops.io
+    finally:
+        for name in blocked:
+            if sys.modules.get(name, "") is None:
+                del sys.modules[name]
+    return skops.io
+
+
+class Plain:
+    """A list or dict that JSON can write as it is, and so has one node."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def get_state(self, context: Any) -> dict[str, Any]:
+        """Return the node, as skops makes it for a string."""
+        content = json.dumps(self.value, separators=SEPARATORS)
+        kind = {"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode"}
+        return {**kind, "content": content, "is_json": True}
+
+
+def compact(value: Any) -> Any:
+    """Return a copy that skops writes with few nodes, however many columns there are."""
+    if type(value) in (list, dict):
+        parts = value.values() if type(value) is dict else value
+        lists = [part for part in parts if type(part) is list]
+        types = {*map(type, parts), *(type(each) for part in lists for each in part)}
+        types -= {list} if type(value) is dict else set()
+        if types <= SCALARS and {*map(type, value)} <= ({str} if type(value) is dict else SCALARS):
+            return Plain(value)
+    if type(value) in (list, tuple):
+        return type(value)(map(compact, value))
+    if type(value) is dict:
+        return {name: compact(part) for name, part in value.items()}
+    if isinstance(value, BaseEstimator):
+        copied = object.__new__(type(value))
+        names = vars(value).get(NAMES, np.ones(1))
+        is_text = {*map(type, names)} <= {str}
+        parts = vars(value) | ({NAMES: names.tolist()} if is_text else {})
+        copied.__dict__ |= {name: compact(part) for name, part in parts.items()}
+        return copied
+    return value
+
+
+def restore_names(model: Any) -> None:
+    """Make arrays of the names of columns, which are lists in a file."""
+    for part in walk(model):
+        names = getattr(part, "__dict__", {}).get(NAMES)
+        if isinstance(names, list):
+            part.feature_names_in_ = np.array(names, dtype=object)
+
+
 def encode(value: Any) -> dict[str, bytes]:
     """Return the schema and the arrays of an object, by file name."""
-    import skops.io
+    import_skops()
+    from skops.io._utils import SaveContext, _get_state, get_state
 
-    with ZipFile(io.BytesIO(skops.io.dumps(value))) as archive:
-        contents = {name: archive.read(name) for name in archive.namelist()}
-    arrays: dict[str, bytes] = {}
+    _get_state.register(Plain)(Plain.get_state)
+    contents, arrays = Files(), dict[str, bytes]()
+    context = SaveContext(contents)  # holds all objects, so that their addresses stay different
+    schema = get_state(compact(value), context) | {"protocol": context.protocol}
     numbers: dict[Any, int] = {}
+    stack: list[Any] = [schema]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, dict):
+            if isinstance(part.get("__loader__"), str):  # else the content of a node
+                renumber(part, numbers, contents, arrays)
+            stack += reversed(part.values())
+        elif isinstance(part, (list, tuple)):
+            stack += reversed(part)
+    return {SCHEMA: json.dumps(schema, separators=SEPARATORS).encode(), **arrays}
 
-    def renumber(node: dict[str, Any]) -> dict[str, Any]:
-        if isinstance(node.get("__loader__"), str):  # else the content of a node
-            address, file = node.pop("__id__", None), node.get("file")  # an address in memory
-            if file or node["__loader__"] == "TypeNode":
-                node["__id__"] = numbers.setdefault(address, len(numbers) + 1)
-            if file:
-                node["file"] = f"{node['__id__']}.npy"
-                arrays[node["file"]] = contents[file]
-        return node
 
-    schema = json.loads(contents[SCHEMA], object_hook=renumber)
-    text = json.dumps(schema, indent=2).encode()
-    check_schema(text)
-    return {SCHEMA: text, **arrays}
+def renumber(
+    node: dict[str, Any], numbers: dict[Any, int], contents: Files, arrays: dict[str, bytes]
+) -> None:
+    """Replace addresses in memory in a node by numbers, and names of modules that may differ."""
+    address, file = node.pop("__id__", None), node.get("file")
+    if file or node["__loader__"] == "TypeNode":
+        node["__id__"] = numbers.setdefault(address, len(numbers) + 1)
+    if file:
+        node["file"] = f"{node['__id__']}.npy"
+        arrays[node["file"]] = contents[file]
+    is_function = node["__loader__"] == "FunctionNode" and node["__class__"] in NUMPY_FUNCTIONS
+    if is_function and node["__module__"].partition(".")[0] == "numpy":
+        node["__module__"] = "numpy"  # before NumPy 2.4, any module that has it
 
 
 def pack(files: Mapping[str, Any]) -> bytes:
@@ -111,22 +201,43 @@ def unpack(data: bytes) -> dict[str, memoryview]:
     return files
 
 
-def decode(data: bytes) -> Any:
+def decode(data: bytes, trusted: Collection[str] = ()) -> Any:
     """Return the object in an archive, or raise an error before anything is made."""
-    import skops.io
-
     files = unpack(data)
-    check_schema(bytes(files[SCHEMA]))
+    untrusted = check_schema(bytes(files[SCHEMA])).difference(trusted)
+    if untrusted:
+        raise UntrustedError(untrusted)
     for name in files.keys() - {SCHEMA, METADATA}:
         check_array(name, files[name], len(data))
-    return skops.io.loads(data, trusted=SKOPS_TYPES)
+    model = import_skops().loads(data, trusted=[*SKOPS_TYPES, *trusted])
+    restore_names(model)
+    return model
 
 
-def check_schema(text: bytes) -> None:
-    """Raise an error unless all nodes of a schema only make data."""
+def walk(model: Any) -> Iterator[Any]:
+    """Yield an object and all that it consists of, each once."""
+    seen: set[int] = set()
+    stack = [model]
+    while stack:
+        part = stack.pop()
+        if id(part) in seen or isinstance(part, (str, type)):
+            continue
+        seen.add(id(part))
+        yield part
+        if isinstance(part, dict):
+            stack += part.values()
+        elif isinstance(part, (list, tuple, set)):
+            stack += part
+        elif isinstance(part, np.ndarray) and part.dtype == object:
+            stack += part.ravel().tolist()
+        stack += getattr(part, "__dict__", {}).values()
+
+
+def check_schema(text: bytes) -> set[str]:
+    """Return the names of classes and functions in a schema that are not loaded by default."""
     if BYTES_PER_VALUE * sum(map(text.count, (b"[", b"{", b","))) > len(text):
         raise ValueError("its schema has too many values for its size")
-    refused: set[str] = set()
+    untrusted: set[str] = set()
 
     def check_node(node: dict[str, Any]) -> Any:
         loader = node.get("__loader__")
@@ -139,19 +250,15 @@ def check_schema(text: bytes) -> None:
             file = f"{node['__id__']:d}.npy" if is_array else None
             can_share = is_array or loader == "TypeNode"
             if not ALLOWED.fullmatch(f"{loader} {name}"):
-                refused.add(name)
-            elif node.get("file") != file or ("__id__" in node and not can_share):
+                untrusted.add(name)
+            if node.get("file") != file or ("__id__" in node and not can_share):
                 raise ValueError(f"an object of type {name} has a wrong number or file")
         return node.get("protocol")
 
     protocol = json.loads(text, object_hook=check_node)  # the outermost node comes last
-    if refused:
-        raise TypeError(
-            f"model files can't have {', '.join(sorted(refused))}, only known classes of "
-            "notsorandom, scikit-learn and NumPy"
-        )
     if protocol < 2:  # there, the same loaders do other things
         raise ValueError(f"its schema has protocol {protocol!r}")
+    return untrusted
 
 
 def check_array(name: str, content: Any, limit: int) -> None:

@@ -3,120 +3,94 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection
 from contextlib import suppress
-from string import Formatter
 from typing import Any
 
 import joblib
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.compose import ColumnTransformer
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+from sklearn.pipeline import Pipeline
 
+from notsorandom._utils.parameters import MAX_NUMBER
+from notsorandom.data.column_kinds import DATE_FORMATS, DATE_PARTS, ISO, NUMBER_FORMATS
 from notsorandom.data.rows import FLOATS
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.config import configure
 from notsorandom.estimators.degrees import DegreeKernel
+from notsorandom.io.archive import walk
+from notsorandom.io.steps import CHECKS, check_columns, check_step, is_array, is_fitted, require
 from notsorandom.kernel import LearnedKernel
 from notsorandom.linear.ridge import RidgePosterior
 from notsorandom.spaces import Euclidean
+from notsorandom.spaces.base import Space
 from notsorandom.tabular import NumberEncoder, TableCleaner
 from notsorandom.tuning.conformal import HeldOutScores
 
 KERNEL_ARRAYS = ("frequencies", "phases", "scales", "weights")
 MAX_STORED_DEGREE = 10_000  # on the sphere; higher ones would take for ever
-MAX_JOBS = 1024  # more threads or processes than a machine has cores
-TRIALS = ("unit", "missing")  # rows to try: a vector of length one, or missing values
+KINDS = {"number", "boolean", "category", "date", "left out"}
+TRIALS = ("missing", "unit")  # rows to try: missing values, or a vector of length one
 METHODS = ("transform", "predict", "decision_function", "predict_proba")
 
 
-def walk(model: Any) -> Iterator[Any]:
-    """Yield an object and all that it consists of, each once."""
-    seen: set[int] = set()
-    stack = [model]
-    while stack:
-        part = stack.pop()
-        if id(part) in seen or isinstance(part, (str, type)):
-            continue
-        seen.add(id(part))
-        yield part
-        if isinstance(part, dict):
-            stack += part.values()
-        elif isinstance(part, (list, tuple, set)):
-            stack += part
-        elif isinstance(part, np.ndarray) and part.dtype == object:
-            stack += part.ravel().tolist()
-        stack += getattr(part, "__dict__", {}).values()
+def validate(model: Any, trial: str | None, size: int, trusted: Collection[str] = ()) -> None:
+    """Raise an error unless all parts of a model, and all together for a trial, compute a row.
 
-
-def validate(model: Any, trial: str | None, size: int) -> None:
-    """Raise an error unless all parts of a model, and all together for a trial, compute a row."""
+    Parts of trusted classes are not checked.
+    """
     require(any(hasattr(model, name) for name in METHODS), "predict")
     for part in walk(model):
-        if isinstance(part, BaseEstimator):
-            for name in ("checkpoint", "memory"):  # a fit would write there, or read pickles
-                require(getattr(part, name, None) is None, name)
-            require(0 < abs(getattr(part, "n_jobs", None) or 1) <= MAX_JOBS, "n_jobs")
-        if isinstance(part, OneHotEncoder) and hasattr(part, "categories_"):
-            check_codes(part)
-        if isinstance(part, ColumnTransformer):
-            check_template(part.verbose_feature_names_out)
-        if isinstance(part, FunctionTransformer):  # an array would be combined with every row
-            for arguments in (part.kw_args or {}, part.inv_kw_args or {}):
-                require(all(map(np.isscalar, arguments.values())), "kw_args")
-        if isinstance(part, TableCleaner):
-            check_cleaner(part)
-        if isinstance(part, NumberEncoder) and hasattr(part, "center_"):
-            check_numbers(part)
-        if isinstance(part, LearnedKernel):
-            check_kernel(part)
-        if isinstance(part, DegreeKernel):
-            check_degrees(part)
-        if isinstance(part, RidgePosterior):
-            check_posterior(part)
-        if isinstance(part, HeldOutScores):
-            check_scores(part)
+        if f"{type(part).__module__}.{type(part).__qualname__}" not in trusted:
+            check_part(part, size, trusted)
     with suppress(ImportError):  # without pandas there is no frame to predict for either
         for part in walk(model):  # estimators without a kernel are templates
             if isinstance(part, FourierEstimator) and (part is model or hasattr(part, "kernel_")):
                 check_estimator(part)
-                run_trial(part, "unit", size)
+                run_trial(part, "unit")
         if trial is not None:
-            run_trial(model, trial, size)
+            run_trial(model, trial)
 
 
-def check_codes(encoder: Any) -> None:
-    """Raise an error if codes are out of range: SciPy would write outside of its memory."""
-    sizes, drops = encoder._n_features_outs, encoder._drop_idx_after_grouping
-    for k, (size, categories) in enumerate(zip(sizes, encoder.categories_, strict=True)):
-        codes, drop = np.arange(len(categories)), None if drops is None else drops[k]
-        if encoder._infrequent_enabled:
-            mapping = encoder._default_to_infrequent_mappings[k]
-            require((encoder._infrequent_indices[k] is None) == (mapping is None), "mapping")
-            codes = codes if mapping is None else mapping
-            require(codes.shape == (len(categories),), "mapping")
-        if drop is not None:
-            codes = codes[codes != drop]
-            codes = codes - (codes > drop)
-        codes = np.unique(codes).tolist()
-        require(codes == list(range(len(codes))) and len(codes) == size, "_n_features_outs")
-
-
-def check_template(template: Any) -> None:
-    """Raise an error if names of columns are made by more than inserting names."""
-    if isinstance(template, str):
-        for _, field, width, conversion in Formatter().parse(template):
-            names = (None, "feature_name", "transformer_name")
-            require(field in names and not width and not conversion, "verbose_feature_names_out")
+def check_part(part: Any, size: int, trusted: Collection[str]) -> None:
+    """Raise an error unless a part of a model has attributes that it can compute with."""
+    for name in getattr(part, "__dict__", ()):  # none takes the place of a method
+        require(not hasattr(getattr(type(part), name, None), "__get__"), name)
+    if isinstance(part, BaseEstimator):
+        require(getattr(part, "checkpoint", None) is None, "checkpoint")  # a fit would write there
+        if "n_jobs" in vars(part):
+            part.n_jobs = None  # the machine that loads a model decides
+        if is_fitted(part) and not isinstance(part, Pipeline):
+            check_columns(part, size)
+    if type(part) in CHECKS:
+        check_step(part, trusted)
+    if isinstance(part, TableCleaner):
+        check_cleaner(part)
+    if isinstance(part, NumberEncoder) and hasattr(part, "center_"):
+        check_numbers(part)
+    if isinstance(part, LearnedKernel):
+        check_kernel(part)
+    if isinstance(part, DegreeKernel):
+        check_degrees(part)
+    if isinstance(part, RidgePosterior):
+        check_posterior(part)
+    if isinstance(part, HeldOutScores):
+        check_scores(part)
 
 
 def check_cleaner(cleaner: Any) -> None:
-    """Raise an error unless what a cleaner found out about the columns is text."""
-    for name in ("kinds_", "left_out_", "formats_"):
+    """Raise an error unless what a cleaner found out about the columns is known."""
+    formats = {ISO, "", *DATE_FORMATS, *NUMBER_FORMATS}
+    for name, allowed in (("kinds_", KINDS), ("left_out_", None), ("formats_", formats)):
         values = getattr(cleaner, name, {})
         require(isinstance(values, dict), name)
         require(all(isinstance(text, str) for pair in values.items() for text in pair), name)
+        require(allowed is None or allowed.issuperset(values.values()), name)
+    for name, kind in getattr(cleaner, "kinds_", {}).items():
+        text_format = cleaner.formats_.get(name, "")
+        require(kind != "number" or text_format in ("", *NUMBER_FORMATS), "formats_")
+        require(kind != "date" or set(cleaner.date_parts_[name]) <= {*DATE_PARTS}, "date_parts_")
 
 
 def check_numbers(encoder: Any) -> None:
@@ -138,12 +112,14 @@ def check_numbers(encoder: Any) -> None:
 
 def check_kernel(kernel: Any) -> None:
     """Raise an error unless a kernel has finite numbers, and degrees that can be computed."""
+    require(isinstance(kernel.space, Space), "space")
     kernel.space.check()
     n_frequencies, _ = kernel.frequencies.shape
     for name in KERNEL_ARRAYS:
         array = getattr(kernel, name)
         is_shape = name == "frequencies" or array.shape == (n_frequencies,)
         require(is_shape and np.isfinite(array).all(), name)
+        require(name != "weights" or (array >= 0).all(), name)
         array.flags.writeable = False
     scale, center = kernel.linear_scale, kernel.linear_center
     require(isinstance(scale, float) and 0 <= scale < np.inf, "linear_scale")
@@ -192,9 +168,12 @@ def check_estimator(model: Any) -> None:
     """Raise an error if an estimator has wrong parameters, or may predict unknown classes."""
     configure(model)
     for name in ("C_", "temperature_"):
-        require(getattr(model, name, 1.0) > 0, name)
-    for name, kinds in (("spectrum_", str), ("tuning_", dict), ("history_", dict)):
-        require(isinstance(getattr(model, name, None), kinds | None), name)
+        require(1 / MAX_NUMBER <= getattr(model, name, 1.0) <= MAX_NUMBER, name)
+    require(isinstance(getattr(model, "spectrum_", None), str | None), "spectrum_")
+    for name in ("tuning_", "history_"):  # tables, of which plots are drawn
+        columns = list((getattr(model, name, None) or {"": np.zeros(1)}).values())
+        require(columns[0].ndim == 1 and columns[0].size, name)
+        require(all(column.shape == columns[0].shape for column in columns), name)
     has_linear_part = bool(model.kernel_.linear_scale)
     require(model.uses_linear_part_ is has_linear_part, "uses_linear_part_")
     if hasattr(model, "coef_"):
@@ -203,7 +182,13 @@ def check_estimator(model: Any) -> None:
             n_tasks = len(model.classes_) - (len(model.classes_) <= 2)  # two classes have one task
         require(model.coef_.shape == (n_tasks, model.kernel_.n_components), "coef_")
         require(model.intercept_.shape == (n_tasks,), "intercept_")
+        for name in ("coef_", "intercept_"):
+            require(np.isfinite(getattr(model, name)).all(), name)
         check_uncertainty(model)
+    if hasattr(model, "classes_"):
+        classes = model.classes_
+        require(is_array(classes, (len(classes),), "biufOUS"), "classes_")
+        require(np.array_equal(np.unique(classes), classes), "classes_")  # nor NaN
 
 
 def check_uncertainty(model: Any) -> None:
@@ -219,16 +204,15 @@ def check_uncertainty(model: Any) -> None:
     is_right = isinstance(held_out, HeldOutScores) and held_out.scores.shape[1] == n_outputs
     require(is_right, "held_out_scores_")
     if not is_classifier(model):
-        noise = model.noise_
-        require(noise.shape == (n_tasks,) and noise.dtype == np.float64, "noise_")
+        noise: Any = getattr(model, "noise_", None)
+        require(is_array(noise, (n_tasks,), "f"), "noise_")
         require((noise >= 0).all() and np.isfinite(noise).all(), "noise_")
 
 
 @np.errstate(all="ignore")
-def run_trial(model: Any, kind: str | None, size: int) -> None:
-    """Raise an error unless a model computes two rows; they have at most `size` columns."""
+def run_trial(model: Any, kind: str | None) -> None:
+    """Raise an error unless a model computes finite numbers for two rows."""
     n_features = model.n_features_in_
-    require(type(n_features) is int and 0 < n_features <= size, "n_features_in_")
     # Two, as a result of the wrong length would be right for one.
     rows: Any = np.full((2, n_features), n_features**-0.5 if kind == "unit" else None)
     if isinstance(model, FourierEstimator) and isinstance(model.kernel_.space, Euclidean):
@@ -240,12 +224,9 @@ def run_trial(model: Any, kind: str | None, size: int) -> None:
         rows = pandas.DataFrame(rows, columns=model.feature_names_in_)
     with warnings.catch_warnings(), joblib.parallel_config(backend="sequential"):
         warnings.simplefilter("ignore")
-        for name in METHODS:
-            if hasattr(model, name):
-                require(getattr(model, name)(rows).shape[0] == 2, name)
-
-
-def require(condition: Any, name: str) -> None:
-    """Raise ValueError unless a condition holds."""
-    if not condition:
-        raise ValueError(f"{name} is not valid")
+        names = [name for name in METHODS if hasattr(model, name)]
+        for name in names if isinstance(model, FourierEstimator) else names[:1]:
+            result = getattr(model, name)(rows)
+            require(result.shape[0] == 2, name)
+            values = result.data if sparse.issparse(result) else np.asarray(result)
+            require(values.dtype.kind not in "fc" or np.isfinite(values).all(), name)

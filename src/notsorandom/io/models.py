@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from numbers import Integral
 from pathlib import Path
@@ -18,32 +19,44 @@ from sklearn.utils.validation import check_is_fitted
 from notsorandom import __version__
 from notsorandom._utils.files import FileFormatError, check_output_path, write_atomic
 from notsorandom.estimators.base import FourierEstimator
-from notsorandom.io.archive import METADATA, MIN_LENGTH, decode, encode, pack, unpack
-from notsorandom.io.checks import TRIALS, run_trial, validate, walk
+from notsorandom.io.archive import (
+    METADATA,
+    MIN_LENGTH,
+    SCHEMA,
+    UntrustedError,
+    check_schema,
+    decode,
+    encode,
+    pack,
+    unpack,
+    walk,
+)
+from notsorandom.io.checks import TRIALS, run_trial, validate
 from notsorandom.spaces.base import Space
 
 Record = Mapping[str, Any] | None
-FORMAT = 5  # files of another one are refused
+FORMAT = 6  # files of another one are refused
 VERSIONS = {"library": __version__, "scikit-learn": sklearn.__version__}
 MAX_METADATA = 2**20  # bytes, which are parsed before anything is known about them
 # Attributes that are not stored: one value per training sample, or only for the next fit.
 NOT_STORED = {"dual_", "average_dual_", "_warm_start", "_skl_callbacks"}
-NOT_KEPT = {"_weights", "checkpoint", "memory", "random_state"}  # None, unless it is an integer
+NOT_KEPT = {"_weights", "checkpoint", "memory", "n_jobs"}  # None; so is a generator
 
 
 def save(model: Any, path: Any, metrics: Record = None, description: Record = None) -> Path:
     """Write a fitted model or pipeline to a file that :func:`notsorandom.load` reads.
 
-    The file is a skops file, which ``skops.io.load(path, trusted=notsorandom.SKOPS_TYPES)`` reads
-    too. It is written as a whole: if that fails, an earlier file stays as it was. Not kept are
-    `dual_`, `average_dual_`, sample weights, the state for ``warm_start``, `checkpoint`, `memory`
+    It is written as a whole: if that fails, an earlier file stays as it was. Not kept are `dual_`,
+    `average_dual_`, sample weights, the state for ``warm_start``, `checkpoint`, `n_jobs`, `memory`
     of pipelines, and a `random_state` that is a generator.
 
     Parameters
     ----------
     model : estimator
-        Fitted: an estimator of this library, or a pipeline, column transformer, ensemble and so on
-        of scikit-learn. Save the whole pipeline, so that a loaded model takes the same `X`.
+        Fitted: an estimator of this library, or a pipeline with one. Save the whole pipeline, so
+        that a loaded model takes the same `X`. A warning names the classes that
+        :func:`notsorandom.load` has to be told to trust: all but ours, and the scalers, imputers
+        and encoder that most pipelines have.
     path : str or Path
         Must end in ``.skops``.
     metrics, description : dict, optional
@@ -67,7 +80,7 @@ def save(model: Any, path: Any, metrics: Record = None, description: Record = No
     path = check_output_path(path, ".skops")
     given = check_given(metrics, description)
     try:
-        content = build(model, given)
+        content, untrusted = build(model, given)
     except Exception as error:
         raise ValueError(
             f"This {type(model).__name__} can't be saved: {str(error).rstrip('.')}. With other "
@@ -79,27 +92,37 @@ def save(model: Any, path: Any, metrics: Record = None, description: Record = No
     except OSError as error:
         hint = "nothing was written, an earlier file is unchanged; give another path"
         raise OSError(error.errno, f"{error.strerror}: {hint}", str(path)) from error
+    if untrusted:
+        warnings.warn(
+            f"{path} has parts that load refuses by default: load it by load(path, "
+            f"trusted={untrusted}).",
+            stacklevel=2,
+        )
     return path
 
 
-def build(model: Any, given: dict[str, Any]) -> bytes:
-    """Return the content of a file; raise an error if it could not be loaded again as it is."""
+def build(model: Any, given: dict[str, Any]) -> tuple[bytes, list[str]]:
+    """Return the content of a file, and the names that `load` needs to trust.
+
+    Raise an error if it could not be loaded again as it is.
+    """
     stored = without_training_state(model)
     files = encode(stored)
-    size = sum(map(len, files.values()))
+    untrusted = check_schema(files[SCHEMA])
     trial = None
     for kind in TRIALS:
         with suppress(Exception):  # its steps may not allow such a row
-            run_trial(stored, kind, size)
+            run_trial(stored, kind)
             trial = kind
+            break
     metadata = {"format": FORMAT, **VERSIONS, "class": type(model).__name__, **given}
     text = json.dumps(metadata | {"trial": trial}).ljust(MIN_LENGTH)
     content = pack({METADATA: text.encode(), **files})
-    loaded = decode(content)
+    loaded = decode(content, untrusted)
     if encode(loaded) != files:
         raise ValueError("skops would change a part of it, such as a dict whose keys are booleans")
-    validate(loaded, trial, size)
-    return content
+    validate(loaded, trial, len(content), untrusted)
+    return content, sorted(untrusted)
 
 
 def without_training_state(model: Any) -> Any:
@@ -114,14 +137,16 @@ def without_training_state(model: Any) -> Any:
             memo[id(part)] = read_only.setdefault(key, part)
     copied = copy.deepcopy(model, memo)
     for part in walk(copied):
-        if isinstance(part, Space):  # parameters only, without values computed from them
+        is_ours = type(part).__module__.startswith("notsorandom.")
+        if isinstance(part, Space) and is_ours:  # parameters, without values computed from them
             part.__dict__ = part.get_params(deep=False)
         elif isinstance(part, BaseEstimator):
             for name in NOT_STORED & vars(part).keys():
                 delattr(part, name)
             for name in NOT_KEPT & vars(part).keys():
-                if not isinstance(getattr(part, name), Integral):
-                    setattr(part, name, None)
+                setattr(part, name, None)
+            if not isinstance(getattr(part, "random_state", 0), Integral):
+                part.random_state = None
     return copied
 
 
@@ -139,25 +164,34 @@ def check_given(metrics: Any, description: Any) -> dict[str, Any]:
     return given
 
 
-def load(path: Any) -> Any:
+def load(path: Any, *, trusted: Sequence[str] = ()) -> Any:
     """Read a model or pipeline that was written by :func:`notsorandom.save`.
 
-    Nothing in the file is executed: it can be opened whoever wrote it. Raises FileFormatError if it
-    is damaged, is not a model file, or is of another version of the format.
+    By default nothing in the file is executed, and its numbers are checked: it can be opened
+    whoever wrote it. Raises FileFormatError if it is damaged, is not a model file, is of another
+    version of the format, or has classes or functions that are not trusted.
 
     Parameters
     ----------
     path : str or Path
         A model file.
+    trusted : sequence of str, default=()
+        Full names of other classes and functions that the file may have, such as
+        ``"sklearn.multiclass.OneVsRestClassifier"``. They are imported, and what the file says of
+        them is not checked: give them only for files of people you trust.
 
     Returns
     -------
     estimator
-        Predicts the same as the saved one, to the last bit.
+        Predicts the same as the saved one, to the last bit. Its `n_jobs` is None.
     """
+    if isinstance(trusted, str) or not all(isinstance(name, str) for name in trusted):
+        raise TypeError(
+            f"trusted={trusted!r} is not allowed: give a list of full names of classes."
+        )
     with open_file(path) as (data, metadata):
-        model = decode(data)
-        validate(model, metadata["trial"], len(data))
+        model = decode(data, trusted)
+        validate(model, metadata["trial"], len(data), trusted)
         return model
 
 
@@ -196,6 +230,11 @@ def open_file(path: Any) -> Iterator[tuple[bytes, dict[str, Any]]]:
             raise ValueError(f"it is of format {metadata['format']!r}, not {FORMAT}")
         metadata |= check_given(metadata["metrics"], metadata["description"])
         yield data, metadata
+    except UntrustedError as error:
+        raise FileFormatError(
+            f"{path} has parts that are not loaded by default: {error}. If you trust who wrote it, "
+            f"load it by notsorandom.load(path, trusted={error.names})."
+        ) from error
     except Exception as error:
         reason = (str(error) or type(error).__name__).rstrip(".")
         raise FileFormatError(

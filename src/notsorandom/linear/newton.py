@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from notsorandom._utils.caching import cached_property
 from notsorandom._utils.threads import ONE_THREAD
 from notsorandom.data.rows import Array
 from notsorandom.game import Loss, Problem

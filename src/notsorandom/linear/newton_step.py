@@ -147,7 +147,7 @@ def factorize(matrix: Array, precision: Any) -> Array | None:
         # NumPy's, not SciPy's: each has its own BLAS threads, which compete for the cores.
         with suppress(np.linalg.LinAlgError):
             factor: Array = np.linalg.cholesky(matrix)
-            return factor
+            return factor if np.isfinite(factor[-1]).all() else None
     matrix[np.diag_indices(len(diagonal))] = diagonal
     return None
 

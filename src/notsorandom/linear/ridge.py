@@ -91,13 +91,14 @@ class GramPass:
 
     @np.errstate(invalid="ignore", over="ignore")
     def __call__(self, X: Any, targets: Array, weights: Array | None = None) -> tuple[Array, ...]:
-        """Return sums of features times features, features times targets, features, targets."""
+        """Return sums of products of features, with targets, of both alone, and of squares."""
         features = to_host(self.features(cast(X, self.dtype)))
         targets = to_host(targets).astype(self.dtype)
         weighted = features if weights is None else features * to_host(weights).astype(self.dtype)
         mass = np.ones(len(targets), self.dtype) if weights is None else to_host(weights)[:, 0]
         products = weighted.T @ features, targets.T @ weighted
-        return *products, weighted.sum(axis=0, dtype=np.float64), mass @ targets
+        sums = mass @ targets, mass @ np.square(targets, dtype=np.float64)
+        return *products, weighted.sum(axis=0, dtype=np.float64), *sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +164,7 @@ def solve_ridge(
     gap, posterior = math.nan, None
     for precision in dict.fromkeys([rows.dtype, np.dtype(np.float64)]):
         features = feature_map(precision)
-        gram, products, totals, target_totals = rows.sum_blocks(
+        gram, products, totals, target_totals, squares = rows.sum_blocks(
             GramPass(features, precision), *columns, width=width, dtype=np.float64
         )
         weight = problem.total_weight
@@ -175,7 +176,7 @@ def solve_ridge(
             continue
         posterior = RidgePosterior(mean, factor[np.tri(n_features, dtype=bool)], weight)
         model = solve(factor, products - np.outer(target_means, totals))
-        last = math.inf
+        last, floor = math.inf, np.finfo(np.float64).eps * squares / (2 * curvature)
         for _ in range(MAX_STEPS):
             bias = target_means - model @ mean
             sums = rows.sum_blocks(
@@ -184,7 +185,7 @@ def solve_ridge(
                 width=width,
                 dtype=np.float64,
             )
-            found, gradient = gap_and_gradient(model, mean, weight, curvature, *sums)
+            found, gradient = gap_and_gradient(model, mean, floor, curvature, *sums)
             if math.isnan(gap) or found < gap:
                 coef, intercept, gap = model, bias, found
             if gap <= tol or not found < last / 2:
@@ -205,7 +206,7 @@ def solve(factor: Array, right: Array) -> Array:
 def gap_and_gradient(
     coef: Array,
     mean: Array,
-    weight: float,
+    floor: Array,
     curvature: float,
     aligned: Array,
     squares: Array,
@@ -215,7 +216,7 @@ def gap_and_gradient(
     """Return the largest relative duality gap, and gradients times the curvature.
 
     The residuals less their mean, over the curvature, are feasible dual variables. The bound is
-    that of their best multiple.
+    that of their best multiple. Objectives below `floor` are rounding errors.
     """
     aligned = aligned - np.outer(totals, mean)
     norms = np.einsum("kj,kj->k", coef, coef)
@@ -223,5 +224,6 @@ def gap_and_gradient(
     linear = with_targets / curvature  # the mean of the residuals is zero up to rounding
     square = np.einsum("kj,kj->k", aligned, aligned) / curvature**2 + squares / curvature
     dual = np.where(square > 0, 0.5 * np.maximum(linear, 0) ** 2 / square, 0)
+    dual = np.where(primal <= floor, primal, dual)
     gaps = [relative_gap(*pair) for pair in zip(primal.tolist(), dual.tolist(), strict=True)]
     return float(np.max(gaps)), curvature * coef - aligned

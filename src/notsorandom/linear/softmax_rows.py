@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from notsorandom._utils.caching import cached_property
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array, Rows
 from notsorandom.game import Problem

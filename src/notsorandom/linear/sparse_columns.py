@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
+from notsorandom._utils.caching import cached_property
 from notsorandom._utils.threads import cut_slices
 from notsorandom.data.rows import Array
 from notsorandom.game import Loss, Problem

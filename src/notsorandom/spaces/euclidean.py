@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from notsorandom._utils.caching import cached_property
 from notsorandom._utils.parameters import check_choice, check_number
 from notsorandom._utils.threads import scratch
 from notsorandom.data.array_api import cast_like, namespace, to_host

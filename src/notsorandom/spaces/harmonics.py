@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import roots_gegenbauer
 
+from notsorandom._utils.caching import cached_property
 from notsorandom.data.rows import Array
 from notsorandom.spaces.gegenbauer import (
     coordinate_factors,

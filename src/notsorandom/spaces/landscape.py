@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
+from notsorandom._utils.caching import cached_property
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array, Column, Rows, row_norms, stack_blocks
 from notsorandom.spaces.base import ContinuousSpace, FiniteSpace, ResolvedSpace

@@ -149,6 +149,20 @@ class NumberEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         pairs = zip(names[self.input_columns()], forms, strict=True)
         return np.array([f"{name} ({form})" for name, form in pairs], dtype=object)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes, with all knots in one array: a table may have many columns."""
+        state: dict[str, Any] = super().__getstate__()
+        if "knots_" not in state:
+            return state
+        sizes = np.array([knots.shape[1] for knots in self.knots_], dtype=int)
+        return state | {"_n_knots": sizes, "knots_": np.hstack([np.empty((2, 0)), *self.knots_])}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "_n_knots" in state:
+            ends = np.cumsum(self.__dict__.pop("_n_knots"))
+            self.knots_ = np.split(self.knots_, ends, axis=1)[:-1]
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True

@@ -53,6 +53,12 @@ class HeldOutScores:
         noise = np.sqrt(np.average(np.square(residuals, dtype=np.float64), axis=0, weights=counts))
         return cls.of(np.abs(residuals), counts), noise
 
+    @property
+    def max_coverage(self) -> float:
+        """The largest coverage that so many rows allow."""
+        total = float(self.counts.sum(dtype=np.float64))
+        return total / (total + 1)
+
     def quantiles(self, coverage: Any) -> Array:
         r"""Return the thresholds that cover shares of new samples.
 
@@ -75,7 +81,7 @@ class HeldOutScores:
         for each in check_coverage(coverage):
             least = each * (total + 1)
             if least > total * (1 + ROUNDING):
-                largest = math.floor(1e4 * total / (total + 1)) / 1e4
+                largest = math.floor(1e4 * self.max_coverage) / 1e4
                 raise ValueError(
                     f"coverage={each:g} is not possible with {len(self.counts)} held-out samples: "
                     f"the largest possible one is {largest:.4f}. Give at most that, fit to more "

@@ -9,13 +9,13 @@ fitted first: the game starts from its dual variables, and finds waves for what 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.special import log_softmax
 
+from notsorandom._utils.caching import cached_property
 from notsorandom.data.array_api import namespace, to_host
 from notsorandom.data.rows import Array, Rows
 from notsorandom.game.losses import LogisticLoss, Loss

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from notsorandom._utils.caching import cached_property
 from notsorandom.data.rows import Array
 from notsorandom.linear.newton_step import find_roots
 from notsorandom.linear.softmax_step import (

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from notsorandom._utils.caching import cached_property
 from notsorandom._utils.threads import ONE_THREAD, ThreadPool, scratch
 from notsorandom.data.rows import Array
 from notsorandom.spaces import Euclidean

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from notsorandom._utils.caching import cached_property
 from notsorandom.data.rows import Array
 from notsorandom.game import Loss
 from notsorandom.game.losses import LogisticLoss

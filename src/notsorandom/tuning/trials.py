@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from notsorandom._utils.caching import cached_property
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array
 from notsorandom.game.problem import Problem

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from notsorandom._utils.caching import cached_property
 from notsorandom.data.rows import Array
 from notsorandom.spaces.gegenbauer import zonal, zonal_slopes
 from notsorandom.spaces.zonal_sphere import (
