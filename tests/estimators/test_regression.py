@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import reference
 from sklearn.datasets import load_diabetes
+from sklearn.exceptions import NotFittedError
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, KFold
@@ -196,3 +197,23 @@ def test_calibrate_after_a_fit_without_held_out_samples(wave):
     del model.posterior_  # as in a file of an older version
     widths = np.diff(model.calibrate(X[200:], y[200:]).predict_interval(X))
     np.testing.assert_allclose(widths, np.full((400, 1), widths[0, 0]))
+
+
+def test_certificates_are_of_the_rows_that_the_game_was_played_on(wave, tmp_path):
+    """Also of the features alone, and whatever the parameters are after the fit."""
+    X, y = wave
+    model = FourierRegressor(12, C=1.0, linear=False, **QUICK).fit(X, y)
+    features = model.features_
+    assert not {"posterior_", "noise_", "held_out_scores_"} & set(vars(features))
+    expected = model.certificate(X, y, max_evaluations=300)
+    loaded = notsorandom.load(notsorandom.save(model, tmp_path / "model.skops"))
+    assert loaded.certificate(X, y, max_evaluations=300).upper == expected.upper
+    assert features.certificate(X, y, max_evaluations=300) == expected
+    model.set_params(calibration_size=0)
+    assert model.certificate(X, y, max_evaluations=300) == expected
+    assert model.fit(X, y).certificate(X, y, max_evaluations=300) != expected
+
+
+def test_calibrate_needs_a_fitted_model(wave):
+    with pytest.raises(NotFittedError):
+        FourierRegressor().calibrate(*wave)

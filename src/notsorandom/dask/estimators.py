@@ -104,6 +104,8 @@ def lazy(name: str) -> Callable[..., Any]:
         # One arbitrary sample shows the shape and type of the results.
         one = call(np.ones((1, self.n_features_in_), dtype=dtype), *args, **options)
         is_pair = isinstance(one, tuple)  # of predictions and deviations, computed as one array
+        if not is_pair and name != "predict_interval":
+            model.__dict__.pop("posterior_", None)  # large, and sent with each task
         join = partial(np.stack, axis=-1) if is_pair else np.asarray
         like = join(one)[:0]
         X = X.astype(dtype)

@@ -56,7 +56,7 @@ LEARNED = (
     "spectrum_ uses_optional_columns_ uses_linear_part_ tuning_ temperature_ dual_ "
     "average_dual_ average_kernel_ validation_sizes_ validation_losses_ validation_scores_ "
     "noise_ posterior_ held_out_scores_ "
-    "n_samples_fit_ n_features_in_ feature_names_in_ _flat _weights _weighted"
+    "n_samples_fit_ n_features_in_ feature_names_in_ _flat _weights _weighted _n_held_out"
 ).split()
 
 
@@ -132,6 +132,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         linear = choose_linear(self, config, problem)
         config = replace(config, optional=optional, linear=linear)
         held_out = hold_out(config, problem)
+        self._n_held_out = len(held_out)
         start = self._find_start(checkpoint, problem, last_fit)
         # Separate streams: the game is the same whether its smoothing was chosen or given.
         # (The third is not used; without it, published figures would be of other seeds.)
@@ -335,11 +336,13 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _played_part(self, problem: Problem) -> Problem:
         """Return the rows of the training problem that the game was played on."""
-        held_out = hold_out(configure(self), problem)
-        if not len(held_out) or problem.n_given != self.n_samples_fit_:
+        n_held_out = getattr(self, "_n_held_out", 0)
+        if not n_held_out or problem.n_given != self.n_samples_fit_:
             return problem
+        from notsorandom.tuning.conformal import choose_held_out  # needed by few models
+
         mask = np.ones(len(problem.rows), dtype=bool)
-        mask[held_out] = False
+        mask[choose_held_out(len(mask), n_held_out)] = False
         return problem.select(mask)
 
     def _learned(self) -> dict[str, Any]:

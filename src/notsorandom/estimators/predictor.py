@@ -65,6 +65,8 @@ class FourierPredictor(FourierEstimator):
             parameters["loss"] = QuantileLoss(quantile=quantile)
         features = FourierFeatures(**parameters)
         features.__dict__ |= self._learned()
+        for name in ("noise_", "posterior_", "held_out_scores_"):  # of predictions
+            features.__dict__.pop(name, None)
         return features
 
     def _scores(self, X: Any) -> Array:

@@ -344,8 +344,8 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         """
         from notsorandom.tuning.conformal import HeldOutScores
 
-        self._check_squared_loss("calibrate")
         check_is_fitted(self)
+        self._check_squared_loss("calibrate")
         problem = read_labelled(self, X, y, sample_weight)
         scores, deviations = self._evaluate(problem.rows)
         residuals = (problem.targets - scores) / deviations

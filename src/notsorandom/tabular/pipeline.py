@@ -35,7 +35,7 @@ def if_last_has(name: str) -> Callable[[Any], Any]:
 
 
 class TabularPipeline(Pipeline):
-    """A pipeline with the intervals and sets of its last step; see :func:`tabular_pipeline`.
+    """A pipeline with intervals and sets of its last step: :func:`notsorandom.tabular_pipeline`.
 
     Parameters
     ----------
