@@ -26,9 +26,9 @@ def pytest_sessionfinish(session, exitstatus):
 
 
 @pytest.fixture(autouse=True)
-def warn_again(monkeypatch):
+def warn_again():
     """Of scales of columns, a process warns once."""
-    monkeypatch.setattr(samples, "_warned", [])
+    samples._warned.clear()
 
 
 @pytest.fixture

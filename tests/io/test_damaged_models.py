@@ -668,6 +668,8 @@ class TestSteps:
             arguments += ["-o", str(tmp_path / outputs[command])]
         assert main(arguments) == 1
         assert "not loaded by default: sklearn.decomposition._pca.PCA" in capsys.readouterr().err
+        if command == "convert":
+            pytest.importorskip("skl2onnx", reason="needs skl2onnx: pip install 'notsorandom[all]'")
         assert main([*arguments, "--trust", "sklearn.decomposition._pca.PCA"]) == 0
 
 
