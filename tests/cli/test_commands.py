@@ -25,6 +25,7 @@ from notsorandom import FourierClassifier, FourierRegressor, __version__
 from notsorandom._utils.files import write_atomic
 from notsorandom.cli import commands, main
 from notsorandom.cli.fit import TrainingTable, choose_task, split_rows
+from notsorandom.cli.loading import score_classifier
 from notsorandom.io import read_metadata
 from notsorandom.io.archive import SCHEMA, pack
 
@@ -539,6 +540,21 @@ class TestPredict:
         assert os.listdir(output) == []
 
 
+class SureClassifier:
+    """A classifier that is sure of the sign of the only column."""
+
+    classes_ = np.array([0, 1])
+
+    def predict(self, X):
+        return (X[:, 0] > 0).astype(int)
+
+    def predict_log_proba(self, X):
+        with np.errstate(divide="ignore"):
+            return np.log(np.column_stack([X[:, 0] < 0, X[:, 0] > 0]).astype(float))
+
+    predict_proba = predict_log_proba
+
+
 class TestEvaluate:
     def test_classification_metrics(self, run, folder, small_blocks):
         result = run("evaluate iris.skops iris.csv --json")
@@ -570,6 +586,13 @@ class TestEvaluate:
         assert run(f"evaluate {name}.skops one.npz --json")["ROC AUC"] is None
         monkeypatch.setattr("notsorandom.cli.loading.MAX_RANKED", 199)
         assert "ROC AUC" not in run(f"evaluate {name}.skops arrays.npz --json")
+
+    def test_ranks_with_probabilities_of_zero(self):
+        """Their logarithms are infinite: they rank last."""
+        scores = score_classifier(
+            SureClassifier(), [(np.array([[-1.0], [2], [1], [-2]]), [0, 1, 1, 0])]
+        )
+        assert scores["ROC AUC"] == scores["average precision"] == 1
 
     def test_ranks_of_classes_that_occur(self, run, folder):
         """A class without rows is left out of the mean."""

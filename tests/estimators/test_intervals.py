@@ -305,6 +305,17 @@ def test_sets_after_calibration(rng):
     np.testing.assert_allclose(own.mean(), 0.9, atol=0.04)
 
 
+def test_calibrated_sets_cover_samples_as_they_come(rng):
+    """Class weights are weights of the loss, not numbers of samples."""
+    X, y = classes(rng, 3000, 2)
+    y = y & (rng.random(3000) < 0.1)
+    model = FourierClassifier(10, class_weight="balanced", random_state=0).fit(X[:1000], y[:1000])
+    model.calibrate(X[1000:2000], y[1000:2000])
+    np.testing.assert_array_equal(model.held_out_scores_.counts, 1)
+    own = np.take_along_axis(model.predict_set(X[2000:]), y[2000:, None], axis=1)
+    np.testing.assert_allclose(own.mean(), 0.9, atol=0.03)
+
+
 def test_sets_need_trials_and_probabilities(rng):
     X, y = classes(rng, 60)
     y[:4], y[4:] = 2, y[4:] % 2

@@ -565,6 +565,7 @@ class TestSteps:
             ("numbers", "categories_", [np.ones((5, 1)), np.array([3.0, 4])]),
             ("numbers", "categories_", [np.array([1, 2, 5, 7.5]), np.array([3.0, 4])]),
             ("numbers", "categories_", [np.zeros(0), np.array([3.0, 4])]),
+            ("numbers", "categories_", [np.array([3.0, 4])] * 2),  # a long one would be shared
             ("numbers", "_n_features_outs", [5, 3]),
             ("numbers", "_n_features_outs", [5, 2.0]),
             ("numbers", "dtype", "O"),

@@ -248,7 +248,8 @@ def score_classifier(model: Any, blocks: Iterable[tuple[Any, Array]]) -> dict[st
             scores = last.decision_function(encoded)
         if counts.sum() * n_columns <= MAX_RANKED:
             codes.append(np.searchsorted(classes, y))
-            values.append(scores.reshape(-1, n_columns).astype(np.float32))
+            finite = np.nan_to_num(scores.astype(np.float32))  # of probabilities of 0
+            values.append(finite.reshape(-1, n_columns))
     n_rows = int(counts.sum())
     accuracy = float(counts.trace() / n_rows)
     result: dict[str, Any] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from types import MethodType
 from typing import TYPE_CHECKING, Any
@@ -375,7 +376,8 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         They are conformal: a class is in the set if its probability is at least what covers this
         share of the samples that the trials held out. A set has more than one class where the model
         is not sure, and may be empty where no class is likely, as if `coverage` is below the
-        accuracy. For ``loss="logistic"``.
+        accuracy. With a `class_weight`, the coverage is of the weighted classes, until `calibrate`
+        is called. For ``loss="logistic"``.
 
         Parameters
         ----------
@@ -434,7 +436,9 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         from notsorandom.tuning.held_out import row_counts
 
         check_is_fitted(self, "temperature_")
-        problem = read_labelled(self, X, y, sample_weight)
+        unweighted = copy.copy(self)
+        unweighted.class_weight = None  # coverage is of samples as they come
+        problem = read_labelled(unweighted, X, y, sample_weight)
         scores = to_host(self.kernel_.scores(problem.rows, self.coef_, self.intercept_))
         losses = -log_probabilities(scores, self.temperature_)
         own = np.take_along_axis(losses, problem.strata()[:, None].astype(int), axis=1)

@@ -366,9 +366,9 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
         scores = to_host(kernel.scores(rows, self.coef_, self.intercept_))
         if posterior is None:
             return scores, np.ones((len(scores), 1))
-        features = kernel.feature_map(rows.dtype)
+        features, compute = kernel.feature_map(rows.dtype), posterior.variance_map()
         variances = rows.map(
-            lambda block: posterior.variances(to_host(features(block)))[:, None],
+            lambda block: compute(to_host(features(block)))[:, None],
             width=kernel.width,
         )
         return scores, np.sqrt(1 + variances)

@@ -17,10 +17,11 @@ from notsorandom._utils.parameters import MAX_NUMBER
 from notsorandom.data.column_kinds import DATE_FORMATS, DATE_PARTS, ISO, NUMBER_FORMATS
 from notsorandom.data.rows import FLOATS
 from notsorandom.estimators.base import FourierEstimator
+from notsorandom.estimators.checkpoint import require
 from notsorandom.estimators.config import configure
 from notsorandom.estimators.degrees import DegreeKernel
 from notsorandom.io.archive import walk
-from notsorandom.io.steps import CHECKS, check_columns, check_step, is_array, is_fitted, require
+from notsorandom.io.steps import CHECKS, check_columns, check_step, is_array, is_fitted
 from notsorandom.kernel import LearnedKernel
 from notsorandom.linear.ridge import RidgePosterior
 from notsorandom.spaces import Euclidean

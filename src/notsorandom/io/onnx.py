@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from sklearn.base import is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
@@ -256,7 +257,7 @@ def convert_posterior(model: Any, features: Tensor) -> Tensor:
     posterior, features = model.posterior_, features.cast(np.float64)
     if posterior is None:
         return features.take([0]) * 0.0 + 1.0
-    inverse = posterior.whiten(np.eye(len(posterior.mean)))
+    inverse = solve_triangular(posterior.unpack(), np.eye(len(posterior.mean)), lower=True)
     norms = ((features - posterior.mean) @ inverse.T).node("ReduceL2", [1])
     return (norms * norms + (1 + 1 / posterior.total_weight)).node("Sqrt")
 

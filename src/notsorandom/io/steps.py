@@ -20,6 +20,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+from notsorandom.estimators.checkpoint import require
 from notsorandom.tabular.pipeline import TabularPipeline, name_category
 
 # Fewest bytes of a file for each column of the samples, but for some thousands: the two rows of a
@@ -28,12 +29,6 @@ BYTES_PER_COLUMN, FREE_COLUMNS = 8, 2**13
 # Attributes that also an estimator has that wasn't fitted.
 UNFITTED = {"_sklearn_output_config", "_metadata_requests"}
 NAMES = (None, "feature_name", "transformer_name")
-
-
-def require(condition: Any, name: str) -> None:
-    """Raise ValueError unless a condition holds."""
-    if not condition:
-        raise ValueError(f"{name} is not valid")
 
 
 def check_step(step: Any, trusted: Collection[str]) -> None:
@@ -117,6 +112,8 @@ def check_encoder(encoder: Any, trusted: Collection[str]) -> None:
     require(np.dtype(encoder.dtype).kind in "biuf", "dtype")
     require(encoder.feature_name_combiner in ("concat", name_category), "feature_name_combiner")
     require(isinstance(categories, list) and len(categories) == n_features, "categories_")
+    # A small file could share a long array among many columns.
+    require(len(set(map(id, categories))) == n_features, "categories_")
     drops = encoder._drop_idx_after_grouping
     require(drops is None or is_array(drops, (n_features,), "O"), "_drop_idx_after_grouping")
     n_outputs = []

@@ -50,18 +50,27 @@ class RidgePosterior:
     factor: Array
     total_weight: float
 
-    def whiten(self, centred: Array) -> Array:
-        """Return columns, of features less their mean, divided by the Cholesky factor."""
+    def unpack(self) -> Array:
+        """Return the lower Cholesky factor as a matrix."""
         n_features = len(self.mean)
-        factor = np.zeros((n_features, n_features))
-        factor[np.tri(n_features, dtype=bool)] = self.factor
-        solution: Array = linalg.solve_triangular(factor, centred, lower=True, check_finite=False)
-        return solution
+        matrix = np.zeros((n_features, n_features))
+        matrix[np.tri(n_features, dtype=bool)] = self.factor
+        return matrix
+
+    def variance_map(self) -> Callable[[Array], Array]:
+        """Return a function that computes `h` of rows of features."""
+        mean, factor, total_weight = self.mean, self.unpack(), self.total_weight
+
+        def compute(features: Array) -> Array:
+            centred = (features - mean).T.astype(np.float64)
+            solved = linalg.solve_triangular(factor, centred, lower=True, check_finite=False)
+            return 1 / total_weight + np.einsum("ij,ij->j", solved, solved)
+
+        return compute
 
     def variances(self, features: Array) -> Array:
         """Return `h` of rows of features."""
-        solution = self.whiten((features - self.mean).T.astype(np.float64))
-        return 1 / self.total_weight + np.einsum("ij,ij->j", solution, solution)
+        return self.variance_map()(features)
 
     def leave_one_out(self, features: Array, residuals: Array, weights: Array) -> Array:
         r"""Return standardised residuals of training rows, each predicted from the others.

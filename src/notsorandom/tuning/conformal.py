@@ -83,7 +83,7 @@ class HeldOutScores:
             if least > total * (1 + ROUNDING):
                 largest = math.floor(1e4 * self.max_coverage) / 1e4
                 raise ValueError(
-                    f"coverage={each:g} is not possible with {len(self.counts)} held-out samples: "
+                    f"coverage={each:g} is not possible with {total:.9g} held-out samples: "
                     f"the largest possible one is {largest:.4f}. Give at most that, fit to more "
                     "samples, or call calibrate with other ones."
                 )
