@@ -123,7 +123,7 @@ def report(
             "FourierClassifier or FourierRegressor, or a pipeline that ends in one."
         )
     problem = model._game_problem(X, y)
-    check_same_samples(model, problem.rows)
+    check_same_samples(model, model._training_problem(X, y).rows)  # with those held out
     X_scored, y_scored = (X, y) if X_test is None else (X_test, y_test)
     predictions = Predictions(
         model,
