@@ -70,7 +70,7 @@ def variants():
         "not a multiple of the peaks": FourierFeatures(23, **quick),
         "paired": FourierClassifier(48, phase="paired", **quick),
         "few rounds": FourierFeatures(40, solver=rounds[5], **quick),
-        "size chosen": FourierClassifier("smallest", **quick),
+        "size chosen": FourierClassifier("smallest", max_components=64, **quick),
         "reweighted": FourierClassifier(24, solver="reweight", C=1.0, **quick),
         "theory": FourierClassifier(
             24, solver=GradientSolver("theory"), loss="squared_hinge", **quick
