@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 
 from notsorandom import FourierClassifier, FourierRegressor
 from notsorandom.display import CoverageDisplay, import_pyplot
-from notsorandom.display.coverage import COVERAGES
+from notsorandom.display.coverage import CURVE_COVERAGES
 
 SETTINGS = {"n_components": 10, "smoothing": 0.06, "random_state": 0}
 
@@ -88,7 +88,7 @@ def test_few_held_out_rows_allow_few_coverages(rng):
     X = rng.standard_normal((40, 1))
     model = FourierRegressor(C=1.0, calibration_size=4, **SETTINGS).fit(X, X[:, 0])
     display = CoverageDisplay.from_estimator(model, X, X[:, 0], coverage=0.5)
-    assert display.coverages == [each for each in COVERAGES if each <= 0.8]
+    assert display.coverages == [each for each in CURVE_COVERAGES if each <= 0.8]
     with pytest.raises(ValueError, match=r"the largest possible one is 0\.8000"):
         CoverageDisplay.from_estimator(model, X, X[:, 0])
 

@@ -19,7 +19,7 @@ from notsorandom.estimators.predictor import FourierPredictor
 from notsorandom.tuning.conformal import check_coverage
 
 # The coverages that are compared, as far as the held-out rows allow them.
-COVERAGES = (*np.arange(1, 19) / 20, 0.925, 0.95, 0.975, 0.99)
+CURVE_COVERAGES = (*np.arange(1, 19) / 20, 0.925, 0.95, 0.975, 0.99)
 # More points are drawn as an image, and of more intervals as many are drawn.
 MAX_POINTS = 2000
 # Place of a legend.
@@ -122,7 +122,7 @@ class CoverageDisplay:
         """
         y = np.asarray(to_host(y))
         known: Any = getattr(model, "held_out_scores_", None)
-        levels = sorted({*COVERAGES, coverage})
+        levels = sorted({*CURVE_COVERAGES, coverage})
         if known is not None:  # else the next error says what to do
             levels = [each for each in levels if each <= known.max_coverage or each == coverage]
         if is_classifier(model):

@@ -28,7 +28,7 @@ from notsorandom.tabular.pipeline import TabularPipeline, name_category
 BYTES_PER_COLUMN, FREE_COLUMNS = 8, 2**13
 # Attributes that also an estimator has that wasn't fitted.
 UNFITTED = {"_sklearn_output_config", "_metadata_requests"}
-NAMES = (None, "feature_name", "transformer_name")
+FIELDS = (None, "feature_name", "transformer_name")
 
 
 def check_step(step: Any, trusted: Collection[str]) -> None:
@@ -92,7 +92,7 @@ def check_transformers(step: Any, trusted: Collection[str]) -> None:
     template = step.verbose_feature_names_out
     require(isinstance(template, (bool, str)), "verbose_feature_names_out")
     for _, field, width, conversion in Formatter().parse(template if template is not True else ""):
-        require(field in NAMES and not width and not conversion, "verbose_feature_names_out")
+        require(field in FIELDS and not width and not conversion, "verbose_feature_names_out")
 
 
 def select_columns(columns: Any, n_features: int, places: Mapping[str, int]) -> list[int]:
