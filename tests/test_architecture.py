@@ -196,7 +196,7 @@ def loaded_modules(code):
 def test_import_is_small():
     loaded = loaded_modules("from notsorandom import FourierClassifier")
     own = {name for name in loaded if name.startswith("notsorandom")}
-    assert 30 <= len(own) <= 46, sorted(own)
+    assert 30 <= len(own) <= 45, sorted(own)
     for part in ("io", "tabular", "data.files", "data.spool", "data.lazy", "display", "cli"):
         assert f"notsorandom.{part}" not in own
 

@@ -11,14 +11,12 @@ from contextlib import contextmanager
 from functools import lru_cache
 from threading import Lock, RLock, local
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
-
-from notsorandom._utils.caching import cached_property
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -34,6 +32,22 @@ MEMORY, MAX_RATIO, RETRY = 1 / 8, 4.0, 16
 # Most bytes of scratch memory that a thread keeps.
 SCRATCH_BYTES = 2**22
 _scratch = local()
+
+
+class cached_property(Generic[Result]):  # noqa: N801
+    """Property that is computed once, as of ``functools`` from Python 3.12 on.
+
+    Before, that has a lock for all instances, which a forked process may wait for in vain.
+    """
+
+    def __init__(self, compute: Callable[[Any], Result]) -> None:
+        self.compute, self.__doc__ = compute, compute.__doc__
+
+    def __get__(self, instance: Any, owner: Any = None) -> Result:
+        if instance is None:
+            return self  # type: ignore[return-value]
+        value = instance.__dict__[self.compute.__name__] = self.compute(instance)
+        return value
 
 
 class BlasLimit:

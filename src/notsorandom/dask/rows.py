@@ -20,8 +20,7 @@ import dask.array as da
 import numpy as np
 from scipy import sparse
 
-from notsorandom._utils.caching import cached_property
-from notsorandom._utils.threads import BLAS_LIMIT, cut_slices
+from notsorandom._utils.threads import BLAS_LIMIT, cached_property, cut_slices
 from notsorandom.dask.cluster import Cluster
 from notsorandom.data.rows import MAX_BLOCK_ROWS, Array, Rows, RunningSum, cut_runs
 

@@ -10,8 +10,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from notsorandom._utils.caching import cached_property
-from notsorandom._utils.threads import ONE_THREAD, RunningSum, ThreadPool, cut_slices
+from notsorandom._utils.threads import (
+    ONE_THREAD,
+    RunningSum,
+    ThreadPool,
+    cached_property,
+    cut_slices,
+)
 from notsorandom.data.array_api import (
     Array,
     asarray_like,

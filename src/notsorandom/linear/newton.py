@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom._utils.caching import cached_property
-from notsorandom._utils.threads import ONE_THREAD
+from notsorandom._utils.threads import ONE_THREAD, cached_property
 from notsorandom.data.rows import Array
 from notsorandom.game import Loss, Problem
 from notsorandom.linear.newton_step import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom._utils.caching import cached_property
+from notsorandom._utils.threads import cached_property
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array, Rows
 from notsorandom.game import Problem

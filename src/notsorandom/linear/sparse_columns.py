@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
-from notsorandom._utils.caching import cached_property
-from notsorandom._utils.threads import cut_slices
+from notsorandom._utils.threads import cached_property, cut_slices
 from notsorandom.data.rows import Array
 from notsorandom.game import Loss, Problem
 from notsorandom.game.losses import LogisticLoss

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from notsorandom._utils.caching import cached_property
 from notsorandom._utils.parameters import check_choice, check_number
-from notsorandom._utils.threads import scratch
+from notsorandom._utils.threads import cached_property, scratch
 from notsorandom.data.array_api import cast_like, namespace, to_host
 from notsorandom.data.rows import Array, Column, Rows, dense, row_norms
 from notsorandom.spaces.base import ContinuousSpace, Supremum

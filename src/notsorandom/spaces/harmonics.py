@@ -20,7 +20,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import roots_gegenbauer
 
-from notsorandom._utils.caching import cached_property
+from notsorandom._utils.threads import cached_property
 from notsorandom.data.rows import Array
 from notsorandom.spaces.gegenbauer import (
     coordinate_factors,

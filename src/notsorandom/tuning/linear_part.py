@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import log_softmax
 
-from notsorandom._utils.caching import cached_property
+from notsorandom._utils.threads import cached_property
 from notsorandom.data.array_api import namespace, to_host
 from notsorandom.data.rows import Array, Rows
 from notsorandom.game.losses import LogisticLoss, Loss

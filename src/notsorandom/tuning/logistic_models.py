@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from notsorandom._utils.caching import cached_property
+from notsorandom._utils.threads import cached_property
 from notsorandom.data.rows import Array
 from notsorandom.linear.newton_step import find_roots
 from notsorandom.linear.softmax_step import (

@@ -10,8 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from notsorandom._utils.caching import cached_property
-from notsorandom._utils.threads import ONE_THREAD, ThreadPool, scratch
+from notsorandom._utils.threads import ONE_THREAD, ThreadPool, cached_property, scratch
 from notsorandom.data.rows import Array
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.base import ContinuousSpace

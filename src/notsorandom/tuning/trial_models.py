@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from notsorandom._utils.caching import cached_property
+from notsorandom._utils.threads import cached_property
 from notsorandom.data.rows import Array
 from notsorandom.game import Loss
 from notsorandom.game.losses import LogisticLoss

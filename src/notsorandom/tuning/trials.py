@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom._utils.caching import cached_property
+from notsorandom._utils.threads import cached_property
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array
 from notsorandom.game.problem import Problem

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from notsorandom._utils.caching import cached_property
+from notsorandom._utils.threads import cached_property
 from notsorandom.data.rows import Array
 from notsorandom.spaces.gegenbauer import zonal, zonal_slopes
 from notsorandom.spaces.zonal_sphere import (
