@@ -740,6 +740,9 @@ class TestReport:
         assert "Predicts species (3 classes) from 4 columns." in page
         assert "Learned from 120 rows, tested on 30 others." in page
         assert "<h1>iris, a model of iris.csv</h1>" in page
+        assert "Bounds on the value of the game" not in page
+        run("report iris.skops iris.csv -o page.html --research --quiet")
+        assert "Bounds on the value of the game" in Path("page.html").read_text()
 
     @pytest.mark.slow
     def test_pages_of_two_classes_and_of_integers(self, run, rng):

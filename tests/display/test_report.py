@@ -26,7 +26,6 @@ from notsorandom.display.page import (
     section,
     write_page,
 )
-from notsorandom.display.report import mistakes_section
 from notsorandom.display.results import (
     Predictions,
     accuracy_error,
@@ -34,6 +33,7 @@ from notsorandom.display.results import (
     format_number,
     score_beside_guessing,
 )
+from notsorandom.display.sections import mistakes_section
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
 
@@ -54,7 +54,8 @@ def windmill_page(tmp_path_factory):
     model = FourierClassifier(12, loss="logistic", smoothing=0.06, random_state=0).fit(X, y)
     X_test, y_test = make_windmill(200, random_state=1)
     test = {"X_test": X_test, "y_test": y_test}
-    assert notsorandom.report(model, X, y, path, **test, title="Windmill") == path
+    page = notsorandom.report(model, X, y, path, **test, title="Windmill", research=True)
+    assert page == path
     return path, model, (X_test, y_test)
 
 
@@ -165,11 +166,51 @@ class TestReport:
         ):
             assert words in text
 
-    def test_it_has_the_sentence_of_the_certificate(self, windmill_page):
+    def test_research_shows_the_certificate_and_bounds(self, windmill_page):
         path, model, _ = windmill_page
         certificate = model.certificate(*make_windmill(150, random_state=0))
-        visible = re.sub("<details.*?</details>", "", path.read_text("utf-8"), flags=re.DOTALL)
-        assert escape(certificate.sentence) in visible
+        text = path.read_text("utf-8")
+        assert escape(certificate.sentence) in text
+        assert "Bounds on the value of the game" in text
+
+    def test_without_research_the_game_is_not_replayed(self, windmill_page, monkeypatch, tmp_path):
+        path, model, _ = windmill_page
+        monkeypatch.setattr(FourierClassifier, "certificate", None)
+        plain = notsorandom.report(model, *make_windmill(150, random_state=0), tmp_path / "p.html")
+        removed = {"Game, round by round"}
+        parts = [title.replace("test", "training") for title in titles(path)]
+        assert titles(plain) == [title for title in parts if title not in removed]
+        assert "Bounds on the value of the game" not in plain.read_text("utf-8")
+
+    @pytest.mark.parametrize("kind", ["array", "frame", "classes", "weights"])
+    def test_of_many_rows_some_are_drawn(self, kind, tmp_path, monkeypatch):
+        """Scores are of all test rows up to a limit, linear models of few training rows."""
+        monkeypatch.setattr("notsorandom.display.report.MAX_TRAINED", 100)
+        monkeypatch.setattr("notsorandom.display.report.MAX_SCORED", 150)
+        X, y = make_windmill(300, random_state=0)
+        if kind == "classes":
+            y[7] = 2  # the only one of its class
+        weights = np.where(np.arange(300) < 200, 1.0, 0.0) if kind == "weights" else None
+        model = FourierClassifier(8, C=1.0, smoothing=0.06, random_state=0)
+        model.fit(X, y, sample_weight=weights)
+        given, labels = X, y
+        if kind == "frame":
+            given, labels = pd.DataFrame(X), pd.Series(y, name="side")
+        path = notsorandom.report(model, given, labels, tmp_path / "page.html")
+        text = path.read_text("utf-8")
+        assert "of 150 training rows (drawn from 300)" in text
+        assert re.search(
+            "fitted to 10[01] rows." if kind == "classes" else "fitted to 100 rows.", text
+        )
+        if kind == "frame":
+            assert "Predicts side" in text
+        monkeypatch.setattr("notsorandom.display.report.MAX_CURVE_COEFFICIENTS", 7)
+        without = notsorandom.report(model, given, labels, tmp_path / "page.html")
+        assert "random features" in text
+        assert "random features" not in without.read_text("utf-8")
+        assert titles(without) == titles(path)
+        with pytest.raises(ValueError, match=r"299 samples, but the game was played on 300"):
+            notsorandom.report(model, given[:299], labels[:299], tmp_path / "other.html")
 
     def test_multiclass_images(self, digits_page):
         assert "Game, round by round" not in titles(digits_page)
@@ -205,7 +246,7 @@ class TestReport:
     def test_linear_part(self, trend, tmp_path):
         """The page has no bounds and no game on the plane, which are of waves alone."""
         model, X, y = trend
-        path = notsorandom.report(model, X, y, tmp_path / "page.html")
+        path = notsorandom.report(model, X, y, tmp_path / "page.html", research=True)
         text = path.read_text(encoding="utf-8")
         found = titles(path)
         assert found[found.index("Learned features") + 1] == "Linear part"
@@ -213,7 +254,7 @@ class TestReport:
         assert "Course of the game" in found
         for words in (
             "is a linear model of the columns plus 20 learned features",
-            "Certificates are for models without a linear part only",
+            "Certificates and bounds are for models without a linear part only",
             "and on random features, all beside the linear part.",
             "spectrum, with a linear part.",
         ):
@@ -312,10 +353,12 @@ class TestReport:
         assert "not clearly better" in find_caution(1000, 0.95, 0.007, 0.95, log_ratio=2.0)
         assert [format_number(x) for x in (1e5, 2345.678, -1e-7)] == ["100,000", "2346", "-1e-07"]
         y = rng.standard_normal((7, 2))
-        words = Predictions(FourierRegressor(), y + 0.1, y, "test", "a, b").describe()
+        words = Predictions(FourierRegressor(), y + 0.1, y, "test", "a, b", len(y)).describe()
         assert "all outputs together" in words
         assert words.endswith("But 7 rows are too few to tell how good the model is.")
-        words = Predictions(FourierRegressor(), y[:, :1] + 0.5, y[:, 0], "test", "a").describe()
+        words = Predictions(
+            FourierRegressor(), y[:, :1] + 0.5, y[:, 0], "test", "a", len(y)
+        ).describe()
         assert "prediction of a is off by 0.5. Always" in words
 
     def test_many_classes_have_a_list_of_mistakes(self, rng):
@@ -323,7 +366,7 @@ class TestReport:
         X = np.column_stack([np.cos(codes), np.sin(codes), codes]) + rng.normal(0, 0.3, (220, 3))
         model = FourierClassifier(30, C=1.0, smoothing=0.06, random_state=0).fit(X, codes)
         scores, predicted = model.decision_function(X), model.predict(X)
-        text = mistakes_section(Predictions(model, scores, codes, "training", "a"))
+        text = mistakes_section(Predictions(model, scores, codes, "training", "a", len(codes)))
         assert "Most frequent mistakes in the training rows" in text
         found = re.findall(r"<th>(\d+) taken for (\d+)</th>.*?<td>([\d.]+) %</td>", text)
         for actual, other, share in found:

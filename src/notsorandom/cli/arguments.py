@@ -153,6 +153,7 @@ ARGUMENTS: dict[str, tuple[str, Any, Any]] = {
         [],
         names,
     ),
+    "--research": ("also bounds of the game: minutes for ten thousand rows", False, bool),
     "--quiet": ("show no progress", False, bool),
     "--json": ("print JSON, with fractions instead of percent", False, bool),
 }
@@ -170,6 +171,11 @@ COMMANDS: dict[str, tuple[Callable[..., Any], str, list[str], dict[str, Any]]] =
     "evaluate": (commands.evaluate, EVALUATE, [], {}),
     "inspect": (commands.inspect, "file --trust", [], {}),
     "convert": (commands.convert, "model --trust", [".onnx"], {"required": True}),
-    "report": (commands.report, EVALUATE, [".html", ".htm"], {"default": "report.html"}),
+    "report": (
+        commands.report,
+        f"{EVALUATE} --research --quiet",
+        [".html", ".htm"],
+        {"default": "report.html"},
+    ),
     "demo": (commands.demo, "--seed", PICTURES, {"default": "notsorandom-demo.png"}),
 }

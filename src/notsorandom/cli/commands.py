@@ -253,6 +253,7 @@ def report(options: argparse.Namespace) -> dict[str, Any]:
         y = pd.Series(y, name=options.target)
     title = f"{options.model.stem}, a model of {options.data.name}"
     settings: dict[str, Any] = {"X_test": X_test, "y_test": y_test, "title": title}
+    settings |= {"research": options.research, "verbose": not options.quiet}
     page = notsorandom.report(loaded.model, X, y, options.output, **settings)
     return {"page": str(page.resolve())}
 

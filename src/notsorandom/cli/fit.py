@@ -28,10 +28,10 @@ from notsorandom.cli.loading import (
     digest_file,
     drop_unlabelled,
     steps_of,
-    take_rows,
     to_targets,
 )
 from notsorandom.data.checks import check_columns, format_names
+from notsorandom.data.coerce import take_rows
 from notsorandom.data.column_kinds import to_text
 from notsorandom.data.files import DataFile, open_data_file
 from notsorandom.data.rows import FLOATS, Array

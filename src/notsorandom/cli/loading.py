@@ -17,6 +17,7 @@ from sklearn.pipeline import Pipeline
 import notsorandom
 from notsorandom._utils.threads import prefetch
 from notsorandom.data.checks import format_names
+from notsorandom.data.coerce import take_rows
 from notsorandom.data.column_kinds import BOOLEANS, to_text
 from notsorandom.data.files import DataFile
 from notsorandom.data.rows import Array
@@ -161,11 +162,6 @@ class LoadedModel:
 def steps_of(model: Any) -> list[Any]:
     """Return the steps of a pipeline, or the estimator itself."""
     return [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-
-
-def take_rows(X: Any, rows: Array) -> Any:
-    """Return some rows of a data frame, array or sparse array."""
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def drop_unlabelled(X: Any, target: Any) -> tuple[Any, Any]:

@@ -30,6 +30,15 @@ ARRAY_ATTRIBUTES += ["__dlpack__", "__dask_graph__", "columns", "iloc"]
 BATCH_BYTES, BATCH_ROWS = 2**20, 64
 
 
+def take_rows(X: Any, rows: Array) -> Any:
+    """Return the rows with these increasing numbers, of data of any kind that has all in memory."""
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    if hasattr(X, "take") and hasattr(X, "column_names"):  # of pyarrow
+        return X.take(rows)
+    return X[rows] if hasattr(X, "shape") else np.asarray(X)[rows]
+
+
 def read_source(
     X: Any, y: Any = None, sample_weight: Any = None, verbose: int = 0
 ) -> tuple[Any, Any, Any, list[str] | None]:

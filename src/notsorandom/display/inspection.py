@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -124,14 +124,16 @@ def planar_problem(estimator: Any, X: Any, y: Any) -> Problem:
     return problem
 
 
-def bounds_by_round(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, Array, bool]:
+def bounds_by_round(
+    estimator: Any, X: Any, y: Any, callback: Callable[[int], Any] | None = None
+) -> tuple[Array, Array, Array, bool]:
     """Return numbers of rounds, and upper and lower bounds on the value of the game after them.
 
     The upper bound is the smallest objective so far of the linear models on the features found. The
     lower bound is the largest so far from the dual points of these models and, if the game can be
     replayed, from the average of the dual player's points. Both are about kernels up to the
     bandwidth of the whole kernel, as in the certificate. Returns also whether the lower bounds are
-    certified.
+    certified. `callback` is called with the number of rounds done.
     """
     check_waves_alone(estimator.kernel_)
     problem = estimator._game_problem(X, y)
@@ -155,6 +157,8 @@ def bounds_by_round(estimator: Any, X: Any, y: Any) -> tuple[Array, Array, Array
         upper.append(sum(model.primal_value for model in models))
         lower.append(bound)
         certified = certified and is_certified
+        if callback is not None:
+            callback(len(lower))
     return rounds, np.minimum.accumulate(upper), np.maximum.accumulate(lower), certified
 
 

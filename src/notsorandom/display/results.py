@@ -18,7 +18,7 @@ from notsorandom.display.calibration import log_loss
 from notsorandom.display.inspection import score_name, score_predictions
 from notsorandom.estimators.classifier import log_probabilities
 from notsorandom.estimators.samples import read_samples
-from notsorandom.game.problem import codes_from_scores
+from notsorandom.game.problem import Problem, codes_from_scores
 from notsorandom.linear.fit import fit_linear_models
 
 # Rows below which a score says little.
@@ -36,6 +36,7 @@ class Predictions:
     y: Any
     part: str  # "test" or "training"
     target: str
+    n_rows: int  # of the part, of which some were scored
 
     @property
     def predicted(self) -> Array:
@@ -70,6 +71,8 @@ class Predictions:
         """Return what the scores mean, and how far they can be relied on."""
         n_rows, is_test, targets = len(self.scores), self.part == "test", self.targets
         where = f"{n_rows:,} {self.part} rows{', which it has not seen before' * is_test}"
+        if n_rows < self.n_rows:
+            where += f" (drawn from {self.n_rows:,})"
         if hasattr(self.model, "classes_"):
             names, counts = np.unique(targets, return_counts=True)
             n_hits = int((self.predicted == targets).sum())
@@ -100,11 +103,11 @@ class Predictions:
         return f"{text}But {caution}." if caution else text.strip()
 
 
-def predict_scores(model: Any, X: Any, y: Any, X_scored: Any) -> Array:
+def predict_scores(model: Any, problem: Problem, X_scored: Any) -> Array:
     """Return the scores of a predictor, or of a linear model on a transformer's features."""
     if hasattr(model, "coef_"):
         return model._scores(X_scored)
-    found = fit_linear_models(model.kernel_, model._training_problem(X, y))
+    found = fit_linear_models(model.kernel_, problem)
     rows = Rows(model.kernel_.space.prepare(read_samples(model, X_scored)))
     return model.kernel_.scores(rows, found.coef, found.intercept)
 

@@ -327,12 +327,16 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
     def _game_problem(self, X: Any, y: Any) -> Problem:
         """Return the problem that the game was played on, from the training data."""
         problem = self._training_problem(X, y)
-        if problem.n_given != self.n_samples_fit_:
-            raise ValueError(
-                f"X has {problem.n_given} samples, but the game was played on "
-                f"{self.n_samples_fit_}: give the training data."
-            )
+        self._check_n_samples(problem.n_given)
         return self._played_part(problem)
+
+    def _check_n_samples(self, n_samples: int) -> None:
+        """Raise ValueError if samples are not as many as at fit."""
+        if n_samples != self.n_samples_fit_:
+            raise ValueError(
+                f"X has {n_samples} samples, but the game was played on {self.n_samples_fit_}: "
+                "give the training data."
+            )
 
     def _played_part(self, problem: Problem) -> Problem:
         """Return the rows of the training problem that the game was played on."""
