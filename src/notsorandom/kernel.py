@@ -285,7 +285,7 @@ class LearnedKernel:
         """
         n_columns = self.space.n_columns(self.phase)
         possible = range(n_columns, self.n_waves + 1, n_columns)
-        is_int = isinstance(n_components, (int, np.integer)) and n_components is not True
+        is_int = hasattr(n_components, "__index__") and n_components is not True
         if not is_int or n_components not in possible:
             steps = f", in steps of {n_columns}" if n_columns > 1 else ""
             raise ValueError(

@@ -228,8 +228,9 @@ class Euclidean(ContinuousSpace):
             angles -= frequencies @ self.center
             return angles.astype(X.dtype, copy=False)
         if self._is_shifted:  # float32 samples keep their digits; the centre can be float64
+            is_numpy = isinstance(X, np.ndarray)
             centred = X - cast_like(self.center, X)
-            X = centred.astype(X.dtype, copy=False) if isinstance(X, np.ndarray) else centred
+            X = centred.astype(X.dtype, copy=False) if is_numpy else centred
         angles = X @ cast_like(frequencies, X).T
         return angles
 
@@ -382,7 +383,8 @@ class Euclidean(ContinuousSpace):
         ``"aligned"`` gives :math:`\sqrt 2 \cos(\langle\omega, x\rangle - b)`, ``"paired"`` the two
         columns :math:`\cos\langle\omega, x\rangle, \sin\langle\omega, x\rangle`.
         """
-        angles, xp = self._angles(X, frequencies), namespace(X)
+        xp = namespace(X)
+        angles: Any = self._angles(X, frequencies)
         if phase == "aligned":
             angles -= cast_like(phases, X)
             # In place: allocating an array can take longer than the cosine.
