@@ -3,6 +3,7 @@
 python -m sphinx -W --keep-going -b html docs docs/_build/html
 """
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "sphinx_design",
     "sphinx_copybutton",
+    "sphinx_sitemap",
+    "sphinxext.opengraph",
     # Our own, in _ext.
     "check_links",
     "mathml",
@@ -70,6 +73,20 @@ sphinx_gallery_conf = {
     "download_all_examples": True,
 }
 
+# Names of other libraries lead to their pages, where there is a network.
+if os.environ.get("READTHEDOCS"):
+    extensions.append("sphinx.ext.intersphinx")
+intersphinx_mapping = {
+    "python": ("https://docs.python.org/3", None),
+    "numpy": ("https://numpy.org/doc/stable", None),
+    "sklearn": ("https://scikit-learn.org/stable", None),
+}
+
+html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "https://notsorandom.readthedocs.io/")
+sitemap_url_scheme = "{link}"
+ogp_site_url = html_baseurl
+ogp_image = "_images/windmill.png"
+ogp_social_cards = {"enable": False}
 html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = f"notsorandom {version}"

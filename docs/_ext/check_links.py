@@ -27,7 +27,7 @@ class Page(HTMLParser):
         self.anchors |= {values[name] for name in ("id", "name") if name in values}
         if tag == "a":
             self.links |= {values["href"]} if "href" in values else set()
-        elif tag == "link":
+        elif tag == "link" and values.get("rel") != "canonical":  # where the page is published
             self.resources |= {values["href"]} if "href" in values else set()
         else:
             self.resources |= {values["src"]} if "src" in values else set()
