@@ -173,7 +173,7 @@ def test_zonal_features_are_scaled_by_the_weighted_deviation(rng):
     column = rng.standard_normal((200, 2))
     measures = weights[:, None] * column, np.repeat(column, weights, axis=0)
     both = [
-        space.log_potential(each, measure, frequencies, 0.1, "aligned", np.float64(0))
+        space.log_potential(each, measure, frequencies, 0.1, "aligned", np.float64(1))
         for each, measure in zip((rows, copied), measures, strict=True)
     ]
     for one, other in zip(*both, strict=True):

@@ -229,7 +229,7 @@ class TestTable:
         }
 
     def test_the_choice_has_the_least_loss_of_the_last_games(self, windmill):
-        model = FourierClassifier(4, C=[0.3, 3.0, 30.0], random_state=0).fit(*windmill[:2])
+        model = FourierClassifier(4, C=[0.3, 3.0, 30.0], random_state=1).fit(*windmill[:2])
         table = model.tuning_
         last = table["n_components"] == table["n_components"].max()
         finalists = set(zip(table["spectrum"][last], table["smoothing"][last], strict=True))

@@ -267,11 +267,12 @@ class TrialLosses:
             before, lowest, after = losses[number - 1 : number + 2]
             bend = before - 2 * lowest + after
             shift = 0.5 * (before - after) / bend if bend > 0 else 0.0  # within half a step
-        C, temperature = (
-            np.exp(np.interp(number + shift, np.arange(len(losses)), np.log(values)))
-            for values in (self.C[0], temperatures)
-        )
-        return float(C) if shift else float(self.C[0, number]), float(temperature)
+        next_C = self.C[0, number + int(np.sign(shift))]
+        # By a ratio, not by logarithms: a power of two in `C` stays exact.
+        C = self.C[0, number] * (next_C / self.C[0, number]) ** abs(shift)
+        logs = np.log(temperatures)
+        temperature = np.exp(np.interp(number + shift, np.arange(len(logs)), logs))
+        return float(C), float(temperature)
 
     def joined(self, other: TrialLosses) -> TrialLosses:
         """Return the losses of the values of `C` of both."""
