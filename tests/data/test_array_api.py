@@ -125,8 +125,8 @@ def sums(space, rows, measure, frequencies):
     found = [space.amplitudes(rows, measure, frequencies), space.scales(rows, frequencies)]
     found.append(space.penalty(rows, frequencies, 0.1))
     if space.kind == "continuous":
-        floor = np.float64(0)
-        return [*found, *space.log_potential(rows, measure, frequencies, 0.1, "aligned", floor)]
+        mass = np.float64(1)
+        return [*found, *space.log_potential(rows, measure, frequencies, 0.1, "aligned", mass)]
     return [*found, space.all_amplitudes(rows, measure)]
 
 

@@ -18,6 +18,7 @@ from notsorandom.display import HistoryDisplay, ScoreCurveDisplay, SpectrumDispl
 from notsorandom.estimators import steps
 from notsorandom.game import LOSSES, REGRESSION_LOSSES, Problem
 from notsorandom.linear.newton import solve_task
+from notsorandom.search import Ascent, Langevin
 
 QUICK = {"smoothing": 0.06, "random_state": 0}
 ALL_LOSSES = pytest.mark.parametrize("loss", REGRESSION_LOSSES)
@@ -27,6 +28,41 @@ ALL_LOSSES = pytest.mark.parametrize("loss", REGRESSION_LOSSES)
 def wave(rng):
     X = rng.uniform(-1, 1, size=(400, 3))
     return X, np.sin(6 * X[:, 0] - 3 * X[:, 1]) + 0.05 * rng.standard_normal(400)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "settings"),
+    [
+        (1500, {}),
+        (600, {"loss": "epsilon_insensitive"}),
+        (600, {"loss": "quantile"}),
+        (300, {"space": Sphere("zonal", normalize=True)}),
+        (300, {"search": Langevin(n_steps=20, n_particles=20)}),
+    ],
+    ids=["squared", "epsilon_insensitive", "quantile", "zonal", "langevin"],
+)
+def test_the_unit_of_the_targets_does_not_matter(n_rows, settings):
+    """A game of hundreds of steps in float32 takes another course at the first other rounding."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n_rows, 4))
+    y = np.sin(2 * X @ rng.standard_normal(4)) + 0.3 * rng.standard_normal(n_rows)
+    model = FourierRegressor(**{"n_components": 50, "random_state": 0, **settings})
+    expected = model.fit(X, y).predict(X)
+    for scale in (2, 1024, 1 / 8):
+        found = model.fit(X, scale * y).predict(X) / scale
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_the_unit_of_the_weights_does_not_matter_at_a_given_c_times_it(rng):
+    X, weights = rng.standard_normal((300, 4)), rng.uniform(0.2, 3, size=300)
+    y = np.sin(2 * X @ rng.standard_normal(4)) + 0.3 * rng.standard_normal(300)
+    one, other = (
+        FourierRegressor(50, C=1 / unit, smoothing=0.06, search=Ascent("gaussian"), random_state=0)
+        .fit(X, y, sample_weight=unit * weights)
+        .predict(X)
+        for unit in (1, 1024)
+    )
+    np.testing.assert_allclose(other, one, rtol=1e-12, atol=1e-12)
 
 
 class TestLinearModels:

@@ -5,9 +5,10 @@ import pytest
 from scipy import sparse
 
 from notsorandom import FourierClassifier, FourierFeatures, FourierRegressor, Sphere
+from notsorandom.data.lazy import LazyArray
 from notsorandom.data.rows import Rows
-from notsorandom.estimators.samples import sort_and_deduplicate
 from notsorandom.game import LOSSES, REGRESSION_LOSSES, Problem, play
+from notsorandom.game.duplicates import merge_duplicates, sort_and_deduplicate
 from notsorandom.linear.newton import solve_task
 from notsorandom.search import Ascent, Enumerate
 from notsorandom.spaces import Euclidean, Landscape, Points, ZonalSphere
@@ -133,21 +134,43 @@ def test_equal_weights_are_a_factor_of_c(rng, loss):
     np.testing.assert_allclose(weighted, stronger, rtol=1e-4, atol=1e-5)
 
 
-def test_weights_act_like_copies_in_larger_data(rng):
-    """Above 1024 samples equality is not exact; the models score the same."""
-    X, y = data(rng, 3000)
-    heavy = X[:, 2] > 0
-    y = np.where(heavy, y, -y)  # half have the opposite sign and a tenth of the weight
-    X = X[:, [0, 1, 3]]
-    weights = np.where(heavy, 10, 1)
-    X_test, y_test = data(rng, 2000)
-    X_test = X_test[:, [0, 1, 3]]
-    model = FourierRegressor(40, smoothing=0.1, random_state=0)
-    weighted = model.fit(X, y, sample_weight=weights).score(X_test, y_test)
-    copied = model.fit(np.repeat(X, weights, axis=0), np.repeat(y, weights)).score(X_test, y_test)
-    assert min(weighted, copied) > 0.75
-    assert abs(weighted - copied) < 0.03
-    assert model.fit(X, y).score(X_test, y_test) < 0.5
+@pytest.mark.parametrize("as_sparse", [False, True])
+@pytest.mark.parametrize("estimator", [FourierClassifier, FourierRegressor])
+def test_weights_equal_copies_in_larger_data(rng, estimator, as_sparse):
+    """Copies in the order of the samples; in trials they would be on both sides of a split."""
+    X, y = data(rng, 1200)
+    X[rng.random(X.shape) < 0.1] = 0.0
+    y = y if estimator is FourierRegressor else np.digitize(y, [-0.7, 0.7])
+    weights = rng.integers(0, 3, size=1200)
+    X_given, X_copied = X, np.repeat(X, weights, axis=0)
+    X_copied[rng.random(X_copied.shape) < 0.5] += -0.0  # no other sample
+    if as_sparse:
+        X_given, X_copied = map(sparse.csr_array, (X_given, X_copied))
+    model = estimator(12, random_state=0)
+    weighted = outputs(model.fit(X_given, y, sample_weight=weights), X)
+    copied = model.fit(X_copied, np.repeat(y, weights))
+    np.testing.assert_array_equal(outputs(copied, X), weighted)
+    assert copied.dual_.shape[0] == weights.sum()
+
+
+def test_copies_of_few_samples_are_few_samples(rng):
+    """Two copies of 600 samples are sorted, and cross-validated, like 600 samples of weight 2."""
+    X, y = data(rng, 600)
+    model = FourierRegressor(12, random_state=0)
+    weighted = model.fit(X, y, sample_weight=np.full(600, 2)).predict(X)
+    order = rng.permutation(1200)
+    copied = model.fit(np.tile(X, (2, 1))[order], np.tile(y, 2)[order]).predict(X)
+    np.testing.assert_array_equal(copied, weighted)
+
+
+@pytest.mark.parametrize("read", ["memory", "slices"])
+def test_copies_are_on_one_side_of_a_split(rng, monkeypatch, read):
+    """Labels are noise, which only copies of a held-out sample could tell."""
+    X = np.repeat(rng.standard_normal((110, 4)), 20, axis=0)
+    y = np.repeat(rng.integers(0, 2, size=110), 20)
+    samples = X if read == "memory" else LazyArray(X)
+    table = FourierClassifier(50, random_state=0).fit(samples, y).tuning_
+    assert table["loss"].min() > 0.95 * np.log(2)
 
 
 def test_scale_and_centre_are_weighted(rng):
@@ -173,7 +196,7 @@ def test_zonal_features_are_scaled_by_the_weighted_deviation(rng):
     column = rng.standard_normal((200, 2))
     measures = weights[:, None] * column, np.repeat(column, weights, axis=0)
     both = [
-        space.log_potential(each, measure, frequencies, 0.1, "aligned", np.float64(0))
+        space.log_potential(each, measure, frequencies, 0.1, "aligned", np.float64(1))
         for each, measure in zip((rows, copied), measures, strict=True)
     ]
     for one, other in zip(*both, strict=True):
@@ -270,6 +293,27 @@ def test_invalid_class_weights(rng, class_weight, message):
         FourierClassifier(class_weight=class_weight).fit(X, np.arange(10) % 2)
     with pytest.raises(ValueError, match="has no classes"):
         FourierFeatures(loss="squared", class_weight="balanced").fit(X, y)
+
+
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_merged_samples_are_the_distinct_ones(rng, as_sparse):
+    """In the order of their first appearance; minus zero is zero."""
+    X = rng.integers(-1, 2, size=(2000, 8)).astype(np.float32)
+    X[rng.random(X.shape) < 0.5] *= -0.0
+    targets, weights = rng.integers(0, 2, size=(2000, 1)) * 2.0 - 1, rng.uniform(1, 2, (2000, 1))
+    rows = Rows(sparse.csr_array(X) if as_sparse else X, weights)
+    merged = merge_duplicates(Problem(LOSSES["hinge"], targets, rows))
+    both = np.column_stack([X, targets]) + 0.0
+    expected: dict = {}
+    for number, row in enumerate(map(bytes, both)):
+        expected.setdefault(row, []).append(number)
+    assert 1024 < len(expected) < 2000
+    first = [numbers[0] for numbers in expected.values()]
+    found = merged.rows.array.toarray() if as_sparse else merged.rows.array
+    np.testing.assert_array_equal(np.column_stack([found, merged.targets]), both[first])
+    totals = [weights[numbers].sum() for numbers in expected.values()]
+    np.testing.assert_allclose(merged.weights[:, 0], totals, rtol=1e-6)
+    np.testing.assert_array_equal(merged.to_given(merged.targets), targets)
 
 
 @pytest.mark.parametrize("as_sparse", [False, True])

@@ -8,7 +8,13 @@ from scipy import optimize
 
 from notsorandom import Euclidean, FourierClassifier, FourierFeatures, Sphere
 from notsorandom.datasets import make_checkerboard, make_windmill
-from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, Problem, find_equilibrium
+from notsorandom.game import (
+    CLASSIFICATION_LOSSES,
+    LOSSES,
+    REGRESSION_LOSSES,
+    Problem,
+    find_equilibrium,
+)
 from notsorandom.game.equilibrium import FiniteGame, operator_norm, shrink
 from notsorandom.game.excessive_gap import excessive_gap
 from notsorandom.linear.newton import solve_task
@@ -42,6 +48,20 @@ def test_value_agrees_with_a_general_solver(loss, C, seed):
         np.testing.assert_allclose(equilibrium.upper, value, rtol=2e-3)
         assert equilibrium.lower <= value * (1 + 1e-5)
         assert equilibrium.upper >= value * (1 - 1e-5)
+
+
+@pytest.mark.parametrize("loss", REGRESSION_LOSSES)
+def test_the_unit_of_the_targets_does_not_matter(rng, loss):
+    """Multiples by a power of two are exact, and take as many steps."""
+    _, features, groups, _ = instance(0, n_samples=60, degree=5)
+    targets = features[:, :2] + rng.standard_normal((60, 2))
+    problem = Problem.from_arrays(LOSSES[loss], targets)
+    one, other = (
+        find_equilibrium(features, groups, problem.rescaled(scale)) for scale in (1, 1 / 1024)
+    )
+    assert other.n_steps == one.n_steps
+    np.testing.assert_array_equal(other.weights, one.weights)
+    np.testing.assert_array_equal(other.dual, 1024 * one.dual)
 
 
 @BOTH_LOSSES

@@ -4,9 +4,9 @@ import reference
 from sklearn.metrics import accuracy_score, r2_score
 
 from notsorandom.data.rows import Rows
-from notsorandom.estimators.validation import deduplicate
 from notsorandom.game import LOSSES, REGRESSION_LOSSES, Problem, QuadraticLoss
 from notsorandom.game.certificate import regret_bound
+from notsorandom.game.duplicates import merge_duplicates
 from notsorandom.game.problem import codes_from_scores, signs_from_codes
 
 
@@ -97,7 +97,7 @@ def test_to_given_and_from_given_are_inverse(rng):
     X = rng.integers(0, 3, size=(30, 2)).astype(float)
     targets = np.where(np.arange(30) % 2, 1.0, -1.0)[:, None]
     positions = np.append(np.arange(30), -1)  # one more row was given, and left out
-    problem = deduplicate(Problem(LOSSES["hinge"], targets, Rows(X), positions))
+    problem = merge_duplicates(Problem(LOSSES["hinge"], targets, Rows(X), positions))
     values = rng.standard_normal((len(problem.rows), 1))
     given = problem.to_given(values)
     assert given.shape == (problem.n_given, 1) == (31, 1)

@@ -234,9 +234,12 @@ class TestTable:
         last = table["n_components"] == table["n_components"].max()
         finalists = set(zip(table["spectrum"][last], table["smoothing"][last], strict=True))
         assert len(finalists) == tuning.N_FINALISTS
-        best = np.flatnonzero(last)[table["loss"][last].argmin()]
-        assert model.spectrum_ == table["spectrum"][best]
-        assert model.smoothing_ == table["smoothing"][best]
+        chosen = last & (table["spectrum"] == model.spectrum_)
+        chosen &= table["smoothing"] == model.smoothing_
+        # The usual candidate needs not be the best one, if others are no better than by chance.
+        usual = (model.spectrum_, model.smoothing_) == ("cauchy", 0.02)
+        excess = table["loss"][chosen].min() - table["loss"][last].min()
+        assert excess <= usual * table["standard_error"][chosen].max()
         # The values of C, at the number of features of the fit, are in the last rows.
         best = len(last) - 3 + table["loss"][-3:].argmin()
         assert table["C"][best] == model.C_
@@ -394,6 +397,17 @@ def test_folds_have_equal_weight_in_every_class(rng):
     for code in (0, 1):
         shares = np.bincount(parts[codes == code], weights=weights[codes == code])
         np.testing.assert_allclose(shares / shares.sum(), 0.25, atol=0.01)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_samples", [300, 1200])
+def test_the_order_of_the_classes_changes_only_rounding(rng, n_samples, n_classes):
+    X = rng.standard_normal((n_samples, 3))
+    values = np.sin(2 * X[:, 0]) + X[:, 1] + 0.5 * rng.standard_normal(n_samples)
+    y = np.digitize(values, [0.0] if n_classes == 2 else [-0.5, 0.5])
+    model = FourierClassifier(30, random_state=0)
+    one, other = (model.fit(X, labels).predict_proba(X) for labels in (y, n_classes - 1 - y))
+    np.testing.assert_allclose(other[:, ::-1], one, atol=1e-3)
 
 
 class TestOddInput:

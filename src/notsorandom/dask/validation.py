@@ -18,6 +18,7 @@ from notsorandom.dask.rows import DaskColumn, DaskRows
 from notsorandom.estimators import validation as local
 from notsorandom.estimators.samples import check_finite
 from notsorandom.estimators.targets import check_sample_weight, check_targets, real_targets
+from notsorandom.game.duplicates import SORTED_ROWS
 from notsorandom.game.problem import Problem
 from notsorandom.tuning.choice import FitConfig
 
@@ -42,7 +43,7 @@ def read_collections(
     for name, value in (("y", y), ("sample_weight", sample_weight)):
         if value is not None:
             arrays.append(known_array(cluster, name, value, n_samples))
-    if n_samples <= local.DEDUPLICATED_ROWS:  # they are sorted and merged, in memory
+    if n_samples <= SORTED_ROWS:  # they are sorted and merged, in memory
         futures = map(cluster.client.compute, [X, y, *arrays[2:]])
         X, y, weights, *_ = (*cluster.gather(list(futures)), None)
         return local.read_training_data(estimator, config, X, y, weights, pool=pool)

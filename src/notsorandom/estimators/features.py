@@ -198,9 +198,9 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
     relative to another does, as for ``SVC``: use ``StandardScaler``. Sparse samples are not made
     dense.
 
-    A sample of weight 2 counts like two equal samples. Up to 1024 samples the two give the same
-    model to the last digit, and the order of the samples doesn't matter; above, random draws
-    differ.
+    A sample of weight 2 counts like two equal samples. In memory, copies are merged where they
+    first appear, and the two give the same model to the last digit. Up to 1024 samples their order
+    doesn't matter either; above, random draws differ.
 
     Trials choose `C`, smoothing and spectrum together, from the training data. Each setting plays a
     short game on a part of the samples. Linear models on its features are evaluated on the rest, by

@@ -17,10 +17,8 @@ from notsorandom.data.array_api import (
     namespace,
     to_host,
 )
-from notsorandom.data.rows import FLOATS, Array, Rows, dense
+from notsorandom.data.rows import FLOATS, Array, Rows
 
-# Columns compared at a time while sorting.
-SORT_COLUMNS = 64
 # Columns of a smaller scale hardly change a distance that is as long as the largest column's.
 MAX_SCALE_RATIO = 1000
 # Numbers that the scales are computed from: the median takes about 20 ms.
@@ -120,25 +118,6 @@ def validate_samples(estimator: Any, X: Any, reset: bool, names: list[str] | Non
             f"{estimator.n_features_in_} features as input."
         )
     return X
-
-
-def sort_and_deduplicate(X: Any, targets: Array) -> tuple[Array, Array]:
-    """Sort distinct samples by their columns and targets; see :func:`unique_rows`."""
-    # Columns of a sparse matrix without entries don't matter.
-    X = X.tocsc()[:, np.unique(X.indices)] if sparse.issparse(X) else dense(X)
-    which = np.zeros(X.shape[0], dtype=int)
-    for start in range(0, X.shape[1], SORT_COLUMNS):  # a few columns mostly suffice
-        columns = dense(X[:, start : start + SORT_COLUMNS])
-        _, which = unique_rows(np.column_stack([which, columns]))
-        if which.max() == len(which) - 1:
-            break
-    return unique_rows(np.column_stack([which, targets]))
-
-
-def unique_rows(values: Array) -> tuple[Array, Array]:
-    """Return the indices of the distinct rows, sorted, and the position of each row in them."""
-    first, which = np.unique(values, axis=0, return_index=True, return_inverse=True)[1:]
-    return first, which.ravel()
 
 
 # On a device.

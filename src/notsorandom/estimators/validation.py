@@ -14,7 +14,6 @@ from notsorandom.data.rows import Array, Rows
 from notsorandom.estimators.config import fitted_loss
 from notsorandom.estimators.samples import (
     coerce,
-    sort_and_deduplicate,
     validate_samples_and_targets,
     warn_of_scales,
 )
@@ -26,15 +25,12 @@ from notsorandom.estimators.targets import (
     real_targets,
     warn_of_many_classes,
 )
+from notsorandom.game.duplicates import merge_duplicates
 from notsorandom.game.losses import Loss
 from notsorandom.game.problem import Problem, signs_from_codes
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.base import Space
 from notsorandom.tuning.choice import FitConfig
-
-# Up to this many samples are sorted and duplicates merged, so that the model depends on nothing but
-# the samples and their weights, to the last digit.
-DEDUPLICATED_ROWS = 1024
 
 
 def read_training_data(
@@ -61,7 +57,7 @@ def read_training_data(
         warn_of_scales(problem.rows.array, getattr(estimator, "feature_names_in_", None))
     found |= {"n_samples_fit_": X.shape[0], "_weights": weights}
     found["_weighted"] = sample_weight is not None
-    return deduplicate(problem), found
+    return merge_duplicates(problem), found
 
 
 def read_again(estimator: Any, X: Any, y: Any) -> Problem:
@@ -69,7 +65,7 @@ def read_again(estimator: Any, X: Any, y: Any) -> Problem:
 
     As many samples as at fit are taken to be the same, with the same weights.
     """
-    return deduplicate(read_labelled(estimator, X, y, known_weights=estimator._weights))
+    return merge_duplicates(read_labelled(estimator, X, y, known_weights=estimator._weights))
 
 
 def read_labelled(
@@ -163,22 +159,6 @@ def make_problem(
     problem = Problem(loss, targets, rows, positions)
     check_magnitudes(problem)
     return problem, found
-
-
-def deduplicate(problem: Problem) -> Problem:
-    """Sort up to `DEDUPLICATED_ROWS` samples and merge duplicates into weights.
-
-    Larger data are returned unchanged.
-    """
-    rows = problem.rows
-    if len(rows) > DEDUPLICATED_ROWS:
-        return problem
-    first, which = sort_and_deduplicate(rows.array, problem.targets)
-    counts = np.bincount(which, weights=problem.counts)[:, None].astype(rows.dtype)
-    weights = None if (counts == 1).all() else counts
-    taken = problem.take(first)
-    merged = replace(taken.rows, weights=weights)
-    return replace(taken, rows=merged, positions=problem.moved(which))
 
 
 def check_magnitudes(problem: Problem) -> None:

@@ -116,7 +116,8 @@ def find_equilibrium(
     # Ratio of primal to dual step sizes, at first from the expected norms of the two.
     dual = problem.start_factor * problem.targets
     n_tasks = dual.shape[1]
-    balance = limit_balance(math.sqrt(n_tasks) / max(float(np.linalg.norm(dual)), 1 / MAX_BALANCE))
+    primal_norm, dual_norm = math.sqrt(n_tasks) * problem.target_scale(), np.linalg.norm(dual)
+    balance = limit_balance(primal_norm / max(float(dual_norm), primal_norm / MAX_BALANCE))
     coef, intercept = np.zeros((features.shape[1], n_tasks)), np.zeros(n_tasks)
     state: State = (coef, intercept, dual) if start is None else start
     anchor, count, anchor_gap = state, 0, math.inf

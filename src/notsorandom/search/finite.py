@@ -92,6 +92,7 @@ class Chain(Search):
             beta = AUTO_BETA / max(by_chance, np.finfo(float).tiny)
         else:
             beta = float(self.beta)
+        beta *= landscape.unit  # of the potential, as heights have it
         frequencies = landscape.draw(self.n_particles, rng)
         heights = kernel_heights(landscape, frequencies)
         best, best_heights = frequencies, heights

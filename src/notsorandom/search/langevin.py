@@ -93,12 +93,12 @@ class Langevin(Search):
         """Return at most `n_peaks` distinct peaks of the landscape, highest first."""
         landscape.require_kind("continuous", self, "search='chain', its discrete counterpart")
         starts = landscape.draw(self.n_particles, rng, START_VARIANCE)
-        points = landscape.evaluate_with_slope(starts)
-        rate, spread = self._settings(points)
+        points, unit = landscape.evaluate_with_slope(starts), landscape.unit
+        rate, spread = self._settings(points, unit)
         best = points
         for _ in range(self.n_steps):
             noise = rng.standard_normal(starts.shape, dtype=starts.dtype)
-            points = landscape.move(points, rate * gradient(points) + spread * noise)
+            points = landscape.move(points, rate * gradient(points, unit) + spread * noise)
             best = best.where(points.height > best.height, points)
         if self.n_refine:
             steps = np.full(len(best), landscape.continuous_space.first_step(), dtype=starts.dtype)
@@ -106,10 +106,10 @@ class Langevin(Search):
         n_peaks = min(n_peaks, self.n_peaks)
         return best.take(landscape.distinct(best, self.similarity, rng, n_peaks))
 
-    def _settings(self, points: Points) -> tuple[Any, Any]:
+    def _settings(self, points: Points, unit: float) -> tuple[Any, Any]:
         """Return the diffusion rate and the scale of the noise, in the dtype of the points."""
         scalar = points.frequencies.dtype.type
-        slopes = np.sqrt(dot(gradient(points), gradient(points)))
+        slopes = np.sqrt(dot(gradient(points, unit), gradient(points, unit)))
         if self.diffusion_rate == "auto":
             lengths = np.sqrt(dot(points.frequencies, points.frequencies))
             rate = FIRST_STEP * float(np.min(lengths / np.maximum(slopes, np.finfo(scalar).tiny)))
@@ -124,6 +124,7 @@ class Langevin(Search):
         return scalar(rate), scalar(spread)
 
 
-def gradient(points: Points) -> Array:
+def gradient(points: Points, unit: float) -> Array:
     """Return the gradient of the potential, computed from the gradient of its logarithm."""
-    return np.exp(points.height)[:, None] * points.slope
+    potential = points.height.dtype.type(unit) * np.exp(points.height)
+    return potential[:, None] * points.slope

@@ -259,13 +259,13 @@ class ContinuousSpace(ResolvedSpace, ABC):
         frequencies: Array,
         smoothing: float,
         phase: str,
-        floor: Array,
+        mass: Array,
     ) -> tuple[Array, Array, Array]:
         """Return the log potential minus the penalty, its gradient, and the amplitudes.
 
         The gradient has the shape of `frequencies`, without the part that leads out of the space.
-        The phase matters if there are several tasks; see `potential_of` in `spaces/landscape.py`.
-        The rounding error `floor`, a number, is added to the potential.
+        The phase matters if there are several tasks. The potential is in units of the square of
+        `mass`, a number; see `relative_potential` in `spaces/landscape.py`.
         """
 
     @abstractmethod

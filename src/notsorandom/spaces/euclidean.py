@@ -17,7 +17,7 @@ from notsorandom.data.rows import Array, Column, Rows, dense, row_norms
 from notsorandom.spaces.base import ContinuousSpace, Supremum
 from notsorandom.spaces.landscape import (
     feature_potentials,
-    potential_of,
+    relative_potential,
     resolve_scale,
     split_sums,
 )
@@ -273,13 +273,13 @@ class Euclidean(ContinuousSpace):
         frequencies: Array,
         smoothing: float,
         phase: str,
-        floor: Array,
+        mass: Array,
     ) -> tuple[Array, Array, Array]:
         """Return the log potential minus the penalty, its feasible slope, and the amplitudes."""
         amplitudes, gradient = self.amplitudes_and_gradient(rows, measure, frequencies, phase)
-        potential = potential_of(amplitudes, phase) + floor
+        potential = relative_potential(amplitudes, phase, mass)
         penalty, penalty_slope = self._penalty_and_slope(frequencies, smoothing)
-        slope = gradient / potential[:, None] - penalty_slope
+        slope = gradient / mass / mass / potential[:, None] - penalty_slope
         return np.log(potential) - penalty, self.feasible_slope(frequencies, slope), amplitudes
 
     def amplitudes_and_gradient(

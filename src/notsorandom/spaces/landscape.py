@@ -46,6 +46,16 @@ def potential_of(amplitudes: Array, phase: str = "paired") -> Array:
     return (total + np.hypot(difference, 2 * mixed)) / 2
 
 
+def relative_potential(amplitudes: Array, phase: str, mass: Any) -> Array:
+    """Return the potential of each frequency in units of the squared mass of the measure.
+
+    What is added has the size of rounding errors, so that it is never zero. A multiple of the
+    measure by a power of two has exactly the same relative potential. So has its logarithm, while
+    adding a constant to logarithms changes how they are rounded, and then the course of a game.
+    """
+    return potential_of(amplitudes / mass, phase) + np.finfo(amplitudes.dtype).eps ** 2
+
+
 def feature_potentials(space: ResolvedSpace, amplitudes: Array, phase: str) -> Array:
     """Return the potential of each frequency's own features, in float64."""
     alignment = space.alignment(amplitudes, space.phases(amplitudes), phase)
@@ -78,7 +88,7 @@ class Points:
     ----------
     frequencies : ndarray of shape (n_points, n_features)
     height : ndarray of shape (n_points,)
-        Log of the smoothed potential.
+        Log of the smoothed potential, in the landscape's unit.
     slope : ndarray of shape (n_points, n_features)
         Gradient of the height; without columns if it was not computed.
     amplitudes : ndarray of shape (n_parts, n_tasks, n_points)
@@ -118,7 +128,7 @@ class Landscape:
 
     `v` is the Fourier potential of the measure, `r` the space's penalty for the smoothing. On R^d
     this is the log potential of the samples blurred by Gaussian noise of standard deviation
-    ``smoothing * scale``.
+    ``smoothing * scale``. The potential is in units of the squared mass of the measure: see `unit`.
 
     Parameters
     ----------
@@ -157,6 +167,16 @@ class Landscape:
         """Sum of the absolute measure of each task, in float64."""
         return np.sum([mass for _, mass, _ in self._stats], axis=0)
 
+    @cached_property
+    def _total_mass(self) -> Any:
+        """Sum of the absolute measure of all tasks, in the type of the samples; never zero."""
+        return self.rows.dtype.type(self.mass.sum() or 1.0)
+
+    @property
+    def unit(self) -> float:
+        """The potential, blurred by the smoothing, of points of height zero."""
+        return float(self._total_mass) ** 2
+
     @property
     def max_potential(self) -> float:
         """Upper bound on the potential, for features of mean square one."""
@@ -172,7 +192,7 @@ class Landscape:
     def evaluate_with_slope(self, frequencies: Array) -> Points:
         """Compute heights, slopes and amplitudes on a continuous space."""
         height, slope, amplitudes = self.continuous_space.log_potential(
-            self.rows, self.measure, frequencies, self.smoothing, self.phase, self._floor
+            self.rows, self.measure, frequencies, self.smoothing, self.phase, self._total_mass
         )
         return Points(frequencies, height, slope, amplitudes)
 
@@ -187,20 +207,13 @@ class Landscape:
         return self.evaluate_with_slope(self.continuous_space.move(points.frequencies, shift))
 
     def _points(self, frequencies: Array, amplitudes: Array) -> Points:
-        potential = potential_of(amplitudes, self.phase)
+        potential = relative_potential(amplitudes, self.phase, self._total_mass)
         if self.space.kind == "finite":
             # Frequencies that form one kernel have one height, the log of their mean potential.
             potential = average_groups(potential, self.space.groups(frequencies, self.phase))
-        potential += self._floor
         penalty = self.space.penalty(self.rows, frequencies, self.smoothing)
         no_slope = np.empty((len(frequencies), 0), dtype=penalty.dtype)
         return Points(frequencies, np.log(potential) - penalty, no_slope, amplitudes)
-
-    @cached_property
-    def _floor(self) -> Any:
-        """Potential below which there is only rounding error."""
-        dtype = self.rows.dtype.type
-        return dtype((np.finfo(dtype).eps * self.mass.sum()) ** 2) + np.finfo(dtype).tiny
 
     # For searches.
 

@@ -12,7 +12,7 @@ from notsorandom.data.rows import Array, Column, Rows
 from notsorandom.spaces.base import ContinuousSpace, Supremum
 from notsorandom.spaces.gegenbauer import n_harmonics, zonal, zonal_slopes
 from notsorandom.spaces.harmonic_sphere import largest_degree
-from notsorandom.spaces.landscape import potential_of, resolve_scale
+from notsorandom.spaces.landscape import relative_potential, resolve_scale
 from notsorandom.spaces.sphere import Spherical, directions
 from notsorandom.spaces.view import CastView, View
 
@@ -146,7 +146,7 @@ class ZonalSphere(Spherical, ContinuousSpace):
         frequencies: Array,
         smoothing: float,
         phase: str,
-        floor: Array,
+        mass: Array,
     ) -> tuple[Array, Array, Array]:
         r"""Return the log potential minus the penalty, its slope along the sphere, and amplitudes.
 
@@ -176,9 +176,9 @@ class ZonalSphere(Spherical, ContinuousSpace):
 
         columns, width = (measure, *rows.weight_columns), 5 * len(frequencies)
         sums, total, squares = rows.sum_blocks(first_sums, *columns, width=width)
-        potential = potential_of(sums[None]) + floor
+        potential = relative_potential(sums[None], phase, mass)
         variance = variance_of(total, squares, count) + self._noise(degrees, rows, smoothing)
-        mean, pulls = total / rows.dtype.type(count), sums / potential
+        mean, pulls = total / rows.dtype.type(count), sums / mass / mass / potential
         shares = 1 / (variance * rows.dtype.type(count))
         (half,) = rows.sum_blocks(slope_sums, *columns, width=width)
         slope = tangent(half, poles) * (2 / degrees).astype(half.dtype)[:, None]

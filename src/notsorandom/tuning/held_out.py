@@ -31,9 +31,13 @@ def assign_folds(codes: Array, weights: Array, n_folds: int, rng: np.random.Gene
 
 
 def cumulative_shares(codes: Array, weights: Array, rng: np.random.Generator) -> Array:
-    """Shuffle each class, and return the share of its weight that precedes each sample."""
+    """Shuffle each class, and return the share of its weight that precedes each sample.
+
+    Classes take their turn as they first appear, so that their names don't matter.
+    """
     result = np.empty(len(codes))
-    for code in np.unique(codes):
+    classes, first = np.unique(codes, return_index=True)
+    for code in classes[np.argsort(first)]:
         members = rng.permutation(np.flatnonzero(codes == code))
         weight = weights[members].astype(np.float64)
         result[members] = (np.cumsum(weight) - weight) / weight.sum()

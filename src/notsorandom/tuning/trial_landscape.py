@@ -14,7 +14,7 @@ from notsorandom._utils.threads import ONE_THREAD, ThreadPool, cached_property, 
 from notsorandom.data.rows import Array
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.base import ContinuousSpace
-from notsorandom.spaces.landscape import Points, potential_of
+from notsorandom.spaces.landscape import Points, relative_potential
 
 # Most features that are computed at a time: they fit the cache.
 CACHED_FEATURES = 2**16
@@ -106,10 +106,10 @@ class TrialLandscape(ABC, Generic[AnySpace]):
         """
 
     @cached_property
-    def _floor(self) -> Array:
-        """Potential per game below which there is only rounding error."""
-        mass, precision = np.abs(self.measure).sum(axis=(1, 2)), np.finfo(self.measure.dtype)
-        return np.square(precision.eps * mass) + precision.tiny
+    def _mass(self) -> Array:
+        """Sum of the absolute measure of each game; never zero."""
+        mass = np.abs(self.measure).sum(axis=(1, 2))
+        return np.where(mass > 0, mass, mass.dtype.type(1))
 
 
 class WaveLandscape(TrialLandscape[Euclidean]):
@@ -147,7 +147,9 @@ class WaveLandscape(TrialLandscape[Euclidean]):
         sums, slope = self._sums(part, frequencies)
         potential = self._potential(sums, part)
         penalty, penalty_slope = self._penalty(frequencies, part)
-        slope *= (2 / potential)[:, :, None]
+        mass = self._mass[part, None]
+        slope /= mass[:, :, None]
+        slope *= (2 / mass / potential)[:, :, None]
         slope -= penalty_slope
         return np.log(potential) - penalty, slope, np.swapaxes(sums, 0, 1)
 
@@ -188,9 +190,9 @@ class WaveLandscape(TrialLandscape[Euclidean]):
         return weight * squares, (2 * weight)[:, :, None] * frequencies
 
     def _potential(self, sums: Array, part: slice) -> Array:
-        """Return the potentials of aligned features, of shape (n_games, n_points)."""
+        """Return relative potentials of aligned features, of shape (n_games, n_points)."""
         by_task = np.moveaxis(sums, 2, 1)  # (2, n_tasks, n_games, n_points)
-        return potential_of(by_task, "aligned") + self._floor[part, None]
+        return relative_potential(by_task, "aligned", self._mass[part, None])
 
 
 def distinct(

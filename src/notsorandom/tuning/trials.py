@@ -12,6 +12,7 @@ import numpy as np
 from notsorandom._utils.threads import cached_property
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array
+from notsorandom.game.duplicates import merge_duplicates
 from notsorandom.game.problem import Problem
 from notsorandom.spaces.view import View
 from notsorandom.tuning.choice import Candidate
@@ -267,11 +268,12 @@ class TrialLosses:
             before, lowest, after = losses[number - 1 : number + 2]
             bend = before - 2 * lowest + after
             shift = 0.5 * (before - after) / bend if bend > 0 else 0.0  # within half a step
-        C, temperature = (
-            np.exp(np.interp(number + shift, np.arange(len(losses)), np.log(values)))
-            for values in (self.C[0], temperatures)
-        )
-        return float(C) if shift else float(self.C[0, number]), float(temperature)
+        next_C = self.C[0, number + int(np.sign(shift))]
+        # By a ratio, not by logarithms: a power of two in `C` stays exact.
+        C = self.C[0, number] * (next_C / self.C[0, number]) ** abs(shift)
+        logs = np.log(temperatures)
+        temperature = np.exp(np.interp(number + shift, np.arange(len(logs)), logs))
+        return float(C), float(temperature)
 
     def joined(self, other: TrialLosses) -> TrialLosses:
         """Return the losses of the values of `C` of both."""
@@ -307,12 +309,12 @@ def start_trials(problem: Problem, view: View, C: float, rng: np.random.Generato
     Real targets are divided by a power of two near their scale; see :meth:`Problem.rescaled`.
     """
     n_rows, unit = len(problem.rows), weight_unit(len(problem.rows), problem.total_weight)
-    if n_rows <= MAX_TRIAL_ROWS:
-        indices = rng.permutation(n_rows)
-    else:
+    given, indices = problem.with_C(C / unit), np.arange(n_rows)
+    if n_rows > MAX_TRIAL_ROWS:
         indices = rng.choice(n_rows, size=MAX_TRIAL_ROWS, replace=False)
+    given = merge_duplicates(given.take(indices))  # of samples that were not in memory
+    given = given.take(rng.permutation(len(given.rows)))
     scale = problem.power_of_scale()
-    given = problem.with_C(C / unit).take(indices)
     subsample = given.viewed(view).rescaled(scale)
     rows = replace(subsample.rows, array=to_host(subsample.rows.array))
     if rows.weights is not None:

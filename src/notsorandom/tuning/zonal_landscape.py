@@ -9,6 +9,7 @@ import numpy as np
 from notsorandom._utils.threads import cached_property
 from notsorandom.data.rows import Array
 from notsorandom.spaces.gegenbauer import zonal, zonal_slopes
+from notsorandom.spaces.landscape import relative_potential
 from notsorandom.spaces.zonal_sphere import (
     ZonalSphere,
     poles_and_degrees,
@@ -51,13 +52,15 @@ class ZonalLandscape(TrialLandscape[ZonalSphere]):
         )
         by_task = np.swapaxes(measure, 1, 2)  # (n_games, n_tasks, n_samples)
         sums = by_task @ np.swapaxes(values, 1, 2)  # (n_games, n_tasks, n_points)
-        potential = np.square(sums).sum(axis=1) + self._floor[part, None]
+        mass = self._mass[part, None]
+        potential = relative_potential(np.swapaxes(sums, 0, 1)[None], "aligned", mass)
         mean, variance = self._moments(values, part)
         noise = np.square(self.smoothing[part, None] * self.space.scale)
         levels = degrees * (degrees + n_columns - 2)
         variance += noise * levels.reshape(n_games, n_points).astype(values.dtype)
         # The factors of the samples; values of a pole are next to each other in memory.
-        factors = np.swapaxes(sums / potential[:, None, :], 1, 2) @ by_task
+        pulls = sums / mass[:, None] / (mass * potential)[:, None, :]
+        factors = np.swapaxes(pulls, 1, 2) @ by_task
         values -= mean[:, :, None]
         values *= (1 / (variance * self._counts[part, None]))[:, :, None]
         values *= self.weights[part, None, :]
