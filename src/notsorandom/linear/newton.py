@@ -16,11 +16,12 @@ from notsorandom.linear.newton_step import (
     MAX_SLOPE,
     MIN_DECREASE,
     SMALLER_GAP,
+    LinearModel,
     active_rows,
     active_sums,
+    better_of,
     find_roots,
     intercept_ridge,
-    relative_gap,
     solve_hessian,
     solve_hessian_of_sums,
 )
@@ -50,27 +51,6 @@ NEAR_MARGIN, NEAR_SHARE, NEAR_ROUNDS = 0.5, 0.9, 4
 # Threads share the tasks if the features have at least this many numbers: a task then takes
 # milliseconds.
 SHARED_SIZE = 2**16
-
-
-@dataclass(frozen=True)
-class LinearModel:
-    """A linear model of one task, with bounds on the optimum.
-
-    `dual` has the feasible signed dual variables. `primal_value` and `dual_value` bound the optimum
-    from above and below. The model minimises the objective with the loss smoothed to `curvature`.
-    """
-
-    coef: Array
-    intercept: float
-    dual: Array
-    primal_value: float
-    dual_value: float
-    curvature: float
-
-    @property
-    def gap(self) -> float:
-        """Duality gap, relative to the primal value."""
-        return relative_gap(self.primal_value, self.dual_value)
 
 
 # Some BLAS kernels for products of few rows read beyond them and set the invalid flag. Numbers that
@@ -117,11 +97,6 @@ def solve_task(features: Array, problem: Problem, tol: float) -> LinearModel:
         if not model.gap <= tol:
             model = better_of(model, task.solve(task.zero_start, tol))
     return model
-
-
-def better_of(*models: LinearModel) -> LinearModel:
-    """Return the model with the smallest gap that is a number."""
-    return min(models, key=lambda model: math.inf if math.isnan(model.gap) else model.gap)
 
 
 @dataclass(frozen=True)
