@@ -454,7 +454,7 @@ def test_large_finite_numbers(to, data):
 
 
 def test_integers(to, data):
-    X = np.rint(4 * data[0]).astype(np.int64)
+    X = np.rint(4000 * data[0]).astype(np.int64)  # no two are equal: NumPy would merge them
     model = FourierFeatures(4, smoothing=0.06, random_state=0)
     expected = model.fit(X, data[1]).transform(X)
     made = model.fit(to(X), data[1]).transform(to(X))

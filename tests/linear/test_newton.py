@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 from notsorandom import FourierClassifier
 from notsorandom.game import CLASSIFICATION_LOSSES, LOSSES, Problem
 from notsorandom.linear import newton
-from notsorandom.linear.newton import solve_task, solve_tasks
+from notsorandom.linear.newton import Task, solve_task, solve_tasks
 from notsorandom.linear.newton_step import solve_hessian
 
 
@@ -234,3 +234,22 @@ def test_extreme_numbers_end_without_error_or_overflow(rng, loss, C, weighted):
         model = solve(X, labels, LOSSES[loss].times(1.0 if weighted else C), 1e-3, weights)
     assert np.isfinite(model.coef).all()
     assert np.isnan(model.gap) or model.gap >= -1e-6
+
+
+def test_without_noise_no_solution_is_tried_twice(rng, monkeypatch):
+    """Targets that features explain to float32: the objective is too small for its precision."""
+    X = rng.standard_normal((2000, 100)).astype(np.float32)
+    targets = X @ rng.standard_normal((100, 1)).astype(np.float32)
+    problem = Problem.from_arrays(LOSSES["quantile"].times(1000.0), targets / targets.std())
+    starts, solve = [], Task.solve
+
+    def record(self, start, tol):
+        if len(self.targets) == len(targets):
+            starts.append((self.features.dtype, start.model.any()))
+        return solve(self, start, tol)
+
+    monkeypatch.setattr(Task, "solve", record)
+    monkeypatch.setattr(newton, "MIN_SAMPLE_ROWS", 2000)  # no start from a sample
+    assert solve_task(X, problem, 1e-3).gap <= 1e-3
+    # In float32 from zero, and in float64 from there.
+    assert starts == [(np.float32, False), (np.float64, True)]  # the model, not zero

@@ -15,7 +15,8 @@ from notsorandom.data.rows import Array, Rows
 from notsorandom.game.certificate import Certificate, lower_bound, margin_bound, regret_bound
 from notsorandom.game.problem import Problem
 from notsorandom.kernel import LearnedKernel
-from notsorandom.linear.newton import LinearModel, solve_task
+from notsorandom.linear.newton import solve_task
+from notsorandom.linear.newton_step import LinearModel
 from notsorandom.search.thorough import find_highest
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.base import ContinuousSpace, ResolvedSpace, Supremum

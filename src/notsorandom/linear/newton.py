@@ -16,10 +16,14 @@ from notsorandom.linear.newton_step import (
     MAX_SLOPE,
     MIN_DECREASE,
     SMALLER_GAP,
+    LinearModel,
+    active_rows,
+    active_sums,
+    better_of,
     find_roots,
     intercept_ridge,
-    relative_gap,
     solve_hessian,
+    solve_hessian_of_sums,
 )
 
 # Each reduction of the smoothing divides it by a number in this interval.
@@ -47,27 +51,6 @@ NEAR_MARGIN, NEAR_SHARE, NEAR_ROUNDS = 0.5, 0.9, 4
 # Threads share the tasks if the features have at least this many numbers: a task then takes
 # milliseconds.
 SHARED_SIZE = 2**16
-
-
-@dataclass(frozen=True)
-class LinearModel:
-    """A linear model of one task, with bounds on the optimum.
-
-    `dual` has the feasible signed dual variables. `primal_value` and `dual_value` bound the optimum
-    from above and below. The model minimises the objective with the loss smoothed to `curvature`.
-    """
-
-    coef: Array
-    intercept: float
-    dual: Array
-    primal_value: float
-    dual_value: float
-    curvature: float
-
-    @property
-    def gap(self) -> float:
-        """Duality gap, relative to the primal value."""
-        return relative_gap(self.primal_value, self.dual_value)
 
 
 # Some BLAS kernels for products of few rows read beyond them and set the invalid flag. Numbers that
@@ -102,15 +85,18 @@ def solve_task(features: Array, problem: Problem, tol: float) -> LinearModel:
     if features.size <= FLOAT64_SIZE:
         features = features.astype(np.float64)
     task = Task(features, targets, weights, problem.loss)
-    model = task.solve_near_margin(task.start_from_sample(), tol)
-    if model.gap <= tol:
-        return model
-    # A poor start, or too little precision.
-    models = [model, task.solve(task.zero_start, tol)]
-    if not models[1].gap <= tol and features.dtype != np.float64:
+    start = task.start_from_sample()
+    model = task.solve_near_margin(start, tol)
+    if not model.gap <= tol and start.model.any():  # a poor start
+        model = better_of(model, task.solve(task.zero_start, tol))
+    if not model.gap <= tol and features.dtype != np.float64:  # too little precision
         task = replace(task, features=features.astype(np.float64))
-        models.append(task.solve(task.zero_start, tol))
-    return min(models, key=lambda model: math.inf if math.isnan(model.gap) else model.gap)
+        if model.gap < 1:
+            start = Start(np.append(model.coef, model.intercept), model.curvature)
+            model = better_of(model, task.solve(start, tol))
+        if not model.gap <= tol:
+            model = better_of(model, task.solve(task.zero_start, tol))
+    return model
 
 
 @dataclass(frozen=True)
@@ -144,6 +130,12 @@ class Task:
     def roots(self) -> Array | None:
         """Square roots of the weights."""
         return None if self.weights is None else np.sqrt(self.weights)
+
+    @cached_property
+    def sums_of_all_rows(self) -> tuple[Array, Array, float]:
+        """The sums of the Hessian if all rows are active."""
+        active = np.ones(len(self.targets), dtype=bool)
+        return active_sums(*active_rows(self.features, active, self.roots))
 
     @property
     def zero_start(self) -> Start:
@@ -315,8 +307,12 @@ class Task:
 
     def newton_direction(self, row_weights: Array, gradient: Array, curvature: float) -> Array:
         """Return Newton's direction for the smoothed objective."""
-        ridge = intercept_ridge(self.total_weight, self.loss)
-        return -solve_hessian(self.features, row_weights, curvature, ridge, gradient, self.roots)
+        ridge, features = intercept_ridge(self.total_weight, self.loss), self.features
+        if row_weights.dtype == bool and row_weights.all() and len(features) >= features.shape[1]:
+            # With much smoothing, in many steps.
+            sums, precision = self.sums_of_all_rows, features.dtype
+            return -solve_hessian_of_sums(*sums, curvature, ridge, gradient, precision)
+        return -solve_hessian(features, row_weights, curvature, ridge, gradient, self.roots)
 
     def predict(self, model: Array, residuals: Array, curvature: float, reduced: float) -> Array:
         """Return the minimiser for a reduced curvature, if the rows keep their weights.

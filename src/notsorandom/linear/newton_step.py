@@ -1,10 +1,11 @@
-"""Parts of Newton's method: the linear system and line search of a step, and the duality gap."""
+"""Parts of Newton's method: a model and its gap, the linear system and line search of a step."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,32 @@ def relative_gap(primal: float, dual: float) -> float:
     """
     gap = (primal - dual) / max(primal, 1e-300)  # no division by zero
     return gap if gap >= -MAX_ROUNDING else math.nan
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """A linear model of one task, with bounds on the optimum.
+
+    `dual` has the feasible signed dual variables. `primal_value` and `dual_value` bound the optimum
+    from above and below. The model minimises the objective with the loss smoothed to `curvature`.
+    """
+
+    coef: Array
+    intercept: float
+    dual: Array
+    primal_value: float
+    dual_value: float
+    curvature: float
+
+    @property
+    def gap(self) -> float:
+        """Duality gap, relative to the primal value."""
+        return relative_gap(self.primal_value, self.dual_value)
+
+
+def better_of(*models: LinearModel) -> LinearModel:
+    """Return the model with the smallest gap that is a number."""
+    return min(models, key=lambda model: math.inf if math.isnan(model.gap) else model.gap)
 
 
 def solve_hessian(
