@@ -8,7 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from experiments import convergence, figure1, figure2, pairs, paper, peers, synthetic, table1
+from experiments import (
+    convergence,
+    figure1,
+    figure2,
+    pairs,
+    paper,
+    peers,
+    search_gap,
+    synthetic,
+    table1,
+)
 from experiments.records import Config, Record, Records, matching
 from experiments.runner import run_missing
 from experiments.tables import Table
@@ -124,6 +134,13 @@ EXPERIMENTS: dict[str, Experiment] = {
         convergence.run_convergence,
         convergence.convergence_tables,
         convergence.draw_convergence,
+    ),
+    "search-gap": Experiment(
+        "how far the peaks of three searches are below the highest known, and their time",
+        frozenset(),
+        lambda options: search_gap.search_gap_configs(),
+        search_gap.run_search_gap,
+        search_gap.search_gap_tables,
     ),
     "peers": Experiment(
         "other classifiers: accuracy, seconds, bytes",
