@@ -48,7 +48,8 @@ class Thorough(Search):
     similarity : float, default=0.8
         Two peaks count as one if their features correlate by more than this.
     n_agreeing : int, default=5
-        Independent ascents that must have found the highest peak, unless 768 have ended.
+        Independent ascents that must have found the highest peak, up to a largest number of
+        batches.
     """
 
     def __init__(
