@@ -8,7 +8,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from experiments import convergence, figure1, figure2, pairs, paper, peers, synthetic, table1
+from experiments import (
+    convergence,
+    figure1,
+    figure2,
+    hitting,
+    pairs,
+    paper,
+    peers,
+    potential,
+    search_gap,
+    synthetic,
+    table1,
+)
 from experiments.records import Config, Record, Records, matching
 from experiments.runner import run_missing
 from experiments.tables import Table
@@ -124,6 +136,28 @@ EXPERIMENTS: dict[str, Experiment] = {
         convergence.run_convergence,
         convergence.convergence_tables,
         convergence.draw_convergence,
+    ),
+    "search-gap": Experiment(
+        "how far the peaks of three searches are below the highest known, and their time",
+        frozenset(),
+        lambda options: search_gap.search_gap_configs(),
+        search_gap.run_search_gap,
+        search_gap.search_gap_tables,
+    ),
+    "hitting": Experiment(
+        "steps of Langevin dynamics to the peak of a known potential, by its parameters",
+        frozenset(),
+        lambda options: hitting.hitting_configs(),
+        hitting.run_hitting,
+        hitting.hitting_tables,
+    ),
+    "potential": Experiment(
+        "the potential of samples beside that of their density, by number of samples",
+        frozenset(),
+        lambda options: potential.potential_configs(),
+        potential.run_potential,
+        potential.potential_tables,
+        potential.draw_potential,
     ),
     "peers": Experiment(
         "other classifiers: accuracy, seconds, bytes",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from notsorandom.game.solvers import EquilibriumSolver, GradientSolver
     from notsorandom.io import load, save, to_onnx
     from notsorandom.kernel import LearnedKernel
-    from notsorandom.search import Ascent, Chain, Enumerate, Langevin
+    from notsorandom.search import Ascent, Chain, Enumerate, Langevin, Thorough
     from notsorandom.spaces import Euclidean, Sphere
     from notsorandom.tabular import tabular_pipeline
 
@@ -53,7 +53,7 @@ _MODULES = {
     "game.solvers": ["EquilibriumSolver", "GradientSolver"],
     "io": ["load", "save", "to_onnx"],
     "kernel": ["LearnedKernel"],
-    "search": ["Ascent", "Chain", "Enumerate", "Langevin"],
+    "search": ["Ascent", "Chain", "Enumerate", "Langevin", "Thorough"],
     "spaces": ["Euclidean", "Sphere"],
     "tabular": ["tabular_pipeline"],
 }
@@ -77,6 +77,7 @@ __all__ = [
     "LearnedKernel",
     "Sphere",
     "SphereKernel",
+    "Thorough",
     "__version__",
     "load",
     "report",

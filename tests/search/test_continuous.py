@@ -8,7 +8,7 @@ import reference
 from scipy import optimize, sparse
 from sklearn.datasets import load_digits
 
-from notsorandom import Ascent, Euclidean, FourierFeatures, Langevin, Sphere
+from notsorandom import Ascent, Euclidean, FourierFeatures, Langevin, Sphere, Thorough
 from notsorandom.data.lazy import LazyArray
 from notsorandom.data.rows import Rows
 from notsorandom.game import LOSSES, Problem
@@ -46,6 +46,7 @@ def distance_to_planted(frequencies):
         Ascent("cauchy"),
         Ascent("cauchy", max_rows=1000),
         Langevin(n_particles=100, n_refine=10),
+        Thorough(n_agreeing=0),
     ],
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -62,6 +63,7 @@ def test_planted_frequency_is_found(rng, search, dtype):
         Ascent(n_particles=64, n_steps=4, subsample=0.2),
         Ascent(n_particles=64, n_steps=4, max_rows=1000),
         Langevin(n_particles=40, n_peaks=6),
+        Thorough(n_peaks=6, n_agreeing=0),
     ],
 )
 def test_peaks_are_distinct_and_sorted_and_evaluated_on_all_rows(rng, search):
@@ -97,7 +99,13 @@ def test_ascent_converges_to_a_zero_of_the_slope(rng):
 
 
 @pytest.mark.parametrize(
-    "search", [Ascent(n_peaks=6), Ascent("cauchy"), Langevin(n_particles=40, n_refine=20)]
+    "search",
+    [
+        Ascent(n_peaks=6),
+        Ascent("cauchy"),
+        Langevin(n_particles=40, n_refine=20),
+        Thorough(n_agreeing=0),
+    ],
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_frequencies_stay_in_the_ball(rng, search, dtype):
@@ -292,3 +300,30 @@ def test_the_first_distinct_points_are_the_first_of_all_distinct_points(rng, n_p
     all_points = land.distinct(points, 0.5, rng)
     assert len(all_points) > 10
     assert land.distinct(points, 0.5, rng, n_points) == all_points[:n_points]
+
+
+def test_the_thorough_search_finds_the_highest_peak_of_noise(rng):
+    """Against a grid of the plane, where usual searches miss it: peaks are many and far out."""
+    found = {"ascent": [], "thorough": []}
+    for _ in range(5):
+        rows, labels = Rows(rng.standard_normal((300, 2))), rng.choice([-1.0, 1.0], size=(300, 1))
+        land = Landscape(Euclidean().resolve(rows, rng), rows, labels, 0.07)
+        # Beyond the reach the penalty exceeds the log of 300 samples; half of a peak's width apart.
+        grid = reference.grid_in_ball(2, land.space.within_reach(0.07, 300).max_norm, 150)
+        highest = land.evaluate(grid).height.max()
+        for name, search in {"ascent": Ascent(), "thorough": Thorough()}.items():
+            found[name].append(np.exp(search.find(land, 1, rng).height[0] - highest))
+    assert min(found["thorough"]) > 0.99
+    assert sum(share < 0.9 for share in found["ascent"]) >= 3
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "cauchy"])
+def test_nothing_is_above_chance_beyond_the_reach(rng, noise):
+    """Whatever the samples, a frequency there is penalised by the log of their number or more."""
+    space = Euclidean(2.0, np.zeros(3), noise=noise)
+    directions = reference.sphere_points(rng, 100, 3)
+    penalties = space.penalty(None, space.within_reach(0.1, 500).max_norm * directions, 0.1)
+    assert penalties.min() >= np.log(500) * (1 - 1e-9)
+    assert space.within_reach(0.0, 500).max_norm == np.inf
+    small = Euclidean(2.0, np.zeros(3), max_norm=1.5, noise=noise)
+    assert small.within_reach(0.1, 500).max_norm == 1.5

@@ -17,7 +17,7 @@ from notsorandom.game.problem import Problem
 from notsorandom.kernel import LearnedKernel
 from notsorandom.linear.newton import solve_task
 from notsorandom.linear.newton_step import LinearModel
-from notsorandom.search.thorough import find_highest
+from notsorandom.search.thorough import AGREEING_ASCENTS, find_highest
 from notsorandom.spaces import Euclidean
 from notsorandom.spaces.base import ContinuousSpace, ResolvedSpace, Supremum
 from notsorandom.spaces.landscape import Landscape, feature_potentials
@@ -29,9 +29,6 @@ from notsorandom.spaces.zonal_sphere import MAX_ZONAL_DEGREE, highest_degree
 PEAK_PRECISION = 1e-3
 # Relative duality gap of the SVMs: the certificate's gap should be the kernel's, not theirs.
 SVM_GAP = 1e-4
-# Ascents that should end at the highest peak: with 60 samples in R^4 one in 200 does, and a search
-# that ended with two of them had missed a peak 25 % higher.
-AGREEING_ASCENTS = 5
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 

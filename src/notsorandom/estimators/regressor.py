@@ -51,13 +51,15 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
     space : {"euclidean", "sphere"} or Space, default="euclidean"
         Where the samples live. ``"euclidean"`` is R^d: ordinary columns of numbers. ``"sphere"`` is
         for samples of norm one, such as normalised embeddings; see :class:`notsorandom.Sphere`.
-    search : {"auto", "ascent", "langevin", "enumerate", "chain"} or Search, default="auto"
+    search : str or Search, default="auto"
         How the next frequency is found: as a peak of the potential, which measures how well a wave
         correlates with the residuals. ``"auto"`` is gradient ascent, and enumeration on the
-        sphere's harmonics. ``"langevin"`` is the paper's. On R^d the ascent starts from the
-        Cauchy spectrum of Laplacian kernels or the Gaussian spectrum of RBF kernels. The trials
-        choose one, and take the Gaussian one for samples of more than 128 columns that are
-        projected; ``Ascent(spectrum="cauchy")`` or ``"gaussian"`` sets it.
+        sphere's harmonics. ``"langevin"`` is the paper's; ``"thorough"`` misses fewer of the
+        highest peaks, and takes long. There are ``"ascent"``, ``"enumerate"`` and ``"chain"``, too.
+        On R^d the ascent starts from the Cauchy spectrum of Laplacian kernels or the Gaussian
+        spectrum of RBF kernels. The trials choose one, and take the Gaussian one for samples of
+        more than 128 columns that are projected; ``Ascent(spectrum="cauchy")`` or ``"gaussian"``
+        sets it.
     phase : {"aligned", "paired"}, default="aligned"
         ``"aligned"`` gives one cosine per frequency, at the best phase for the targets.
         ``"paired"`` gives cosine and sine, so that the kernel is translation-invariant; on the

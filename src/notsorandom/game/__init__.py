@@ -34,16 +34,20 @@ The parts, by what they are needed for:
   :class:`QuantileLoss` have more of them as settings.
 - Play round by round, or continue a game: :class:`GameLoop` (``play_round``, ``current_state``,
   ``result``). :func:`play` resolves the space and plays to the end.
-- Watch or stop a game: an :class:`Observer` is called after each round.
+- Watch or stop a game: an :class:`Observer` is called after each round. :class:`SearchGap` measures
+  how far the peaks found are below the highest ones.
 - Other steps or projections: :class:`Problem` (``step``, ``project``) and :func:`project`.
 - Another way to solve the game in a fit: :class:`Solver`.
 - The exact solution over finitely many kernels: :func:`find_equilibrium`, and
   `notsorandom.game.reweighting` for the weights of given frequencies.
 - Bounds on the value, regret and generalisation:
   :class:`~notsorandom.game.certificate.Certificate`, made by the estimators.
+- Alignment of a kernel with labels, the Fourier potential and the maximum mean discrepancy:
+  :func:`kernel_alignment`, :func:`fourier_potential`, :func:`mean_discrepancy`.
 - The dual variables of a finished game, round by round: :func:`replay`.
 """
 
+from notsorandom.game.alignment import fourier_potential, kernel_alignment, mean_discrepancy
 from notsorandom.game.equilibrium import Equilibrium, find_equilibrium
 from notsorandom.game.loop import GameLoop, Observer, play, replay
 from notsorandom.game.losses import (
@@ -57,6 +61,7 @@ from notsorandom.game.losses import (
 )
 from notsorandom.game.problem import Problem
 from notsorandom.game.projection import PROJECTIONS, project
+from notsorandom.game.search_gap import SearchGap
 from notsorandom.game.solvers import Solver
 from notsorandom.game.state import GameResult, GameState, Round
 
@@ -76,8 +81,12 @@ __all__ = [
     "QuadraticLoss",
     "QuantileLoss",
     "Round",
+    "SearchGap",
     "Solver",
     "find_equilibrium",
+    "fourier_potential",
+    "kernel_alignment",
+    "mean_discrepancy",
     "play",
     "project",
     "replay",

@@ -25,7 +25,7 @@ tabular.cleaner.TableCleaner game.solvers.EquilibriumSolver tabular.numbers.Numb
 tabular.pipeline.TabularPipeline
 spaces.euclidean.Euclidean spaces.sphere.Sphere spaces.harmonic_sphere.HarmonicSphere
 spaces.zonal_sphere.ZonalSphere search.ascent.Ascent search.langevin.Langevin
-search.finite.Enumerate search.finite.Chain game.losses.QuadraticLoss
+search.finite.Enumerate search.finite.Chain search.thorough.Thorough game.losses.QuadraticLoss
 game.losses.LogisticLoss game.losses.QuantileLoss
 linear.ridge.RidgePosterior tuning.conformal.HeldOutScores""".split()
 # Of scikit-learn only what `tabular_pipeline` and a scaler or imputer before our estimators consist

@@ -4,6 +4,7 @@ from notsorandom.search.ascent import Ascent
 from notsorandom.search.base import Search
 from notsorandom.search.finite import Chain, Enumerate
 from notsorandom.search.langevin import Langevin
+from notsorandom.search.thorough import Thorough
 
 # Searches by the name that users give.
 SEARCHES: dict[str, type[Search]] = {
@@ -11,6 +12,7 @@ SEARCHES: dict[str, type[Search]] = {
     "langevin": Langevin,
     "enumerate": Enumerate,
     "chain": Chain,
+    "thorough": Thorough,
 }
 
-__all__ = ["SEARCHES", "Ascent", "Chain", "Enumerate", "Langevin", "Search"]
+__all__ = ["SEARCHES", "Ascent", "Chain", "Enumerate", "Langevin", "Search", "Thorough"]

@@ -268,6 +268,10 @@ class ContinuousSpace(ResolvedSpace, ABC):
         `mass`, a number; see `relative_potential` in `spaces/landscape.py`.
         """
 
+    def within_reach(self, smoothing: float, n_samples: int) -> ContinuousSpace:
+        """Return the part of the space where smoothing leaves peaks above chance."""
+        return self
+
     @abstractmethod
     def spread(self, n_frequencies: int, rows: Rows, rng: np.random.Generator) -> Array:
         """Draw frequencies from all over the space, for searches that should miss nothing."""

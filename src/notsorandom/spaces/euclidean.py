@@ -169,6 +169,17 @@ class Euclidean(ContinuousSpace):
         lengths = self.max_norm * ratio ** -rng.random(n_frequencies) / row_norms(normal)
         return (normal * lengths[:, None]).astype(rows.dtype)
 
+    def within_reach(self, smoothing: float, n_samples: int) -> Euclidean:
+        """Return the ball in which the penalty is at most the log of the number of samples.
+
+        The potential is at most about this number times its mean over all frequencies.
+        """
+        excess, width = math.log(max(n_samples, 2)), smoothing * self.scale
+        if width == 0:
+            return self
+        radius = (excess / 2 if self.noise == "cauchy" else excess**0.5) / width
+        return self.with_parameters(max_norm=min(radius, self.max_norm))
+
     def move(self, frequencies: Array, shift: Array) -> Array:
         """Return the sum, shortened to the longest frequency."""
         return self._shorten(frequencies + shift)
