@@ -33,7 +33,7 @@ def test_gaps_are_to_the_highest_point_of_the_line(search):
         grid = np.linspace(0, result.space.within_reach(SMOOTHING, N_SAMPLES).max_norm, 20_000)[
             :, None
         ]
-        highest = np.exp(land.evaluate(grid).height.max())
+        highest = land.unit * np.exp(land.evaluate(grid).height.max())
         found = reference.potential(problem.rows.array, measure, result.frequencies[number])
         found *= np.exp(-land.space.penalty(None, result.frequencies[[number]], SMOOTHING)[0])
         np.testing.assert_allclose(gap.found[number], found, rtol=1e-6)
@@ -49,7 +49,8 @@ def test_gaps_of_a_chain_are_exact_and_those_of_enumeration_are_zero():
     np.testing.assert_allclose(enumerated.shares, 0, atol=1e-12)
     assert walked.shares.max() > 0.1
     land = Landscape(result.space, problem.rows, problem.measure(seen.duals[0]), SMOOTHING)
-    np.testing.assert_allclose(walked.highest[0], np.exp(land.evaluate_all().height.max()))
+    highest = land.unit * np.exp(land.evaluate_all().height.max())
+    np.testing.assert_allclose(walked.highest[0], highest)
 
 
 def test_the_game_is_the_same_with_and_without_and_goes_on():

@@ -72,8 +72,8 @@ class SearchGap(Observer):
         known = landscape.evaluate(game.active_set.to_arrays()["frequencies"]).height.max()
         highest = self.search.find(landscape, 1, rng).height.max()
         found = landscape.evaluate(game.moves[-1].frequencies).height.max()
-        self.found.append(float(np.exp(found)))
-        self.highest.append(float(np.exp(max(found, known, highest))))
+        self.found.append(landscape.unit * float(np.exp(found)))
+        self.highest.append(landscape.unit * float(np.exp(max(found, known, highest))))
         return False
 
     def get_state(self) -> Any:
