@@ -463,7 +463,7 @@ class TestPipelines:
     def test_an_object_that_is_no_estimator(self, files, path):
         schema = list_node([]) | {"protocol": 2, "padding": "x" * 100}
         parts = unzip(files["pipeline"][0]) | {SCHEMA: json.dumps(schema).encode()}
-        metadata = json.loads(parts[METADATA]) | {"trial": None}
+        metadata = json.loads(parts[METADATA]) | {"trial": "unit"}
         path.write_bytes(pack(parts | {METADATA: json.dumps(metadata).encode()}))
         assert_rejected(path, "predict is not valid")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import joblib
@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.pipeline import Pipeline
 
 from notsorandom._utils.parameters import MAX_NUMBER
-from notsorandom.data.column_kinds import DATE_FORMATS, DATE_PARTS, ISO, NUMBER_FORMATS
+from notsorandom.data.column_kinds import DATE_FORMATS, DATE_PARTS, NUMBER_FORMATS
 from notsorandom.data.rows import FLOATS
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.checkpoint import require
@@ -31,7 +31,9 @@ from notsorandom.tuning.conformal import HeldOutScores
 
 KERNEL_ARRAYS = ("frequencies", "phases", "scales", "weights")
 MAX_STORED_DEGREE = 10_000  # on the sphere; higher ones would take for ever
-KINDS = {"number", "boolean", "category", "date", "left out"}
+# What a column of a table can be, and the formats of its text.
+FORMATS: dict[str, Collection[str]] = dict.fromkeys(["boolean", "category", "left out"], [""])
+FORMATS |= {"number": ["", *NUMBER_FORMATS], "date": ["", *DATE_FORMATS]}
 TRIALS = ("missing", "unit")  # rows to try: missing values, or a vector of length one
 METHODS = ("transform", "predict", "decision_function", "predict_proba")
 
@@ -50,8 +52,10 @@ def validate(model: Any, trial: str | None, size: int, trusted: Collection[str] 
             if isinstance(part, FourierEstimator) and (part is model or hasattr(part, "kernel_")):
                 check_estimator(part)
                 run_trial(part, "unit")
-        if trial is not None:
+        if trial in TRIALS:
             run_trial(model, trial)
+        elif not trusted:
+            raise ValueError("its steps compute neither a row of missing values nor one of numbers")
 
 
 def check_part(part: Any, size: int, trusted: Collection[str]) -> None:
@@ -82,15 +86,13 @@ def check_part(part: Any, size: int, trusted: Collection[str]) -> None:
 
 def check_cleaner(cleaner: Any) -> None:
     """Raise an error unless what a cleaner found out about the columns is known."""
-    formats = {ISO, "", *DATE_FORMATS, *NUMBER_FORMATS}
-    for name, allowed in (("kinds_", KINDS), ("left_out_", None), ("formats_", formats)):
+    for name, allowed in (("kinds_", FORMATS), ("left_out_", None), ("formats_", None)):
         values = getattr(cleaner, name, {})
         require(isinstance(values, dict), name)
         require(all(isinstance(text, str) for pair in values.items() for text in pair), name)
-        require(allowed is None or allowed.issuperset(values.values()), name)
+        require(allowed is None or allowed.keys() >= {*values.values()}, name)
     for name, kind in getattr(cleaner, "kinds_", {}).items():
-        text_format = cleaner.formats_.get(name, "")
-        require(kind != "number" or text_format in ("", *NUMBER_FORMATS), "formats_")
+        require(cleaner.formats_.get(name, "") in FORMATS[kind], "formats_")
         require(kind != "date" or set(cleaner.date_parts_[name]) <= {*DATE_PARTS}, "date_parts_")
 
 
@@ -223,8 +225,14 @@ def run_trial(model: Any, kind: str | None) -> None:
         import pandas
 
         rows = pandas.DataFrame(rows, columns=model.feature_names_in_)
-    with warnings.catch_warnings(), joblib.parallel_config(backend="sequential"):
+    with ExitStack() as stack:
+        stack.enter_context(joblib.parallel_config(backend="sequential"))
+        stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
+        for part in walk(model):
+            if getattr(part, "handle_unknown", "") == "error":  # these rows have no known category
+                stack.callback(setattr, part, "handle_unknown", "error")
+                part.handle_unknown = "ignore"
         names = [name for name in METHODS if hasattr(model, name)]
         for name in names if isinstance(model, FourierEstimator) else names[:1]:
             result = getattr(model, name)(rows)
