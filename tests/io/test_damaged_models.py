@@ -549,9 +549,15 @@ def fitted_steps():
 class TestSteps:
     """Attributes of scikit-learn's classes end in indices, shapes and compiled code."""
 
+    def check(self, name, step):
+        """Check a step, which computes rows of missing values or of numbers."""
+        validate(step, "missing" if name in ("imputer", "texts", "rare") else "unit", 1000)
+
     def test_honest_steps(self):
-        for step in fitted_steps().values():
-            validate(step, None, 1000)
+        for name, step in fitted_steps().items():
+            self.check(name, step)
+            with pytest.raises(ValueError, match="neither a row of missing values"):
+                validate(step, None, 1000)
 
     @pytest.mark.parametrize(
         ("name", "attribute", "value"),
@@ -561,6 +567,9 @@ class TestSteps:
             ("numbers", "categories_", [np.array([1, 2, 5, 5, 9.0]), np.array([3.0, 4])]),
             ("numbers", "categories_", [np.array([1, np.nan, 5, 6, 9.0]), np.array([3.0, 4])]),
             ("numbers", "categories_", [np.array([1, 2, 5, 6j, 9.0]), np.array([3.0, 4])]),
+            ("numbers", "categories_", [np.array([1, np.nan, np.nan, 9]), np.array([3.0, 4])]),
+            ("numbers", "categories_", [np.array([9, 7, 5, 2, 1], object), np.array([3.0, 4])]),
+            ("numbers", "categories_", [np.array([1, "a", 5, 7, 9], object), np.array([3.0, 4])]),
             ("numbers", "categories_", [np.array([1, 2, 5, 7.5, 9.0])]),
             ("numbers", "categories_", [np.ones((5, 1)), np.array([3.0, 4])]),
             ("numbers", "categories_", [np.array([1, 2, 5, 7.5]), np.array([3.0, 4])]),
@@ -573,6 +582,8 @@ class TestSteps:
             ("numbers", "feature_name_combiner", np.add),
             ("numbers", "n_features_in_", 1),
             ("texts", "categories_", [np.array(list("aacd")), np.array(list("abcd"))]),
+            ("texts", "categories_", [np.array([b"a", b"b", b"c", b"d"]), np.array(list("abcd"))]),
+            ("texts", "categories_", [np.array(["a", None, None, "d"]), np.array(list("abcd"))]),
             ("texts", "_drop_idx_after_grouping", np.array([0, 4], object)),
             ("texts", "_drop_idx_after_grouping", np.array([0, -1], object)),
             ("texts", "_drop_idx_after_grouping", np.array([0, 0.5], object)),
@@ -628,7 +639,7 @@ class TestSteps:
         step = fitted_steps()[name]
         vars(step)[attribute] = value
         with pytest.raises(Exception, match=r"."):  # any becomes a FileFormatError
-            validate(step, None, 1000)
+            self.check(name, step)
 
     @pytest.mark.parametrize("name", fitted_steps())
     def test_missing_attributes(self, name):
@@ -643,14 +654,14 @@ class TestSteps:
             vars(forged).update(vars(step))
             del vars(forged)[attribute]
             with pytest.raises(Exception, match=r"."):
-                validate(forged, None, 1000)
+                self.check(name, forged)
 
     def test_indicators(self):
         step = fitted_steps()["imputer"]
         for features in (np.array([3]), np.array([-1]), np.array([0, 0]), np.array([0.0]), [0]):
             step.indicator_.features_ = features
             with pytest.raises(ValueError, match="features_ is not valid"):
-                validate(step, None, 1000)
+                self.check("imputer", step)
 
     @pytest.mark.parametrize("command", ["inspect", "predict", "evaluate", "convert", "report"])
     def test_commands_refuse_other_classes(self, command, tmp_path, capsys):

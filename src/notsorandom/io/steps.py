@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from numbers import Real
 from string import Formatter
 from typing import Any
 
@@ -143,15 +144,18 @@ def check_encoder(encoder: Any, trusted: Collection[str]) -> None:
 
 
 def check_categories(values: Any) -> None:
-    """Raise an error unless categories are distinct; numbers are searched, so they are sorted."""
-    require(isinstance(values, np.ndarray) and values.ndim == 1 and len(values), "categories_")
-    if values.dtype.kind in "iuf":
-        numbers = values[:-1] if np.isnan(values[-1]) else values
-        require((numbers[1:] > numbers[:-1]).all() and not np.isnan(numbers).any(), "categories_")
-        return
-    require(values.dtype.kind in "OUSb", "categories_")
-    require(all(np.isscalar(value) or value is None for value in values), "categories_")
-    require(len(set(values.tolist())) == len(values), "categories_")
+    """Raise an error unless categories are distinct texts or numbers.
+
+    Numbers are searched, also among objects, so they are sorted; missing ones come last.
+    """
+    is_array = isinstance(values, np.ndarray) and values.ndim == 1
+    require(is_array and len(values) and values.dtype.kind in "biufOU", "categories_")
+    known = [value for value in values.tolist() if value is not None and value == value]
+    missing = values.tolist()[len(known) :]  # None and NaN
+    is_text = all(isinstance(value, str) for value in known)
+    require(is_text or all(isinstance(value, Real | np.bool_) for value in known), "categories_")
+    require(is_text or values.tolist()[: len(known)] == sorted(known), "categories_")
+    require(len({*known, *map(type, missing)}) == len(values), "categories_")
 
 
 def check_scaler(scaler: Any, trusted: Collection[str]) -> None:
