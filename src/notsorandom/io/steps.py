@@ -151,11 +151,11 @@ def check_categories(values: Any) -> None:
     is_array = isinstance(values, np.ndarray) and values.ndim == 1
     require(is_array and len(values) and values.dtype.kind in "biufOU", "categories_")
     known = [value for value in values.tolist() if value is not None and value == value]
-    missing = values.tolist()[len(known) :]  # None and NaN
+    missing = [type(value) for value in values.tolist() if value is None or value != value]
     is_text = all(isinstance(value, str) for value in known)
     require(is_text or all(isinstance(value, Real | np.bool_) for value in known), "categories_")
     require(is_text or values.tolist()[: len(known)] == sorted(known), "categories_")
-    require(len({*known, *map(type, missing)}) == len(values), "categories_")
+    require(len({*known, *missing}) == len(values), "categories_")  # one None, one NaN
 
 
 def check_scaler(scaler: Any, trusted: Collection[str]) -> None:
