@@ -32,7 +32,7 @@ from notsorandom.tuning.conformal import HeldOutScores
 KERNEL_ARRAYS = ("frequencies", "phases", "scales", "weights")
 MAX_STORED_DEGREE = 10_000  # on the sphere; higher ones would take for ever
 # What a column of a table can be, and the formats of its text.
-FORMATS: dict[str, Collection[str]] = dict.fromkeys(["boolean", "category", "left out"], [""])
+FORMATS: dict[str, Collection[str]] = dict.fromkeys(("boolean", "category", "left out"), ("",))
 FORMATS |= {"number": ["", *NUMBER_FORMATS], "date": ["", *DATE_FORMATS]}
 TRIALS = ("missing", "unit")  # rows to try: missing values, or a vector of length one
 METHODS = ("transform", "predict", "decision_function", "predict_proba")
@@ -93,7 +93,8 @@ def check_cleaner(cleaner: Any) -> None:
         require(allowed is None or allowed.keys() >= {*values.values()}, name)
     for name, kind in getattr(cleaner, "kinds_", {}).items():
         require(cleaner.formats_.get(name, "") in FORMATS[kind], "formats_")
-        require(kind != "date" or set(cleaner.date_parts_[name]) <= {*DATE_PARTS}, "date_parts_")
+        parts = cleaner.date_parts_[name] if kind == "date" else []
+        require(parts == [part for part in DATE_PARTS if part in parts], "date_parts_")
 
 
 def check_numbers(encoder: Any) -> None:
@@ -143,9 +144,9 @@ def check_posterior(posterior: Any) -> None:
     n_features = len(mean)
     require(mean.shape == (n_features,) and mean.dtype == np.float64, "mean")
     require(factor.shape == (n_features * (n_features + 1) // 2,), "factor")
-    require(factor.dtype == np.float64 and np.isfinite(factor).all(), "factor")
+    require(factor.dtype == np.float64 and (np.abs(factor) <= MAX_NUMBER).all(), "factor")
     last = np.cumsum(np.arange(1, n_features + 1)) - 1  # of each row: the diagonal
-    require((factor[last] > 0).all() and np.isfinite(mean).all(), "factor")
+    require((factor[last] >= 1 / MAX_NUMBER).all() and np.isfinite(mean).all(), "factor")
     require(type(posterior.total_weight) is float and posterior.total_weight > 0, "total_weight")
 
 
@@ -154,8 +155,9 @@ def check_scores(held_out: Any) -> None:
     scores, counts = held_out.scores, held_out.counts
     require(scores.ndim == 2 and counts.shape == scores.shape[:1] and counts.size > 0, "counts")
     for array in (scores, counts):
-        require(array.dtype == np.float32 and (array >= 0).all(), "scores")
-    require(np.isfinite(counts).all() and counts.sum() > 0, "counts")
+        require(array.dtype == np.float32 and np.isfinite(array).all(), "scores")
+        require((array >= 0).all(), "scores")
+    require(counts.sum() > 0, "counts")
 
 
 def check_degrees(kernel: Any) -> None:
