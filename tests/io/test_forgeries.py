@@ -33,7 +33,7 @@ FRAME = pd.DataFrame({"a": RNG.normal(size=60), "b": RNG.choice([1, 2, 5, 9], 60
 FRAME["city"], TARGET = RNG.choice(list("xxyyyz"), 60), np.arange(60) % 2
 
 
-def write(path, model, trial="missing"):
+def write(path, model, trial="empty"):
     """Write a model file as `save` does, of a model that would be refused."""
     metadata = {"format": FORMAT, **VERSIONS, "class": type(model).__name__, "trial": trial}
     metadata |= {"metrics": {}, "description": {}}
@@ -173,7 +173,7 @@ def contents():
 def test_files_written_so_are_loaded(path):
     """What refuses the others is what they were changed in."""
     for model in (encoder(), rare_categories(), function("sin"), columns(lambda step: None)):
-        write(path, model, "unit" if isinstance(model[0], FunctionTransformer) else "missing")
+        write(path, model, "unit" if isinstance(model[0], FunctionTransformer) else "empty")
         assert len(load(path).predict(FRAME[model.feature_names_in_])) == 60
 
 

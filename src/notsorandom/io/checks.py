@@ -34,7 +34,8 @@ MAX_STORED_DEGREE = 10_000  # on the sphere; higher ones would take for ever
 # What a column of a table can be, and the formats of its text.
 FORMATS: dict[str, Collection[str]] = dict.fromkeys(("boolean", "category", "left out"), ("",))
 FORMATS |= {"number": ["", *NUMBER_FORMATS], "date": ["", *DATE_FORMATS]}
-TRIALS = ("missing", "unit")  # rows to try: missing values, or a vector of length one
+# Rows to try: missing numbers, missing objects, or a vector of length one.
+TRIALS = ("missing", "empty", "unit")
 METHODS = ("transform", "predict", "decision_function", "predict_proba")
 
 
@@ -218,8 +219,9 @@ def check_uncertainty(model: Any) -> None:
 def run_trial(model: Any, kind: str | None) -> None:
     """Raise an error unless a model computes finite numbers for two rows."""
     n_features = model.n_features_in_
+    value = {"missing": np.nan, "empty": None}.get(str(kind), n_features**-0.5)
     # Two, as a result of the wrong length would be right for one.
-    rows: Any = np.full((2, n_features), n_features**-0.5 if kind == "unit" else None)
+    rows: Any = np.full((2, n_features), value)
     if isinstance(model, FourierEstimator) and isinstance(model.kernel_.space, Euclidean):
         space = model.kernel_.space
         rows = space.center + space.scale * rows  # like the training samples

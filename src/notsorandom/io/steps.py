@@ -168,22 +168,16 @@ def check_scaler(scaler: Any, trusted: Collection[str]) -> None:
             require(is_array(values, (scaler.n_features_in_,)), name)
             require((np.abs(values) <= MOST).all(), name)
             require(name != "scale_" or (np.abs(values) >= 1 / MOST).all(), name)
-    if isinstance(scaler, MinMaxScaler):
-        require(np.isfinite(np.array(scaler.feature_range, float)).sum() == 2, "feature_range")
 
 
 def check_imputer(imputer: Any, trusted: Collection[str]) -> None:
-    """Raise an error unless an imputer has a value for each column, and a checked indicator."""
+    """Raise an error unless an imputer has a value for each column."""
     values = imputer.statistics_
     require(is_array(values, (imputer.n_features_in_,), "biufOU"), "statistics_")
     for value in values.tolist():  # NaN of a column without values
         is_text = value is None or isinstance(value, str)
         require(is_text or value != value or abs(value) <= MOST, "statistics_")
     require(not callable(imputer.strategy), "strategy")
-    has_indicator = isinstance(imputer.indicator_, MissingIndicator)
-    require(has_indicator == imputer.add_indicator, "indicator_")
-    if has_indicator:
-        require(imputer.indicator_._n_features == imputer.n_features_in_, "indicator_")
 
 
 def check_indicator(indicator: Any, trusted: Collection[str]) -> None:
