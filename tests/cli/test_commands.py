@@ -420,7 +420,7 @@ class TestPredict:
         np.save("X.npy", X)
         run("predict m.skops X.npy --interval 0.8 -o p.csv")
         found = pd.read_csv("p.csv")
-        names = ["low_0", "low_1", "low_0_limit", "high_0", "low_1_limit", "high_1"]
+        names = ["low_0", "low_1", "low_0_predicted", "high_0", "low_1_predicted", "high_1"]
         assert list(found) == names
         expected = pipeline[-1].predict_interval(pipeline[0].transform(X), 0.8).reshape(200, 4)
         np.testing.assert_allclose(found[names[2:]], expected, rtol=1e-12)
@@ -439,6 +439,18 @@ class TestPredict:
         assert lines[0] == '"species","species_predicted"'
         agree = [len(set(line.split(","))) == 1 for line in lines[1:]]
         assert 0.9 < np.mean(agree) < 1
+
+    def test_kept_columns_with_the_names_of_limits(self, run, folder):
+        frame = pd.read_parquet(folder / "reals.parquet")
+        kept = {"low": 1.0, "low_predicted": 2.0, "high": 3.0}
+        frame.assign(**kept).to_parquet("t.parquet")
+        run("predict reals.skops t.parquet --interval 0.8 --keep low,low_predicted,high -o p.csv")
+        run("predict reals.skops reals.parquet --interval 0.8 -o q.csv")
+        found, expected = pd.read_csv("p.csv"), pd.read_csv("q.csv")
+        added = ["z", "low_predicted_predicted", "high_predicted"]
+        assert list(found) == [*kept, *added]
+        assert (found[list(kept)] == list(kept.values())).all(axis=None)
+        np.testing.assert_array_equal(found[added], expected[["z", "low", "high"]])
 
     def test_kept_columns_are_copied_as_they_are(self, run, rng):
         frame = pd.DataFrame({"zip": [f"{k:05d}" for k in rng.permutation(9000)[:200]]})

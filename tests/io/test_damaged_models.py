@@ -463,7 +463,7 @@ class TestPipelines:
     def test_an_object_that_is_no_estimator(self, files, path):
         schema = list_node([]) | {"protocol": 2, "padding": "x" * 100}
         parts = unzip(files["pipeline"][0]) | {SCHEMA: json.dumps(schema).encode()}
-        metadata = json.loads(parts[METADATA]) | {"trial": None}
+        metadata = json.loads(parts[METADATA]) | {"trial": "unit"}
         path.write_bytes(pack(parts | {METADATA: json.dumps(metadata).encode()}))
         assert_rejected(path, "predict is not valid")
 
@@ -549,9 +549,16 @@ def fitted_steps():
 class TestSteps:
     """Attributes of scikit-learn's classes end in indices, shapes and compiled code."""
 
+    def check(self, name, step):
+        """Check a step, which computes rows of missing values or of numbers."""
+        trial = "empty" if name in ("texts", "rare") else "unit"
+        validate(step, "missing" if name == "imputer" else trial, 1000)
+
     def test_honest_steps(self):
-        for step in fitted_steps().values():
-            validate(step, None, 1000)
+        for name, step in fitted_steps().items():
+            self.check(name, step)
+            with pytest.raises(ValueError, match="neither a row of missing values"):
+                validate(step, None, 1000)
 
     @pytest.mark.parametrize(
         ("name", "attribute", "value"),
@@ -561,6 +568,9 @@ class TestSteps:
             ("numbers", "categories_", [np.array([1, 2, 5, 5, 9.0]), np.array([3.0, 4])]),
             ("numbers", "categories_", [np.array([1, np.nan, 5, 6, 9.0]), np.array([3.0, 4])]),
             ("numbers", "categories_", [np.array([1, 2, 5, 6j, 9.0]), np.array([3.0, 4])]),
+            ("numbers", "categories_", [np.array([1, np.nan, np.nan, 9]), np.array([3.0, 4])]),
+            ("numbers", "categories_", [np.array([9, 7, 5, 2, 1], object), np.array([3.0, 4])]),
+            ("numbers", "categories_", [np.array([1, "a", 5, 7, 9], object), np.array([3.0, 4])]),
             ("numbers", "categories_", [np.array([1, 2, 5, 7.5, 9.0])]),
             ("numbers", "categories_", [np.ones((5, 1)), np.array([3.0, 4])]),
             ("numbers", "categories_", [np.array([1, 2, 5, 7.5]), np.array([3.0, 4])]),
@@ -573,6 +583,8 @@ class TestSteps:
             ("numbers", "feature_name_combiner", np.add),
             ("numbers", "n_features_in_", 1),
             ("texts", "categories_", [np.array(list("aacd")), np.array(list("abcd"))]),
+            ("texts", "categories_", [np.array([b"a", b"b", b"c", b"d"]), np.array(list("abcd"))]),
+            ("texts", "categories_", [np.array(["a", None, None, "d"]), np.array(list("abcd"))]),
             ("texts", "_drop_idx_after_grouping", np.array([0, 4], object)),
             ("texts", "_drop_idx_after_grouping", np.array([0, -1], object)),
             ("texts", "_drop_idx_after_grouping", np.array([0, 0.5], object)),
@@ -595,7 +607,6 @@ class TestSteps:
             ("standard", "transform", np.sin),
             ("standard", "with_mean", "yes"),
             ("min and max", "min_", np.array([0, np.inf, 0])),
-            ("min and max", "feature_range", ("a", 3)),
             ("max", "scale_", np.array(["a", "b", "c"])),
             ("robust", "center_", None),
             ("imputer", "statistics_", np.zeros(4)),
@@ -628,7 +639,7 @@ class TestSteps:
         step = fitted_steps()[name]
         vars(step)[attribute] = value
         with pytest.raises(Exception, match=r"."):  # any becomes a FileFormatError
-            validate(step, None, 1000)
+            self.check(name, step)
 
     @pytest.mark.parametrize("name", fitted_steps())
     def test_missing_attributes(self, name):
@@ -643,14 +654,28 @@ class TestSteps:
             vars(forged).update(vars(step))
             del vars(forged)[attribute]
             with pytest.raises(Exception, match=r"."):
-                validate(forged, None, 1000)
+                self.check(name, forged)
+
+    def test_kinds_of_categories_and_gaps(self):
+        """Text does not take the place of numbers, nor None that of NaN."""
+        X, y = np.array([[1.0], [2.0], [np.nan]] * 20), np.arange(60) % 2
+        model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), SimpleImputer(), Ridge())
+        model.fit(X, y)
+        validate(model, "missing", 1000)
+        model[0].categories_ = [np.array(["1", "2", "nan"])]
+        with pytest.raises(TypeError):
+            validate(model, "missing", 1000)
+        model = make_pipeline(SimpleImputer(), Ridge()).fit(X, y)
+        model[0].missing_values = None
+        with pytest.raises(ValueError, match="NaN"):
+            validate(model, "missing", 1000)
 
     def test_indicators(self):
         step = fitted_steps()["imputer"]
         for features in (np.array([3]), np.array([-1]), np.array([0, 0]), np.array([0.0]), [0]):
             step.indicator_.features_ = features
             with pytest.raises(ValueError, match="features_ is not valid"):
-                validate(step, None, 1000)
+                self.check("imputer", step)
 
     @pytest.mark.parametrize("command", ["inspect", "predict", "evaluate", "convert", "report"])
     def test_commands_refuse_other_classes(self, command, tmp_path, capsys):

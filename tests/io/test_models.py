@@ -463,11 +463,12 @@ class TestPipelines:
         model = make_pipeline(scaler, self.make()).fit(*data)
         assert self.check(model, data[0], tmp_path) == "unit"
 
-    def test_tabular_pipeline(self, data, frame, tmp_path):
+    @pytest.mark.parametrize("numbers", ["auto", "raw", "scores"])
+    def test_tabular_pipeline(self, numbers, data, frame, tmp_path):
         frame = frame.assign(
             when=pd.date_range("2020-01-01", periods=80), text=[f"{k}.2.2020" for k in [1, 2] * 40]
         )
-        model = notsorandom.tabular_pipeline(self.make()).fit(frame, data[1])
+        model = notsorandom.tabular_pipeline(self.make(), numbers=numbers).fit(frame, data[1])
         assert self.check(model, frame, tmp_path) == "missing"
 
     def test_intervals_of_a_tabular_pipeline(self, data, frame, tmp_path):
@@ -478,10 +479,19 @@ class TestPipelines:
         np.testing.assert_array_equal(loaded.predict_interval(frame, [0.5, 0.9]), expected)
         assert loaded.calibrate(frame, y) is loaded
 
-    def test_rows_that_cannot_be_made_up(self, data, frame, tmp_path):
-        """There is no trial, if unknown categories are an error."""
+    def test_unknown_categories_that_are_an_error(self, data, frame, tmp_path):
+        """The rows to try have no category that is known."""
         model = make_pipeline(OneHotEncoder(), self.make()).fit(frame[["size"]], data[1])
-        assert self.check(model, frame[["size"]], tmp_path) is None
+        assert self.check(model, frame[["size"]], tmp_path) == "missing"
+        for each in (model, load(tmp_path / "model.skops")):
+            with pytest.raises(ValueError, match="unknown categories"):
+                each.predict(frame[["size"]] + 100)
+
+    def test_rows_that_cannot_be_made_up(self, data, tmp_path):
+        steps = FunctionTransformer(np.negative), FunctionTransformer(np.sqrt)
+        model = make_pipeline(*steps, self.make()).fit(-np.abs(data[0]), data[1])
+        with pytest.raises(ValueError, match="can't be saved: its steps compute neither a row of"):
+            save(model, tmp_path / "model.skops")
 
     def test_search(self, data, tmp_path):
         X, y = data

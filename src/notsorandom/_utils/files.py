@@ -30,7 +30,7 @@ def check_output_path(path: Any, *suffixes: str) -> Path:
             f"path={str(path)!r} is not allowed: give the name of a file that ends in "
             f"{' or '.join(suffixes)}."
         )
-    folder = path.resolve().parent
+    folder = Path(os.path.realpath(path)).parent
     if not folder.is_dir():
         raise FileNotFoundError(f"The folder {folder} doesn't exist: create it first.")
     return path
@@ -39,7 +39,7 @@ def check_output_path(path: Any, *suffixes: str) -> Path:
 @contextmanager
 def open_atomic(path: Path) -> Iterator[BinaryIO]:
     """Open a temporary file that replaces `path` at the end, unless there was an exception."""
-    path = path.resolve()  # replaces the target of a link, not the link
+    path = Path(os.path.realpath(path))  # replaces the target of a link, not the link
     prefix = f".{path.name[:50]}."  # names have at most 255 bytes
     remove_old_parts(path.parent, prefix)
     temporary = path.with_name(f"{prefix}{secrets.token_hex(8)}.part")

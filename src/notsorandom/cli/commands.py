@@ -81,8 +81,10 @@ def predict(options: argparse.Namespace) -> dict[str, Any] | None:
             columns = {name: np.asarray(kept[name]) for name in options.keep}
             with counted_from(n_rows):
                 predicted = predict_columns(loaded, X, options)
-            for name, column in predicted.items():
-                columns[f"{name}_predicted" if name in columns else name] = column
+            for name, column in predicted:
+                while name in columns:  # kept, or the name of another prediction
+                    name += "_predicted"
+                columns[name] = column
             frame = pd.DataFrame(columns)
             write(escape_formulas(frame) if is_text and not options.formulas else frame)
             n_rows += X.shape[0]
@@ -116,8 +118,10 @@ def check_extras(last: Any, options: argparse.Namespace) -> None:
                 options.parser.error(f"--{flag}: {error}")
 
 
-def predict_columns(loaded: LoadedModel, X: Any, options: argparse.Namespace) -> dict[str, Array]:
-    """Return predictions, with scores and probabilities on demand, or features, by column."""
+def predict_columns(
+    loaded: LoadedModel, X: Any, options: argparse.Namespace
+) -> list[tuple[str, Array]]:
+    """Return names and columns of predictions, with what options add to them, or of features."""
     if not hasattr(loaded.model, "predict"):
         return to_columns(loaded.model.transform(X), loaded.model.get_feature_names_out())
     name = loaded.record.get("target", "prediction")
@@ -134,21 +138,19 @@ def predict_columns(loaded: LoadedModel, X: Any, options: argparse.Namespace) ->
             coverage = [options.set] if flag == "set" else []
             values, labels = getattr(model, method)(X, *coverage), model.classes_.tolist()
             labels = labels[1:] if values.ndim == 1 else labels  # of two classes, the second
-            columns |= to_columns(values, [f"{prefix}_{label}" for label in labels])
+            columns += to_columns(values, [f"{prefix}_{label}" for label in labels])
     if options.interval:
         limits = model.predict_interval(X, options.interval)
         endings = [f"_{k}" for k in range(limits.shape[1])] if limits.ndim > 2 else [""]
         labels = [f"{limit}{ending}" for ending in endings for limit in ("low", "high")]
-        # The target may have one of these names.
-        labels = [f"{label}_limit" if label in columns else label for label in labels]
-        columns |= to_columns(limits, labels)
+        columns += to_columns(limits, labels)
     return columns
 
 
-def to_columns(values: Any, names: Any) -> dict[str, Array]:
-    """Return the columns of an array or data frame by name."""
+def to_columns(values: Any, names: Any) -> list[tuple[str, Array]]:
+    """Return the columns of an array or data frame with their names."""
     values = np.asarray(values)
-    return dict(zip(names, values.reshape(len(values), -1).T, strict=True))
+    return list(zip(names, values.reshape(len(values), -1).T, strict=True))
 
 
 def escape_formulas(frame: Any) -> Any:
@@ -156,6 +158,7 @@ def escape_formulas(frame: Any) -> Any:
     import pandas as pd
 
     def escape(texts: Any) -> Any:
+        texts = texts.astype(object)  # categories are a fixed set
         is_formula = texts.astype(str).str.match(FORMULA) & texts.map(lambda x: isinstance(x, str))
         return texts.where(~is_formula, "'" + texts.astype(str)) if is_formula.any() else texts
 

@@ -95,7 +95,7 @@ def parameter_text(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"array {digest(value)}"
     value = value.item() if isinstance(value, np.generic) else value
-    return repr(float(value) if type(value) is int else value)  # 1 equals 1.0
+    return repr(value).removesuffix(".0")  # 1.0 equals 1
 
 
 def describe_differences(before: dict[str, str], now: dict[str, str]) -> str:

@@ -112,7 +112,7 @@ class Plain:
 
 def compact(value: Any) -> Any:
     """Return a copy that skops writes with few nodes, however many columns there are."""
-    if type(value) in (list, dict):
+    if type(value) in (list, dict) and value:  # what is empty may be more than data to its owner
         parts = value.values() if type(value) is dict else value
         lists = [part for part in parts if type(part) is list]
         types = {*map(type, parts), *(type(each) for part in lists for each in part)}

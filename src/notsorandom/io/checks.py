@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import joblib
@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.pipeline import Pipeline
 
 from notsorandom._utils.parameters import MAX_NUMBER
-from notsorandom.data.column_kinds import DATE_FORMATS, DATE_PARTS, ISO, NUMBER_FORMATS
+from notsorandom.data.column_kinds import DATE_FORMATS, DATE_PARTS, NUMBER_FORMATS
 from notsorandom.data.rows import FLOATS
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.checkpoint import require
@@ -31,8 +31,11 @@ from notsorandom.tuning.conformal import HeldOutScores
 
 KERNEL_ARRAYS = ("frequencies", "phases", "scales", "weights")
 MAX_STORED_DEGREE = 10_000  # on the sphere; higher ones would take for ever
-KINDS = {"number", "boolean", "category", "date", "left out"}
-TRIALS = ("missing", "unit")  # rows to try: missing values, or a vector of length one
+# What a column of a table can be, and the formats of its text.
+FORMATS: dict[str, Collection[str]] = dict.fromkeys(("boolean", "category", "left out"), ("",))
+FORMATS |= {"number": ["", *NUMBER_FORMATS], "date": ["", *DATE_FORMATS]}
+# Rows to try: missing numbers, missing objects, or a vector of length one.
+TRIALS = ("missing", "empty", "unit")
 METHODS = ("transform", "predict", "decision_function", "predict_proba")
 
 
@@ -50,8 +53,10 @@ def validate(model: Any, trial: str | None, size: int, trusted: Collection[str] 
             if isinstance(part, FourierEstimator) and (part is model or hasattr(part, "kernel_")):
                 check_estimator(part)
                 run_trial(part, "unit")
-        if trial is not None:
+        if trial in TRIALS:
             run_trial(model, trial)
+        elif not trusted:
+            raise ValueError("its steps compute neither a row of missing values nor one of numbers")
 
 
 def check_part(part: Any, size: int, trusted: Collection[str]) -> None:
@@ -82,16 +87,15 @@ def check_part(part: Any, size: int, trusted: Collection[str]) -> None:
 
 def check_cleaner(cleaner: Any) -> None:
     """Raise an error unless what a cleaner found out about the columns is known."""
-    formats = {ISO, "", *DATE_FORMATS, *NUMBER_FORMATS}
-    for name, allowed in (("kinds_", KINDS), ("left_out_", None), ("formats_", formats)):
+    for name, allowed in (("kinds_", FORMATS), ("left_out_", None), ("formats_", None)):
         values = getattr(cleaner, name, {})
         require(isinstance(values, dict), name)
         require(all(isinstance(text, str) for pair in values.items() for text in pair), name)
-        require(allowed is None or allowed.issuperset(values.values()), name)
+        require(allowed is None or allowed.keys() >= {*values.values()}, name)
     for name, kind in getattr(cleaner, "kinds_", {}).items():
-        text_format = cleaner.formats_.get(name, "")
-        require(kind != "number" or text_format in ("", *NUMBER_FORMATS), "formats_")
-        require(kind != "date" or set(cleaner.date_parts_[name]) <= {*DATE_PARTS}, "date_parts_")
+        require(cleaner.formats_.get(name, "") in FORMATS[kind], "formats_")
+        parts = cleaner.date_parts_[name] if kind == "date" else []
+        require(parts == [part for part in DATE_PARTS if part in parts], "date_parts_")
 
 
 def check_numbers(encoder: Any) -> None:
@@ -141,9 +145,9 @@ def check_posterior(posterior: Any) -> None:
     n_features = len(mean)
     require(mean.shape == (n_features,) and mean.dtype == np.float64, "mean")
     require(factor.shape == (n_features * (n_features + 1) // 2,), "factor")
-    require(factor.dtype == np.float64 and np.isfinite(factor).all(), "factor")
+    require(factor.dtype == np.float64 and (np.abs(factor) <= MAX_NUMBER).all(), "factor")
     last = np.cumsum(np.arange(1, n_features + 1)) - 1  # of each row: the diagonal
-    require((factor[last] > 0).all() and np.isfinite(mean).all(), "factor")
+    require((factor[last] >= 1 / MAX_NUMBER).all() and np.isfinite(mean).all(), "factor")
     require(type(posterior.total_weight) is float and posterior.total_weight > 0, "total_weight")
 
 
@@ -152,8 +156,9 @@ def check_scores(held_out: Any) -> None:
     scores, counts = held_out.scores, held_out.counts
     require(scores.ndim == 2 and counts.shape == scores.shape[:1] and counts.size > 0, "counts")
     for array in (scores, counts):
-        require(array.dtype == np.float32 and (array >= 0).all(), "scores")
-    require(np.isfinite(counts).all() and counts.sum() > 0, "counts")
+        require(array.dtype == np.float32 and np.isfinite(array).all(), "scores")
+        require((array >= 0).all(), "scores")
+    require(counts.sum() > 0, "counts")
 
 
 def check_degrees(kernel: Any) -> None:
@@ -214,8 +219,9 @@ def check_uncertainty(model: Any) -> None:
 def run_trial(model: Any, kind: str | None) -> None:
     """Raise an error unless a model computes finite numbers for two rows."""
     n_features = model.n_features_in_
+    value = {"missing": np.nan, "empty": None}.get(str(kind), n_features**-0.5)
     # Two, as a result of the wrong length would be right for one.
-    rows: Any = np.full((2, n_features), n_features**-0.5 if kind == "unit" else None)
+    rows: Any = np.full((2, n_features), value)
     if isinstance(model, FourierEstimator) and isinstance(model.kernel_.space, Euclidean):
         space = model.kernel_.space
         rows = space.center + space.scale * rows  # like the training samples
@@ -223,8 +229,14 @@ def run_trial(model: Any, kind: str | None) -> None:
         import pandas
 
         rows = pandas.DataFrame(rows, columns=model.feature_names_in_)
-    with warnings.catch_warnings(), joblib.parallel_config(backend="sequential"):
+    with ExitStack() as stack:
+        stack.enter_context(joblib.parallel_config(backend="sequential"))
+        stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
+        for part in walk(model):
+            if getattr(part, "handle_unknown", "") == "error":  # these rows have no known category
+                stack.callback(setattr, part, "handle_unknown", "error")
+                part.handle_unknown = "ignore"
         names = [name for name in METHODS if hasattr(model, name)]
         for name in names if isinstance(model, FourierEstimator) else names[:1]:
             result = getattr(model, name)(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from numbers import Real
 from string import Formatter
 from typing import Any
 
@@ -26,6 +27,8 @@ from notsorandom.tabular.pipeline import TabularPipeline, name_category
 # Fewest bytes of a file for each column of the samples, but for some thousands: the two rows of a
 # trial take twice as many.
 BYTES_PER_COLUMN, FREE_COLUMNS = 8, 2**13
+# Most that a scaler adds or multiplies by: what it makes of such a number is finite.
+MOST = 1e150
 # Attributes that also an estimator has that wasn't fitted.
 UNFITTED = {"_sklearn_output_config", "_metadata_requests"}
 FIELDS = (None, "feature_name", "transformer_name")
@@ -143,42 +146,38 @@ def check_encoder(encoder: Any, trusted: Collection[str]) -> None:
 
 
 def check_categories(values: Any) -> None:
-    """Raise an error unless categories are distinct; numbers are searched, so they are sorted."""
-    require(isinstance(values, np.ndarray) and values.ndim == 1 and len(values), "categories_")
-    if values.dtype.kind in "iuf":
-        numbers = values[:-1] if np.isnan(values[-1]) else values
-        require((numbers[1:] > numbers[:-1]).all() and not np.isnan(numbers).any(), "categories_")
-        return
-    require(values.dtype.kind in "OUSb", "categories_")
-    require(all(np.isscalar(value) or value is None for value in values), "categories_")
-    require(len(set(values.tolist())) == len(values), "categories_")
+    """Raise an error unless categories are distinct texts or numbers.
+
+    Numbers are searched, also among objects, so they are sorted; missing ones come last.
+    """
+    is_array = isinstance(values, np.ndarray) and values.ndim == 1
+    require(is_array and len(values) and values.dtype.kind in "biufOU", "categories_")
+    known = [value for value in values.tolist() if value is not None and value == value]
+    missing = [type(value) for value in values.tolist() if value is None or value != value]
+    is_text = all(isinstance(value, str) for value in known)
+    require(is_text or all(isinstance(value, Real | np.bool_) for value in known), "categories_")
+    require(is_text or values.tolist()[: len(known)] == sorted(known), "categories_")
+    require(len({*known, *missing}) == len(values), "categories_")  # one None, one NaN
 
 
 def check_scaler(scaler: Any, trusted: Collection[str]) -> None:
-    """Raise an error unless a scaler has finite numbers for all columns."""
-    for name, values in vars(scaler).items():
-        if name not in ("feature_names_in_", "n_samples_seen_") and isinstance(values, np.ndarray):
-            require(is_array(values, (scaler.n_features_in_,)), name)
-            require(np.isfinite(values).all(), name)
-    used = USED[type(scaler)]
-    for name, flag in used.items():
+    """Raise an error unless a scaler has numbers to compute with for all columns."""
+    for name, flag in USED[type(scaler)].items():
         values = getattr(scaler, name)
-        require(isinstance(values, np.ndarray) or not getattr(scaler, flag, True), name)
-    if isinstance(scaler, MinMaxScaler):
-        require(np.isfinite(np.array(scaler.feature_range, float)).sum() == 2, "feature_range")
+        if values is not None or getattr(scaler, flag, True):
+            require(is_array(values, (scaler.n_features_in_,)), name)
+            require((np.abs(values) <= MOST).all(), name)
+            require(name != "scale_" or (np.abs(values) >= 1 / MOST).all(), name)
 
 
 def check_imputer(imputer: Any, trusted: Collection[str]) -> None:
-    """Raise an error unless an imputer has a value for each column, and a checked indicator."""
+    """Raise an error unless an imputer has a value for each column."""
     values = imputer.statistics_
-    require(is_array(values, (imputer.n_features_in_,), "biufOUS"), "statistics_")
-    for value in values.tolist() if values.dtype.kind == "O" else ():
-        require(np.isscalar(value) or value is None, "statistics_")
+    require(is_array(values, (imputer.n_features_in_,), "biufOU"), "statistics_")
+    for value in values.tolist():  # NaN of a column without values
+        is_text = value is None or isinstance(value, str)
+        require(is_text or value != value or abs(value) <= MOST, "statistics_")
     require(not callable(imputer.strategy), "strategy")
-    has_indicator = isinstance(imputer.indicator_, MissingIndicator)
-    require(has_indicator == imputer.add_indicator, "indicator_")
-    if has_indicator:
-        require(imputer.indicator_._n_features == imputer.n_features_in_, "indicator_")
 
 
 def check_indicator(indicator: Any, trusted: Collection[str]) -> None:
@@ -212,7 +211,7 @@ CHECKS: dict[type, Callable[[Any, Collection[str]], None]] = {
     MissingIndicator: check_indicator,
     FunctionTransformer: check_function,
 }
-# Attributes that a scaler needs, and the parameters without which it doesn't.
+# Attributes that a scaler computes with, and the parameters without which it doesn't.
 USED = {
     StandardScaler: {"mean_": "with_mean", "scale_": "with_std"},
     MinMaxScaler: {"scale_": "", "min_": ""},
