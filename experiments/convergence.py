@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.excessive_gap import excessive_gap
 from experiments.records import Config, Record
 from experiments.tables import Table
 from experiments.tasks import TaskLoader
@@ -18,7 +19,6 @@ from notsorandom.display import import_pyplot
 from notsorandom.game import LOSSES, GameLoop, Problem, find_equilibrium
 from notsorandom.game.certificate import regret_bound
 from notsorandom.game.equilibrium import CHECK_EVERY, SAFETY, limit_balance, operator_norm
-from notsorandom.game.excessive_gap import excessive_gap
 from notsorandom.linear.newton import solve_task
 from notsorandom.spaces.harmonics import harmonic_indices, harmonics
 

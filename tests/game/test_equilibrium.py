@@ -6,6 +6,7 @@ import pytest
 import reference
 from scipy import optimize
 
+from experiments.excessive_gap import excessive_gap
 from notsorandom import Euclidean, FourierClassifier, FourierFeatures, Sphere
 from notsorandom.datasets import make_checkerboard, make_windmill
 from notsorandom.game import (
@@ -16,7 +17,6 @@ from notsorandom.game import (
     find_equilibrium,
 )
 from notsorandom.game.equilibrium import FiniteGame, operator_norm, shrink
-from notsorandom.game.excessive_gap import excessive_gap
 from notsorandom.linear.newton import solve_task
 
 BOTH_LOSSES = pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
