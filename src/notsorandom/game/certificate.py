@@ -253,11 +253,11 @@ def margin_bound(
     counts = np.ones(len(margins)) if counts is None else counts
     n_samples = float(counts.sum())
     complexity += (math.sqrt(kernel_bound) + 1) / math.sqrt(n_samples)
-    best = math.inf
-    for theta in np.unique(np.clip(margins, 0, 1)):
-        if theta > 0:
-            # All smaller thresholds have this share, and terms as near to these as one likes.
-            below = float(np.average(margins < theta, weights=counts))
-            choice = math.sqrt(math.log(max(math.log2(2 / theta), 1)) / n_samples)
-            best = min(best, below + 4 * complexity / theta + choice)
+    order = np.argsort(margins)
+    ordered, sums = margins[order], np.append(0.0, np.cumsum(counts[order]))
+    # All smaller thresholds have the share of a margin, and terms as near to its as one likes.
+    theta = np.unique(np.clip(ordered[ordered > 0], 0, 1))
+    below = sums[np.searchsorted(ordered, theta)] / n_samples
+    choice = np.sqrt(np.log(np.maximum(np.log2(2 / theta), 1)) / n_samples)
+    best = float((below + 4 * complexity / theta + choice).min(initial=math.inf))
     return best + 3 * math.sqrt(math.log(4 / (share * delta)) / (2 * n_samples))
