@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import reference
+import trials
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.preprocessing import StandardScaler
 
@@ -138,6 +139,21 @@ def test_bounds_enclose_the_value_of_the_logistic_game(seed):
         features = (waves * np.sqrt(weights)[:, None]).reshape(20, -1)
         value = reference.linear_model_value(features, signs(y), "logistic", C)
         assert value >= max(certificate.lower, best.lower)
+
+
+@pytest.mark.parametrize(
+    "seed", [*[1, 11, 31, 46], *[pytest.param(n, marks=pytest.mark.slow) for n in range(50, 350)]]
+)
+def test_bounds_of_random_games_enclose_the_value(seed):
+    """Of all losses, spaces with proven bounds, phases and solvers, of one and several tasks.
+
+    The value is found by conic programs and column generation; its own bounds are 1e-3 apart.
+    """
+    certificate, least, most = trials.run_trial(seed)
+    assert certificate.certified
+    assert 0 <= certificate.lower <= most * (1 + 1e-5)
+    assert certificate.upper >= least * (1 - 1e-5)
+    assert most - least <= 2e-3 * most
 
 
 def fit_on_sphere(seed, basis, n_samples, n_features=3):
