@@ -242,6 +242,7 @@ def test_generalization_bound_counts_samples_and_needs_no_weights(rng):
     assert copies < 0.9 * alone  # that of few samples is limited by the largest complexity
     weighted = model.fit(X, y > 0, np.full(1000, 2.0)).certificate(X, y > 0)
     assert np.isnan(weighted.generalization)
+    assert np.isnan(weighted.sample_size)
 
 
 INVALID = {

@@ -123,6 +123,17 @@ def test_regret_is_unknown_without_the_game():
     assert zonal.certificate(X, y).regret_bound == math.inf
 
 
+def test_alternating_projections_have_no_regret_bound():
+    """The theorem is about the nearest feasible point, which they don't find."""
+    X, y = make_windmill(150, random_state=0)
+    settings = {"loss": "hinge", "C": 1.0, "smoothing": 0.05, "random_state": 0}
+    solver = GradientSolver("theory", projection="alternating")
+    certificate = FourierFeatures(12, solver=solver, **settings).fit(X, y).certificate(X, y)
+    assert math.isfinite(certificate.regret)
+    assert certificate.regret_bound == math.inf
+    assert "(bound: none)" in repr(certificate)
+
+
 def test_regret_bound_is_that_of_the_theorem():
     problem = Problem.from_arrays(LOSSES["hinge"].times(0.5), np.ones((30, 1)))
     n_rounds, kernel_bound = 400, 2.0

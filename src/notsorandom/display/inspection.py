@@ -153,10 +153,10 @@ def bounds_by_round(
         duals = [("model", np.column_stack([model.dual for model in models]))]
         if number in averages:
             duals.append(("average", averages[number]))
-        bound, _, is_certified = peaks.lower_bound(duals)
+        bound, _, supremum = peaks.lower_bound(duals)
         upper.append(sum(model.primal_value for model in models))
         lower.append(bound)
-        certified = certified and is_certified
+        certified = certified and supremum.certified
         if callback is not None:
             callback(len(lower))
     return rounds, np.minimum.accumulate(upper), np.maximum.accumulate(lower), certified

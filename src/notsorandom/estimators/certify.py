@@ -12,6 +12,7 @@ from scipy import sparse
 
 from notsorandom._utils.parameters import check_number
 from notsorandom.data.rows import Array, Rows
+from notsorandom.estimators.config import configure
 from notsorandom.game.certificate import Certificate, lower_bound, margin_bound, regret_bound
 from notsorandom.game.problem import Problem
 from notsorandom.kernel import LearnedKernel
@@ -53,24 +54,29 @@ def certify(
         if was_played and hasattr(estimator, "average_kernel_"):
             average = estimator.average_kernel_
             regret, allowed_regret = average_regret(average, estimator.history_, problem)
-    lower, source, certified = peaks.lower_bound(duals)
-    # The bound on the error is for samples drawn from one distribution, without weights.
+            if getattr(configure(estimator).solver, "projection", "exact") != "exact":
+                allowed_regret = math.inf  # the theorem needs the nearest point
+    lower, source, supremum = peaks.lower_bound(duals)
+    # Theorems on new samples are for two classes drawn from one distribution, without weights.
     class_weight = getattr(estimator, "class_weight", None)
-    generalization = math.nan
-    if estimator._weights is None and class_weight is None:
-        generalization = generalization_bound(kernel, problem, features, models, bandwidth)
+    is_plain = estimator._weights is None and class_weight is None
+    generalization = sample_size = math.nan
+    if is_plain and problem.loss.one_sided and problem.n_tasks == 1:
+        generalization = generalization_bound(kernel, problem, features, models[0], bandwidth)
+        sample_size = kernel.space.required_sample_size(problem.rows, bandwidth)
     return Certificate(
         upper=sum(model.primal_value for model in models),
         upper_dual=sum(model.dual_value for model in models),
         lower=lower,
         source=source,
-        certified=certified,
+        certified=supremum.certified,
         bandwidth=bandwidth,
         regret=regret,
         regret_bound=allowed_regret,
         generalization=generalization,
-        sample_size=kernel.space.required_sample_size(problem.rows, bandwidth),
-        has_margin=problem.loss.has_margin,
+        sample_size=sample_size,
+        is_svm=problem.loss.has_margin,
+        precision=supremum.precision,
         n_ascents=peaks.n_ascents,
         n_agreeing=peaks.n_agreeing,
     )
@@ -116,8 +122,8 @@ class PeakBounds:
         self._float32_rows = CastView(self.kernel.space, "float32").apply(rows)
         self.n_ascents = self.n_agreeing = 0
 
-    def lower_bound(self, duals: Sequence[tuple[str, Array]]) -> tuple[float, str, bool]:
-        """Return the best lower bound of named dual points, its name, and if it is certified."""
+    def lower_bound(self, duals: Sequence[tuple[str, Array]]) -> tuple[float, str, Supremum]:
+        """Return the best lower bound of named dual points, its name, and the highest peak."""
         candidates = []
         for name, given in duals:
             dual = self.problem.project(given.astype(np.float64))
@@ -221,15 +227,15 @@ def generalization_bound(
     kernel: LearnedKernel,
     problem: Problem,
     features: Array,
-    models: Sequence[LinearModel],
+    model: LinearModel,
     bandwidth: float,
 ) -> float:
-    """Return the margin bound on the error of a binary SVM; NaN where it doesn't apply."""
+    """Return the margin bound on the error of a model of two classes, or NaN."""
     complexity, share = kernel.space.rademacher_complexity(problem.rows, bandwidth, kernel.phase)
-    norm = float(np.sqrt(models[0].coef @ models[0].coef))
-    if len(models) > 1 or not problem.loss.one_sided or math.isnan(complexity) or norm == 0:
+    norm = float(np.sqrt(model.coef @ model.coef))
+    if math.isnan(complexity) or norm == 0:
         return math.nan
-    scores = features @ models[0].coef + models[0].intercept
+    scores = features @ model.coef + model.intercept
     margins = problem.targets[:, 0] * scores / norm
     kernel_bound = kernel.space.kernel_bound(problem.rows.n_features, kernel.phase)
     return margin_bound(margins, complexity, kernel_bound, share, counts=problem.counts)

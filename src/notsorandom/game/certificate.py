@@ -47,17 +47,21 @@ class Certificate:
         Average regret of the dual player per play: how much more the best single dual point would
         have earned against the same kernels. NaN if no game was played on these samples.
     regret_bound : float
-        Bound of the theorem on `regret`, for the step sizes that were used; infinite for a space
-        whose kernels have no bound.
+        Bound of the theorem on `regret`, for the step sizes that were used. Infinite where there is
+        no theorem: for a space whose kernels have no bound, and for alternating projections.
     generalization : float
         Bound on the error rate on new samples, with probability 95 %. For two classes; NaN if
         there are more, or for a space without such a bound.
     sample_size : float
-        Number of samples with which the potential is everywhere within a tenth of its largest value
-        from its expectation, with probability 95 %; NaN where there is no theorem.
-    has_margin : bool
-        Whether the loss is zero beyond a margin: there is no such margin for regression, nor for
-        logistic regression.
+        Number of samples with which the potential of the labels is everywhere within a tenth of its
+        largest value from the potential of the distribution, with probability 95 %, for a bandwidth
+        that doesn't depend on the samples. NaN where there is no theorem: for real targets, several
+        classes, sample weights, and on the sphere.
+    is_svm : bool
+        Whether the loss is zero beyond a margin.
+    precision : float
+        Share by which the bound on the highest peak exceeds the highest one found, for the dual
+        point that gave `lower`; infinite unless `certified`.
     n_ascents, n_agreeing : int
         Independent ascents per search for the highest peak, and how many of them ended within 1 %
         of it, for the dual point with the fewest; 0 where all frequencies are evaluated. If few
@@ -74,7 +78,8 @@ class Certificate:
     regret_bound: float
     generalization: float
     sample_size: float
-    has_margin: bool = True
+    is_svm: bool = True
+    precision: float = 0.0
     n_ascents: int = 0
     n_agreeing: int = 0
 
@@ -89,33 +94,26 @@ class Certificate:
         return self.gap / self.upper if self.upper > 0 else 0.0
 
     @property
-    def margin(self) -> float:
-        """Margin of a separable problem with the objective `upper`."""
-        if not self.has_margin:
-            return math.nan
-        return 1 / math.sqrt(2 * self.upper) if self.upper > 0 else math.inf
-
-    @property
-    def competitive_ratio(self) -> float:
-        """Lower bound on the margin, as a share of the best kernel's, if `certified`."""
-        return math.sqrt(max(self.lower, 0.0) / self.upper) if self.upper > 0 else 1.0
+    def excess(self) -> float:
+        """Difference of the bounds, as a share of the lower one."""
+        if not self.lower > 0:
+            return math.inf if self.upper > 0 else 0.0
+        return self.gap / self.lower
 
     @property
     def sentence(self) -> str:
         """What the certificate says, in one plain sentence."""
-        share = math.floor(100 * (self.competitive_ratio if self.has_margin else self._share))
-        if not self.lower > 0:
+        is_guess = not self.certified and self.n_ascents > 0 and not self.n_agreeing
+        if math.isinf(self.excess) or is_guess:
             text = "Nothing is known about how far the model is from the best kernel of this kind"
-        elif self.has_margin:
-            whose = "of the margin that any kernel of this kind can have"
-            text = f"The model has at least {share} % {whose}"
+            if is_guess:
+                text += f": none of {self.n_ascents} searches agree on the highest peak"
         else:
-            text = (
-                "With the best kernel of this kind, the training objective would be at most "
-                f"{100 - share} % lower than this model's"
-            )
-        if self.lower > 0 and not self.certified:
-            text += f" (estimated{self._doubt or ', not proven'})"
+            what = "SVM" if self.is_svm else "training"
+            text = f"The {what} objective is at most {at_most(self.excess)} the least that any "
+            text += "kernel of this kind can have"
+            if not self.certified:
+                text += f" (estimated{self._doubt or ', not proven'})"
         if math.isnan(self.generalization):
             return f"{text}."
         if self.generalization < 1:
@@ -128,15 +126,20 @@ class Certificate:
     def _doubt(self) -> str:
         """What to say if almost no ascent agrees with the highest peak; empty otherwise."""
         least = max(LEAST_AGREEING, LEAST_AGREEING_SHARE * self.n_ascents)
-        if self.certified or not self.n_ascents or self.n_agreeing >= least:
+        if not self.n_ascents or self.n_agreeing >= least:
             return ""
-        count = f"only {self.n_agreeing}" if self.n_agreeing else "none"
-        return f"; {count} of {self.n_ascents} searches agree, so it may be far from the truth"
+        few = f"only {self.n_agreeing} of {self.n_ascents} searches agree"
+        return f"; {few}, so it may be far from the truth"
 
     @property
-    def _share(self) -> float:
-        """Lower bound, as a share of the upper one."""
-        return max(self.lower, 0.0) / self.upper if self.upper > 0 else 1.0
+    def _peak(self) -> str:
+        """How well the highest peak is known; empty if exactly."""
+        if self.certified:
+            return f"within {self.precision:.2g} of its bound" if self.precision > 0 else ""
+        if not self.n_ascents:
+            return ""
+        found = f"by {self.n_agreeing} of {self.n_ascents} independent ascents"
+        return found + (", so there may be far higher ones" if self._doubt else "")
 
     def __repr__(self) -> str:
         kind = "certified" if self.certified else "estimated"
@@ -150,31 +153,34 @@ class Certificate:
             f"  upper bound       {self.upper:.6g}  (the model; its dual {self.upper_dual:.6g})",
             f"  lower bound       {self.lower:.6g}  ({kind}, by {self.source})",
             f"  gap               {self.gap:.3g}  ({self.relative_gap:.2%} of the upper bound)",
-            f"  margin            {self.margin:.4g}  "
-            f"(at least {self.competitive_ratio:.2%} of the best kernel's, {kind})",
             f"  bandwidth         {self.bandwidth:.4g}",
             f"  regret per play   {self.regret:.4g}  (bound: {allowed})",
             f"  error bound       {error}",
             f"  sample size       {samples}",
-            f"  highest peak      by {self.n_agreeing} of {self.n_ascents} independent ascents"
-            + (", so there may be far higher ones" if self._doubt else ""),
+            f"  highest peak      {self._peak}",
             self.sentence,
         ]
         if math.isnan(self.regret):
             lines = [line for line in lines if "regret" not in line]
-        if self.certified or not self.n_ascents:
+        if not self._peak:
             lines = [line for line in lines if "highest peak" not in line]
-        if not self.has_margin:
-            lines = [line for line in lines if not line.startswith("  margin")]
-            if math.isnan(self.generalization):
-                lines = [line for line in lines if "error bound" not in line]
+        if not self.is_svm and math.isnan(self.generalization):
+            lines = [line for line in lines if "error bound" not in line]
         return "\n".join(lines)
+
+
+def at_most(excess: float) -> str:
+    """Return words for a share by which something is exceeded at most, rounded up."""
+    if excess >= 1:
+        return f"{math.ceil(10 * (1 + excess)) / 10:,.1f} times"
+    digits = 1 - math.floor(math.log10(100 * excess)) if excess > 0 else 0
+    return f"{math.ceil(100 * excess * 10.0**digits) / 10.0**digits:.3g} % above"
 
 
 def lower_bound(
     problem: Problem, candidates: Sequence[tuple[str, Array, Supremum]]
-) -> tuple[float, str, bool]:
-    """Return the best lower bound of some dual points, the point's name, and if it is certified.
+) -> tuple[float, str, Supremum]:
+    """Return the best lower bound of some dual points, the point's name, and its highest peak.
 
     Certified bounds are preferred to estimated ones, which may be too high.
     """
@@ -186,11 +192,8 @@ def lower_bound(
             for multiple in MULTIPLES
         )
 
-    bounds = [
-        (supremum.certified, bound(dual, supremum), name) for name, dual, supremum in candidates
-    ]
-    certified, value, name = max(bounds, key=lambda bound: bound[:2])
-    return value, name, certified
+    bounds = [(bound(dual, supremum), name, supremum) for name, dual, supremum in candidates]
+    return max(bounds, key=lambda each: (each[2].certified, each[0]))
 
 
 def regret_bound(problem: Problem, bound: float, plays: Array, steps: Array) -> float:
@@ -253,11 +256,11 @@ def margin_bound(
     counts = np.ones(len(margins)) if counts is None else counts
     n_samples = float(counts.sum())
     complexity += (math.sqrt(kernel_bound) + 1) / math.sqrt(n_samples)
-    best = math.inf
-    for theta in np.unique(np.clip(margins, 0, 1)):
-        if theta > 0:
-            # All smaller thresholds have this share, and terms as near to these as one likes.
-            below = float(np.average(margins < theta, weights=counts))
-            choice = math.sqrt(math.log(max(math.log2(2 / theta), 1)) / n_samples)
-            best = min(best, below + 4 * complexity / theta + choice)
+    order = np.argsort(margins)
+    ordered, sums = margins[order], np.append(0.0, np.cumsum(counts[order]))
+    # All smaller thresholds have the share of a margin, and terms as near to its as one likes.
+    theta = np.unique(np.clip(ordered[ordered > 0], 0, 1))
+    below = sums[np.searchsorted(ordered, theta)] / n_samples
+    choice = np.sqrt(np.log(np.maximum(np.log2(2 / theta), 1)) / n_samples)
+    best = float((below + 4 * complexity / theta + choice).min(initial=math.inf))
     return best + 3 * math.sqrt(math.log(4 / (share * delta)) / (2 * n_samples))

@@ -52,9 +52,11 @@ class Langevin(Search):
     Notes
     -----
     In textbooks, Langevin dynamics has noise :math:`\sqrt{2 \zeta \xi}`, which vanishes with the
-    step size, so that the chain tends to a diffusion with stationary density
-    :math:`\exp(v / \xi)`. The paper divides by :math:`\zeta` where the textbook multiplies. For a
-    fixed rate, :math:`\xi_{paper} = \zeta^2 \xi_{textbook}` gives the same noise. With
+    step size, so that the chain tends to a diffusion whose invariant measure has the density
+    :math:`\exp(v / \xi)`. On R^d that is at least one everywhere and can't be normalised, with or
+    without smoothing: there is no stationary distribution, and particles spread without limit.
+    The paper divides by :math:`\zeta` where the textbook multiplies. For a fixed rate,
+    :math:`\xi_{paper} = \zeta^2 \xi_{textbook}` gives the same noise. With
     ``temperature="auto"`` the two give the same noise, too.
     """
 

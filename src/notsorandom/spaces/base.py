@@ -57,6 +57,13 @@ class Supremum:
         """Whether no estimate is needed: the bound is finite, or the supremum infinite."""
         return bool(np.isfinite(self.bound) or np.isinf(self.reached))
 
+    @property
+    def precision(self) -> float:
+        """Share by which the bound exceeds the largest value known."""
+        if np.isinf(self.reached) or not self.bound > self.reached:
+            return 0.0
+        return self.bound / self.reached - 1 if self.reached > 0 else np.inf
+
 
 class Space(BaseEstimator, ABC):
     """A space as a user configures it, with scikit-learn style parameters."""

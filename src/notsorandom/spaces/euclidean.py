@@ -445,7 +445,7 @@ class Euclidean(ContinuousSpace):
             largest = math.inf if is_searched else self.max_potential(rows, measure, mass, phase)
             return Supremum(reached, largest)
         supremum = largest_in_ball(
-            self._centred(dense(rows.array)) / self.scale,
+            rows.with_samples(self._centred(dense(rows.array)) / self.scale),
             measure.astype(np.float64),
             lambda transform: np.sqrt(feature_potentials(self, transform, phase)),
             math.sqrt(self.kernel_bound(rows.n_features, phase)),
