@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -192,8 +193,8 @@ def date_part(dates: Any, part: str) -> Any:
     return getattr(dates.dt, "day_of_week" if part == "weekday" else part).astype(np.float64)
 
 
-def why_useless(name: str, values: Any) -> str:
-    """Return why nothing can be learned from a column; empty if that isn't so."""
+def why_useless(values: Any) -> str:
+    """Return why nothing can be learned from a column of categories or dates; else nothing."""
     is_category = values.dtype.kind == "O"
     known = values[values != MISSING_CATEGORY] if is_category else values.dropna()
     if not len(known):
@@ -205,21 +206,38 @@ def why_useless(name: str, values: Any) -> str:
             return "all values differ"
         is_rare = len(values) >= MANY and known.value_counts().iloc[0] < FREQUENT
         return "no value is frequent" if is_rare else ""
-    if values.dtype.kind == "f" and are_row_numbers(values):
-        return "row numbers"
-    is_identifier = values.dtype.kind == "f" and IDENTIFIER.fullmatch(name) is not None
-    if is_identifier and values.is_unique and (values == values.round()).all():
-        return "unique integers, named like an ID"
     return ""
 
 
-def are_row_numbers(values: Any) -> bool:
-    """Return whether numbers are different integers that fill most of a range from about 1."""
-    least, most, n_rows = values.min(), values.max(), len(values)
+@np.errstate(over="ignore")
+def useless_numbers(names: Sequence[str], numbers: Array) -> dict[str, str]:
+    """Return the columns of numbers from which nothing can be learned, and why.
+
+    They are judged as a block, of shape (n_rows, n_columns), since a table may have many. NaN is
+    missing.
+    """
+    n_rows = len(numbers)
+    is_empty = np.isnan(numbers).all(axis=0)
+    is_constant = (numbers == numbers[0]).all(axis=0)
+    reasons = {names[j]: "empty" for j in np.flatnonzero(is_empty)}
+    reasons |= {names[j]: "constant" for j in np.flatnonzero(is_constant)}
+    integers = np.flatnonzero((numbers == np.rint(numbers)).all(axis=0) & ~is_constant)
+    values = numbers[:, integers]
+    ranked = np.sort(values, axis=0)
+    is_unique = (ranked[1:] > ranked[:-1]).all(axis=0)
+    least, most = ranked[0], ranked[-1]
     if n_rows < MANY:  # too few to tell, unless they count the rows
-        return bool(n_rows > 2 and least in (0, 1) and (values.diff()[1:] == 1).all())
-    fills_range = 0 <= least <= 0.1 * most + 1 and most - least < 2 * n_rows
-    return bool(fills_range and values.is_unique and (values % 1 == 0).all())
+        counts = (values[1:] - values[:-1] == 1).all(axis=0) & (n_rows > 2)
+        is_row_number = counts & np.isin(least, (0, 1))
+    else:  # they fill most of a range from about 1
+        is_row_number = (least >= 0) & (least <= 0.1 * most + 1) & (most - least < 2 * n_rows)
+    for j in np.flatnonzero(is_unique):
+        name = names[integers[j]]
+        if is_row_number[j]:
+            reasons[name] = "row numbers"
+        elif IDENTIFIER.fullmatch(name):
+            reasons[name] = "unique integers, named like an ID"
+    return reasons
 
 
 def looks_like_dates(text: Any) -> Any:
