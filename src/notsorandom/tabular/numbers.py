@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from notsorandom._utils.parameters import check_choice
 from notsorandom.data.rows import Array
+from notsorandom.estimators.samples import validate_frame
 
 OUTPUTS = ("raw", "scores", "both")
 # Largest absolute value of a scaled number, in units of the interquartile range, and of a score.
@@ -85,10 +86,8 @@ class NumberEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Ignored.
         """
         check_choice("output", self.output, OUTPUTS)
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # columns of NaN only
-            least, lower, center, upper, most = np.nanquantile(X, [0, 0.25, 0.5, 0.75, 1], axis=0)
+        X = validate_frame(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+        least, lower, center, upper, most = known_quantiles(X, [0, 0.25, 0.5, 0.75, 1])
         scale = np.where(upper > lower, upper - lower, (most - least) / 2)
         self.center_ = np.where(np.isnan(center), 0.0, center)
         self.scale_ = np.where(scale > 0, scale, 1.0)
@@ -109,7 +108,7 @@ class NumberEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Numbers; NaN where they are missing.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        X = validate_frame(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         encoded = np.empty((len(X), len(self.input_columns())), order="F")
         n_numbers = len(self.number_columns_)
         # In place: temporary arrays take most of the time.
@@ -167,6 +166,22 @@ class NumberEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def known_quantiles(X: Array, shares: Sequence[float]) -> Array:
+    """Return quantiles of the known values of each column, (n_shares, n_columns).
+
+    All columns with as many known values are computed at once: ``np.nanquantile`` takes each alone.
+    """
+    quantiles = np.full((len(shares), X.shape[1]), np.nan)
+    n_known = len(X) - np.count_nonzero(np.isnan(X), axis=0)
+    for n in np.unique(n_known[n_known > 0]):
+        same = n_known == n
+        known = X if same.all() else X[:, same]
+        if n < len(X):
+            known = np.sort(known, axis=0)[:n]  # NaN come last
+        quantiles[:, same] = np.quantile(known, shares, axis=0)
+    return quantiles
 
 
 def score_knots(values: Array) -> Array:

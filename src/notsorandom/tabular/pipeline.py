@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.metaestimators import available_if
 
 from notsorandom._utils.parameters import check_choice
 from notsorandom.data.column_kinds import FREQUENT
+from notsorandom.data.rows import Array
 from notsorandom.estimators.classifier import FourierClassifier
 from notsorandom.estimators.regressor import FourierRegressor
 from notsorandom.spaces import Euclidean
@@ -178,8 +180,8 @@ def tabular_pipeline(
     )
     encode = ColumnTransformer(
         [
-            ("number", NumberEncoder(numbers), make_column_selector(dtype_include="number")),
-            ("category", categories, make_column_selector(dtype_exclude="number")),
+            ("number", NumberEncoder(numbers), find_numbers),
+            ("category", categories, find_categories),
         ],
         # The steps give names that differ from the table's: the last step alone refuses the table.
         verbose_feature_names_out="{feature_name}",
@@ -187,6 +189,17 @@ def tabular_pipeline(
     for _, step, _ in encode.transformers:  # arrays, of which one frame is made: much faster
         step.set_output(transform="default")
     return TabularPipeline([("clean", TableCleaner()), ("encode", encode), ("model", model)])
+
+
+# Positions instead of names: scikit-learn searches the place of each name in the list of all.
+def find_numbers(frame: Any) -> Array:
+    """Return the positions of the columns of numbers in a clean frame."""
+    return np.flatnonzero(frame.dtypes == np.float64)
+
+
+def find_categories(frame: Any) -> Array:
+    """Return the positions of the other columns in a clean frame."""
+    return np.flatnonzero(frame.dtypes != np.float64)
 
 
 def name_category(column: str, category: Any) -> str:
