@@ -223,7 +223,7 @@ def walk(model: Any) -> Iterator[Any]:
     stack = [model]
     while stack:
         part = stack.pop()
-        if id(part) in seen or isinstance(part, (str, type)):
+        if type(part) in SCALARS or id(part) in seen or isinstance(part, (str, type)):
             continue
         seen.add(id(part))
         yield part

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from notsorandom.data.checks import format_names, import_pandas
+from notsorandom.data.checks import format_names, import_pandas, in_few_blocks
 from notsorandom.data.column_kinds import (
     DATE_PARTS,
     convert,
@@ -263,4 +263,4 @@ def as_frame(X: Any, names: Array | None = None) -> Any:
             f"Found array with {len(X)} sample(s) and {len(columns)} feature(s) "
             f"(shape={X.shape}) while a minimum of 1 is required."
         )
-    return X if is_named else X.set_axis(columns, axis=1)
+    return in_few_blocks(X if is_named else X.set_axis(columns, axis=1))

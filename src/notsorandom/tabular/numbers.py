@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,8 +57,10 @@ class NumberEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     number_columns_, score_columns_, missing_columns_ : ndarrays of int
         The columns of `X` that are given as numbers, as scores, and by where they are missing, in
         the order of the output.
-    knots_ : list of ndarrays of shape (2, n_knots)
-        Values, which increase, and their scores: for each of `score_columns_`.
+    knots_ : ndarray of shape (2, n_knots)
+        Values, which increase, and their scores: for each of `score_columns_`, one after the other.
+    n_knots_ : ndarray of int
+        How many of them each of `score_columns_` has.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
 
@@ -92,10 +94,11 @@ class NumberEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.center_ = np.where(np.isnan(center), 0.0, center)
         self.scale_ = np.where(scale > 0, scale, 1.0)
         self.missing_columns_ = np.flatnonzero(np.isnan(X).any(axis=0))
-        knots = [np.empty((2, 0)) if self.output == "raw" else score_knots(x) for x in X.T]
-        has_score = np.array([each.size > 0 for each in knots])
-        self.score_columns_ = np.flatnonzero(has_score)
-        self.knots_ = [knots[k] for k in self.score_columns_]
+        knots = [] if self.output == "raw" else [score_knots(x) for x in X.T]
+        n_knots = np.array([each.shape[1] for each in knots] or [0] * X.shape[1])
+        has_score = n_knots > 0
+        self.score_columns_, self.n_knots_ = np.flatnonzero(has_score), n_knots[has_score]
+        self.knots_ = np.hstack([np.empty((2, 0)), *knots])
         self.number_columns_ = np.flatnonzero(~has_score | (self.output != "scores"))
         return self
 
@@ -123,12 +126,18 @@ class NumberEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         divisor += 1
         np.sqrt(divisor, out=divisor)
         scaled /= divisor
-        for place, (column, knots) in enumerate(zip(self.score_columns_, self.knots_, strict=True)):
-            encoded[:, n_numbers + place] = np.interp(X[:, column], *knots)
-        n_known = n_numbers + len(self.knots_)
+        for place, (column, knots) in enumerate(self.column_knots(), start=n_numbers):
+            encoded[:, place] = np.interp(X[:, column], *knots)
+        n_known = n_numbers + len(self.score_columns_)
         encoded[:, n_known:] = np.isnan(X[:, self.missing_columns_])
         encoded[np.isnan(encoded)] = 0.0
         return encoded
+
+    def column_knots(self) -> Iterator[tuple[int, Array]]:
+        """Yield each column that has scores with its knots, of shape (2, n_knots)."""
+        ends = self.n_knots_.cumsum().tolist()
+        for column, start, end in zip(self.score_columns_, [0, *ends], ends, strict=False):
+            yield column, self.knots_[:, start:end]
 
     def input_columns(self) -> Array:
         """Return the number of the column of `X` that each column of the output is made of."""
@@ -147,20 +156,6 @@ class NumberEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         forms += ["missing"] * len(self.missing_columns_)
         pairs = zip(names[self.input_columns()], forms, strict=True)
         return np.array([f"{name} ({form})" for name, form in pairs], dtype=object)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes, with all knots in one array: a table may have many columns."""
-        state: dict[str, Any] = super().__getstate__()
-        if "knots_" not in state:
-            return state
-        sizes = np.array([knots.shape[1] for knots in self.knots_], dtype=int)
-        return state | {"_n_knots": sizes, "knots_": np.hstack([np.empty((2, 0)), *self.knots_])}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if "_n_knots" in state:
-            ends = np.cumsum(self.__dict__.pop("_n_knots"))
-            self.knots_ = np.split(self.knots_, ends, axis=1)[:-1]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
