@@ -14,11 +14,15 @@ from notsorandom._utils.parameters import check_choice
 from notsorandom.data.rows import Array
 from notsorandom.estimators.samples import validate_frame
 
-OUTPUTS = ("raw", "scores", "both")
+OUTPUTS = ("auto", "raw", "scores", "both")
 # Largest absolute value of a scaled number, in units of the interquartile range, and of a score.
 LIMIT = 3.0
 # Distinct values up to which a column has no scores: hardly more than codes, or answers on a scale.
 FEW_VALUES = 10
+# Columns up to which "auto" gives scores; also of more, if there are as many rows. On validation rows
+# of 17 samples of 40 to 600 rows and 3,072 to 20,000 columns (genes, images, simulated), scores change
+# the accuracy by 0.3 (0.2) points and the log loss by nothing, for twice the time and memory.
+MANY_COLUMNS = 10_000
 # Most knots of a column's scores: 128 pairs, whose scores are 0.05 apart.
 MAX_KNOTS = 256
 # Smaller values are zero among the knots, whose slopes would overflow else.
@@ -46,9 +50,10 @@ class NumberEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    output : {"raw", "scores", "both"}, default="both"
+    output : {"auto", "raw", "scores", "both"}, default="both"
         ``"raw"``: columns as numbers. ``"scores"``: as scores, and as numbers where there are none.
-        ``"both"``: as numbers, and as scores where there are any.
+        ``"both"``: as numbers, and as scores where there are any. ``"auto"``: both, but raw if there
+        are more than 10,000 columns, and more columns than rows.
 
     Attributes
     ----------
@@ -94,7 +99,8 @@ class NumberEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.center_ = np.where(np.isnan(center), 0.0, center)
         self.scale_ = np.where(scale > 0, scale, 1.0)
         self.missing_columns_ = np.flatnonzero(np.isnan(X).any(axis=0))
-        knots = [] if self.output == "raw" else [score_knots(x) for x in X.T]
+        is_wide = self.output == "auto" and X.shape[1] > max(MANY_COLUMNS, len(X))
+        knots = [] if self.output == "raw" or is_wide else [score_knots(x) for x in X.T]
         n_knots = np.array([each.shape[1] for each in knots] or [0] * X.shape[1])
         has_score = n_knots > 0
         self.score_columns_, self.n_knots_ = np.flatnonzero(has_score), n_knots[has_score]

@@ -125,8 +125,8 @@ def tabular_pipeline(
     numbers : {"auto", "raw", "scores", "both"}, default="auto"
         Whether the estimator gets numbers scaled, as normal scores, or both: the `output` of
         :class:`notsorandom.tabular.NumberEncoder`. With ``"auto"``, our classifier and regressor on
-        R^d get both, and their trials choose whether to use the scores (`optional_columns`); other
-        estimators get ``"raw"``.
+        R^d get both, and their trials choose whether to use the scores (`optional_columns`); of more
+        than 10,000 columns, and fewer rows, they get ``"raw"``. Other estimators get ``"raw"``.
     **parameters : dict
         Parameters of the estimator.
 
@@ -147,7 +147,7 @@ def tabular_pipeline(
     >>> model.fit(frame, ["a", "b"] * 40).predict(frame.head(2)).tolist()
     ['a', 'b']
     """
-    check_choice("numbers", numbers, ["auto", *OUTPUTS])
+    check_choice("numbers", numbers, OUTPUTS)
     if isinstance(estimator, str):
         if estimator not in ESTIMATORS:
             raise ValueError(
@@ -167,7 +167,7 @@ def tabular_pipeline(
             model.space == "euclidean"
             or (isinstance(model.space, Euclidean) and model.space.has_batched_trials)
         )
-        numbers = "both" if is_euclidean else "raw"
+        numbers = "auto" if is_euclidean else "raw"
         # An estimator may have optional columns of its own.
         if is_euclidean and "optional_columns" not in parameters and not model.optional_columns:
             model.set_params(optional_columns=SCORE_COLUMNS)
