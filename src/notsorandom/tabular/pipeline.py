@@ -14,7 +14,6 @@ from sklearn.utils.metaestimators import available_if
 
 from notsorandom._utils.parameters import check_choice
 from notsorandom.data.column_kinds import FREQUENT
-from notsorandom.data.rows import Array
 from notsorandom.estimators.classifier import FourierClassifier
 from notsorandom.estimators.regressor import FourierRegressor
 from notsorandom.spaces import Euclidean
@@ -192,14 +191,14 @@ def tabular_pipeline(
 
 
 # Positions instead of names: scikit-learn searches the place of each name in the list of all.
-def find_numbers(frame: Any) -> Array:
+def find_numbers(frame: Any) -> list[int]:
     """Return the positions of the columns of numbers in a clean frame."""
-    return np.flatnonzero(frame.dtypes == np.float64)
+    return np.flatnonzero(frame.dtypes == np.float64).tolist()
 
 
-def find_categories(frame: Any) -> Array:
+def find_categories(frame: Any) -> list[int]:
     """Return the positions of the other columns in a clean frame."""
-    return np.flatnonzero(frame.dtypes != np.float64)
+    return np.flatnonzero(frame.dtypes != np.float64).tolist()
 
 
 def name_category(column: str, category: Any) -> str:
