@@ -33,6 +33,7 @@ NUMBER_FORMATS = {
 }
 # Numbers in text that are read cell by cell.
 PLAIN_NUMBER = re.compile(r"\s*[+-]?\d+(\.\d*)?([eE][+-]?\d+)?\s*", re.ASCII)
+DIGIT = re.compile(r"\d")
 # Signs around numbers that are not part of them.
 SIGNS = r"^([+-]?)[$€£¥]\s?|\s?[$€£¥%]$"
 # What text must look like to be tried as a date: plain numbers and words are not.
@@ -62,6 +63,8 @@ def infer_kind(column: Any) -> tuple[str, str]:
     if parse_booleans(text).notna().all() and text.str.isalpha().any():
         return "boolean", ""
     few = text.head(100)
+    if not has_digit(few).all():  # which all numbers and dates have
+        return "category", ""
     for number_format in ("", *NUMBER_FORMATS):
         if all(parse_numbers(part, number_format).notna().all() for part in (few, text)):
             return "number", number_format
@@ -240,6 +243,11 @@ def useless_numbers(names: Sequence[str], numbers: Array) -> dict[str, str]:
     return reasons
 
 
+def has_digit(text: Any) -> Any:
+    """Return which texts have a digit."""
+    return text.map(lambda cell: DIGIT.search(cell) is not None).astype(bool)
+
+
 def looks_like_dates(text: Any) -> Any:
     """Return which texts look like dates."""
     return text.map(lambda cell: bool(DATE_PATTERN.match(cell)))
@@ -249,6 +257,8 @@ def describe_mixture(categories: Any, share: float) -> str:
     """Return what most of a column's categories are besides text, and which is not; or nothing."""
     text = categories[categories != MISSING_CATEGORY]
     few = text.head(100)
+    if not has_digit(few).mean() > share:
+        return ""
     candidates: list[tuple[str, Any, str]]
     candidates = [("numbers", parse_numbers, each) for each in ("", *NUMBER_FORMATS)]
     if looks_like_dates(few).mean() > share:
