@@ -295,7 +295,10 @@ def useless_numbers(name, values):
         return ""
     least, most, is_unique = min(values), max(values), len(set(values)) == n_rows
     if n_rows < 20:
-        is_row_number = n_rows > 2 and values.tolist() in ([*range(n_rows)], [*range(1, n_rows + 1)])
+        is_row_number = n_rows > 2 and values.tolist() in (
+            [*range(n_rows)],
+            [*range(1, n_rows + 1)],
+        )
     else:
         is_row_number = is_unique and 0 <= least <= 0.1 * most + 1 and most - least < 2 * n_rows
     if is_row_number:

@@ -6,8 +6,7 @@ import reference
 
 from notsorandom import Euclidean
 from notsorandom.data.rows import Rows
-from notsorandom.spaces import Landscape, euclidean
-from notsorandom.spaces import landscape
+from notsorandom.spaces import Landscape, euclidean, landscape
 from notsorandom.spaces.landscape import median_distance, potential_of
 
 

@@ -222,8 +222,8 @@ def useless_numbers(names: Sequence[str], numbers: Array) -> dict[str, str]:
     n_rows = len(numbers)
     is_empty = np.isnan(numbers).all(axis=0)
     is_constant = (numbers == numbers[0]).all(axis=0)
-    reasons = {names[j]: "empty" for j in np.flatnonzero(is_empty)}
-    reasons |= {names[j]: "constant" for j in np.flatnonzero(is_constant)}
+    reasons = {names[j]: "empty" for j in np.flatnonzero(is_empty).tolist()}
+    reasons |= {names[j]: "constant" for j in np.flatnonzero(is_constant).tolist()}
     integers = np.flatnonzero((numbers == np.rint(numbers)).all(axis=0) & ~is_constant)
     values = numbers[:, integers]
     ranked = np.sort(values, axis=0)

@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from notsorandom.data.checks import TableError, check_columns, check_size, format_names, in_few_blocks
+from notsorandom.data.checks import (
+    TableError,
+    check_columns,
+    check_size,
+    format_names,
+    in_few_blocks,
+)
 
 # Text of cells without a value, in small letters, and as it may be written.
 MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-", ".")
@@ -66,7 +72,8 @@ class TextFile:
                 header=0,
                 names=self.columns,
                 index_col=False,
-                dtype=dict.fromkeys(texts, str) or None,  # with a dict, wide tables take twice as long
+                dtype=dict.fromkeys(texts, str)
+                or None,  # with a dict, wide tables take twice as long
                 na_values=list(CASES),
                 keep_default_na=False,
                 skipinitialspace=True,

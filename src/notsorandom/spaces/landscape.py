@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from notsorandom._utils.threads import cached_property
+from notsorandom._utils.threads import cached_property, cut_slices
 from notsorandom.data.array_api import to_host
-from notsorandom.data.rows import Array, Column, Rows, cut_slices, row_norms, stack_blocks
+from notsorandom.data.rows import Array, Column, Rows, row_norms, stack_blocks
 from notsorandom.spaces.base import ContinuousSpace, FiniteSpace, ResolvedSpace
 
 # Rows on which two features are compared. The standard error of a correlation is then 0.03.

@@ -84,7 +84,7 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         types = frame.dtypes.tolist()
         plain = np.flatnonzero([is_plain(dtype) for dtype in types])
         kinds = {
-            name: "boolean" if dtype == bool else "number"
+            name: "boolean" if dtype.kind == "b" else "number"
             for name, dtype in zip(frame.columns, types, strict=True)
         }
         for start in range(0, len(plain), step := BLOCK_SIZE // len(frame) + 1):

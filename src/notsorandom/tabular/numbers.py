@@ -19,9 +19,9 @@ OUTPUTS = ("auto", "raw", "scores", "both")
 LIMIT = 3.0
 # Distinct values up to which a column has no scores: hardly more than codes, or answers on a scale.
 FEW_VALUES = 10
-# Columns up to which "auto" gives scores; also of more, if there are as many rows. On validation rows
-# of 17 samples of 40 to 600 rows and 3,072 to 20,000 columns (genes, images, simulated), scores change
-# the accuracy by 0.3 (0.2) points and the log loss by nothing, for twice the time and memory.
+# Columns up to which "auto" gives scores; also of more, if there are as many rows. On validation
+# rows of 17 samples of 40 to 600 rows and 3,072 to 20,000 columns (genes, images, simulated), scores
+# change the accuracy by 0.3 (0.2) points and the log loss by nothing, for twice the memory.
 MANY_COLUMNS = 10_000
 # Most knots of a column's scores: 128 pairs, whose scores are 0.05 apart.
 MAX_KNOTS = 256
@@ -52,8 +52,8 @@ class NumberEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ----------
     output : {"auto", "raw", "scores", "both"}, default="both"
         ``"raw"``: columns as numbers. ``"scores"``: as scores, and as numbers where there are none.
-        ``"both"``: as numbers, and as scores where there are any. ``"auto"``: both, but raw if there
-        are more than 10,000 columns, and more columns than rows.
+        ``"both"``: as numbers, and as scores where there are any. ``"auto"``: both, but raw if
+        there are more than 10,000 columns, and more columns than rows.
 
     Attributes
     ----------
@@ -142,7 +142,7 @@ class NumberEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def column_knots(self) -> Iterator[tuple[int, Array]]:
         """Yield each column that has scores with its knots, of shape (2, n_knots)."""
         ends = self.n_knots_.cumsum().tolist()
-        for column, start, end in zip(self.score_columns_, [0, *ends], ends, strict=False):
+        for column, start, end in zip(self.score_columns_.tolist(), [0, *ends], ends, strict=False):
             yield column, self.knots_[:, start:end]
 
     def input_columns(self) -> Array:

@@ -124,8 +124,8 @@ def tabular_pipeline(
     numbers : {"auto", "raw", "scores", "both"}, default="auto"
         Whether the estimator gets numbers scaled, as normal scores, or both: the `output` of
         :class:`notsorandom.tabular.NumberEncoder`. With ``"auto"``, our classifier and regressor on
-        R^d get both, and their trials choose whether to use the scores (`optional_columns`); of more
-        than 10,000 columns, and fewer rows, they get ``"raw"``. Other estimators get ``"raw"``.
+        R^d get both, and their trials choose whether to use the scores (`optional_columns`); of
+        more than 10,000 columns, and fewer rows, they get ``"raw"``. Others get ``"raw"``.
     **parameters : dict
         Parameters of the estimator.
 
