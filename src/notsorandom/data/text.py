@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from notsorandom.data.checks import (
+    WIDE,
     TableError,
     check_columns,
     check_size,
@@ -72,12 +73,12 @@ class TextFile:
                 header=0,
                 names=self.columns,
                 index_col=False,
-                dtype=dict.fromkeys(texts, str)
-                or None,  # with a dict, wide tables take twice as long
+                dtype=dict.fromkeys(texts, str) or None,  # {} takes twice as long if wide
                 na_values=list(CASES),
                 keep_default_na=False,
                 skipinitialspace=True,
-                low_memory=n_rows != ALL_ROWS,  # a third faster, if types may vary within a block
+                # A third faster, if types may vary within a block; twice as slow if it is wide.
+                low_memory=n_rows != ALL_ROWS and len(self.columns) <= WIDE,
                 iterator=True,
                 **self.options,
             )
