@@ -281,3 +281,27 @@ class Recorder(Observer):
         self.records.append(game.history[-1])
         self.duals.append(game.previous_dual.copy())
         return False
+
+
+def useless_numbers(name, values):
+    """Why nothing can be learned from a column of numbers of which NaN are missing; or nothing."""
+    known = values[~np.isnan(values)]
+    n_rows, is_gapless = len(values), len(known) == len(values)
+    if not len(known):
+        return "empty"
+    if is_gapless and len(set(known)) == 1:
+        return "constant"
+    if not is_gapless or any(value != round(value) for value in values):
+        return ""
+    least, most, is_unique = min(values), max(values), len(set(values)) == n_rows
+    if n_rows < 20:
+        is_row_number = n_rows > 2 and values.tolist() in (
+            [*range(n_rows)],
+            [*range(1, n_rows + 1)],
+        )
+    else:
+        is_row_number = is_unique and 0 <= least <= 0.1 * most + 1 and most - least < 2 * n_rows
+    if is_row_number:
+        return "row numbers"
+    is_named = name.lower() in ("id", "index") or name.endswith("_id")
+    return "unique integers, named like an ID" if is_named and is_unique else ""

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import reference
 from scipy.stats import norm, rankdata
 from sklearn.base import clone
 from sklearn.impute import SimpleImputer
@@ -17,10 +18,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from notsorandom import Euclidean, FourierClassifier, FourierRegressor, Sphere, tabular_pipeline
-from notsorandom.data.column_kinds import convert, infer_kind, parse_plain_numbers
-from notsorandom.tabular import NumberEncoder, TableCleaner
-from notsorandom.tabular.cleaner import SHORT
-from notsorandom.tabular.numbers import SCORE_COLUMNS
+from notsorandom.data.column_kinds import convert, infer_kind, parse_plain_numbers, useless_numbers
+from notsorandom.tabular import NumberEncoder, TableCleaner, numbers
+from notsorandom.tabular.cleaner import SHORT, to_numbers
+from notsorandom.tabular.numbers import SCORE_COLUMNS, known_quantiles
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
 
@@ -144,6 +145,24 @@ def test_columns_that_say_nothing_in_many_rows():
     columns = {"x": rng.normal(size=60), "number": numbers, "name": names}
     _, cleaner = clean(**columns, count=rng.integers(0, 99, 60), sparse=numbers * 7)
     assert cleaner.left_out_ == {"number": "row numbers", "name": "no value is frequent"}
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 3, 19, 20, 40])
+def test_columns_of_numbers_against_one_at_a_time(n_rows, rng):
+    """They are judged as blocks, of columns of any of NumPy's types."""
+    orders = [np.arange(n_rows), np.arange(n_rows) + 1, rng.permutation(n_rows) + 3]
+    orders += [rng.permutation(4 * n_rows)[:n_rows], rng.integers(0, 3, n_rows), np.ones(n_rows)]
+    orders += [np.arange(n_rows)[::-1], rng.normal(size=n_rows), np.full(n_rows, np.nan)]
+    orders += [np.where(rng.random(n_rows) < 0.3, np.inf, each) for each in orders]
+    columns = {"x": rng.random(n_rows) < 2}
+    for number, values in enumerate(orders):
+        columns |= {f"{number}": values, f"{number}_id": values, f"{number}f": values + 0.0}
+    frame = pd.DataFrame(columns | {"text": ["a", "b"] * (n_rows // 2) + ["a"] * (n_rows % 2)})
+    useless = useless_numbers(frame.columns, to_numbers(frame.drop(columns="text")))
+    for name in columns:
+        values = frame[name].to_numpy(float)
+        expected = reference.useless_numbers(name, np.where(np.isfinite(values), values, np.nan))
+        assert useless.get(name, "") == expected, name
 
 
 def test_empty_columns_at_predict(table, cleaner):
@@ -293,6 +312,24 @@ class TestNumbers:
             np.testing.assert_array_equal(encoded.pop(f"{name} (missing)"), X[name].isna())
         assert set(encoded) == {"huge (number)", "small (number)"}
 
+    def test_quantiles_of_known_values(self, rng):
+        X = rng.normal(size=(30, 200)).round(1)
+        X[rng.random(X.shape) < rng.random(200)] = np.nan
+        X[:, 0] = np.nan
+        shares = [0, 0.25, 0.5, 0.75, 1]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # columns of NaN only
+            expected = np.nanquantile(X, shares, axis=0)
+        np.testing.assert_array_equal(known_quantiles(X, shares), expected)
+
+    @pytest.mark.parametrize(("shape", "has_scores"), [((12, 20), True), ((12, 21), False)])
+    def test_many_columns_and_few_rows_have_no_scores(self, shape, has_scores, rng, monkeypatch):
+        monkeypatch.setattr(numbers, "MANY_COLUMNS", 20)
+        X = rng.normal(size=shape)
+        assert len(NumberEncoder("auto").fit(X).score_columns_) == has_scores * shape[1]
+        assert len(NumberEncoder("auto").fit(rng.normal(size=(21, 21))).score_columns_) == 21
+        assert len(NumberEncoder("both").fit(X).score_columns_) == shape[1]
+
     @pytest.mark.parametrize("name", ["heavy", "ties", "zeros", "eleven", "huge"])
     def test_scores_against_ranks(self, name):
         """Of more than 256 distinct values, other values are off by less than the spacing."""
@@ -303,7 +340,7 @@ class TestNumbers:
         scores = encoder.transform(known.to_frame())[:, 0]
         error = np.abs(scores - exact)
         n_values = known.nunique()
-        assert encoder.knots_[0].shape[1] <= min(n_values, 256)
+        assert encoder.n_knots_[0] <= min(n_values, 256)
         if n_values <= 256:
             np.testing.assert_allclose(scores, exact, atol=1e-12)
         else:
@@ -480,8 +517,8 @@ class TestPipeline:
     @pytest.mark.parametrize(
         ("given", "output"),
         [
-            ("classifier", "both"),
-            (FourierRegressor(), "both"),
+            ("classifier", "auto"),
+            (FourierRegressor(), "auto"),
             (FourierRegressor(space=Euclidean(max_norm=3.0)), "raw"),
             (FourierClassifier(space=Sphere(normalize=True)), "raw"),
             (LogisticRegression(), "raw"),

@@ -880,6 +880,25 @@ def test_classes_of_doubtful_targets(y, ending, classes, run, rng):
     assert notsorandom.load("m.skops").classes_.tolist() == classes
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("numbers", ["raw", "both"])
+def test_time_is_linear_in_the_number_of_columns(numbers, rng, tmp_path):
+    """From a CSV file to predictions, with the same number of features."""
+    seconds = []
+    for n_columns in (100, 5_000, 20_000):
+        X = rng.normal(size=(60, n_columns))
+        frame = pd.DataFrame(X, columns=[f"c{k}" for k in range(n_columns)])
+        data, model = tmp_path / "wide.csv", tmp_path / "m.skops"
+        frame.assign(label=np.where(X[:, 0] > 0, "yes", "no")).to_csv(data, index=False)
+        start = time.process_time()
+        options = ["--target", "label", "--numbers", numbers, "--n-components", "50", "-o"]
+        options += [str(model), "--quiet"]
+        assert main(["fit", str(data), *options]) == 0
+        assert main(["predict", str(model), str(data), "-o", str(tmp_path / "p.csv")]) == 0
+        seconds.append(time.process_time() - start)
+    assert seconds[2] < 5.5 * seconds[1], seconds
+
+
 def test_formulas_are_text_in_predictions(tmp_path):
     """A spreadsheet would compute labels and copied columns that begin with =, +, - or @."""
     table = pd.DataFrame(

@@ -495,11 +495,15 @@ class TestPipelines:
             ("number_columns_", np.array([0, 1, 3])),
             ("score_columns_", np.array([0, 1, -1])),
             ("missing_columns_", np.zeros(1000, int)),
+            ("n_knots_", np.array([60, 120])),
+            ("n_knots_", np.array([60, 0, 120])),
+            ("n_knots_", np.array([60, -60, 180])),
+            ("n_knots_", np.array([60.0, 60.0, 60.0])),
             ("knots_", []),
-            ("knots_", [np.zeros((2, 0))] * 3),
-            ("knots_", [np.zeros((3, 5))] * 3),
-            ("knots_", [np.array([[0.0, 0.0], [1.0, 2.0]])] * 3),
-            ("knots_", [np.array([[0.0, 1.0], [1.0, np.nan]])] * 3),
+            ("knots_", np.zeros((2, 0))),
+            ("knots_", np.tile(np.arange(180.0), (3, 1))),
+            ("knots_", np.tile(np.r_[:90.0, 89:179], (2, 1))),  # two are equal
+            ("knots_", np.array([np.arange(180.0), np.full(180, np.nan)])),
         ],
     )
     def test_forged_numbers(self, name, value):

@@ -463,6 +463,12 @@ class TestPipelines:
         model = make_pipeline(scaler, self.make()).fit(*data)
         assert self.check(model, data[0], tmp_path) == "unit"
 
+    @pytest.mark.parametrize("numbers", ["raw", "both"])
+    def test_tables_without_scores(self, numbers, data, tmp_path):
+        frame = pd.DataFrame({"x": data[0][:, 0].round(), "city": ["Rome", "Oslo"] * 40})
+        model = notsorandom.tabular_pipeline(self.make(), numbers=numbers).fit(frame, data[1])
+        assert self.check(model, frame, tmp_path)
+
     @pytest.mark.parametrize("numbers", ["auto", "raw", "scores"])
     def test_tabular_pipeline(self, numbers, data, frame, tmp_path):
         frame = frame.assign(

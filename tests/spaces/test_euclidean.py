@@ -6,7 +6,7 @@ import reference
 
 from notsorandom import Euclidean
 from notsorandom.data.rows import Rows
-from notsorandom.spaces import Landscape, euclidean
+from notsorandom.spaces import Landscape, euclidean, landscape
 from notsorandom.spaces.landscape import median_distance, potential_of
 
 
@@ -143,6 +143,15 @@ def test_dtypes_are_kept(rng, n_tasks, dtype):
     for phase in ("paired", "aligned"):
         assert space.features(data.array, frequencies, phases, phase).dtype == dtype
         assert space.alignment(points.amplitudes, phases, phase).dtype == dtype
+
+
+def test_median_distance_in_parts(rng, monkeypatch):
+    X = rng.standard_normal((40, 30))
+    distances = []
+    for numbers in (2**19, 100, 1):
+        monkeypatch.setattr(landscape, "DIFFERENCES", numbers)
+        distances.append(median_distance(Rows(X), np.random.default_rng(0)))
+    assert len(set(distances)) == 1
 
 
 def test_scale_is_the_median_distance(rng):

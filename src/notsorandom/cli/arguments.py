@@ -140,7 +140,7 @@ ARGUMENTS: dict[str, tuple[str, Any, Any]] = {
     "--numbers": (
         "tables with --scale auto: by quartiles (raw) or ranks (scores)",
         "auto",
-        ["auto", *OUTPUTS],
+        list(OUTPUTS),
     ),
     "--scale": ("scaling of numbers: auto scales tables, not arrays", "auto", SCALES),
     "--checkpoint": ("file from which an interrupted fit continues", None, Path),

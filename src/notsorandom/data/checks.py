@@ -16,6 +16,8 @@ from notsorandom.data.rows import Array
 
 # How Parquet is read: few bytes of a column at a time, however large its row groups are.
 PARQUET_OPTIONS: dict[str, Any] = {"buffer_size": 2**16, "pre_buffer": False}
+# Columns from which on frames are copied to one block of memory: one row takes a millisecond then.
+WIDE = 1000
 # Columns in which pandas stores an index without a name.
 PANDAS_INDEX = re.compile("__index_level_[0-9]+__")
 
@@ -74,6 +76,16 @@ def import_pandas(package: str = "pandas") -> Any:
         return import_module(package)
     except ImportError as error:
         raise ImportError(f"Tables need {package}: pip install 'notsorandom[tables]'.") from error
+
+
+def in_few_blocks(frame: Any) -> Any:
+    """Return a frame of many columns as a copy with one block of memory for each type.
+
+    Files and dictionaries become frames whose columns have a block each. Selecting from them takes
+    pandas tens of microseconds a column.
+    """
+    is_wide = frame.shape[1] > max(WIDE, frame.shape[0])
+    return frame.copy() if is_wide else frame
 
 
 def check_columns(source: object, columns: Sequence[str], wanted: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ NUMBER_FORMATS = {
 }
 # Numbers in text that are read cell by cell.
 PLAIN_NUMBER = re.compile(r"\s*[+-]?\d+(\.\d*)?([eE][+-]?\d+)?\s*", re.ASCII)
+DIGIT = re.compile(r"\d")
 # Signs around numbers that are not part of them.
 SIGNS = r"^([+-]?)[$€£¥]\s?|\s?[$€£¥%]$"
 # What text must look like to be tried as a date: plain numbers and words are not.
@@ -61,6 +63,8 @@ def infer_kind(column: Any) -> tuple[str, str]:
     if parse_booleans(text).notna().all() and text.str.isalpha().any():
         return "boolean", ""
     few = text.head(100)
+    if not has_digit(few).all():  # which all numbers and dates have
+        return "category", ""
     for number_format in ("", *NUMBER_FORMATS):
         if all(parse_numbers(part, number_format).notna().all() for part in (few, text)):
             return "number", number_format
@@ -192,8 +196,8 @@ def date_part(dates: Any, part: str) -> Any:
     return getattr(dates.dt, "day_of_week" if part == "weekday" else part).astype(np.float64)
 
 
-def why_useless(name: str, values: Any) -> str:
-    """Return why nothing can be learned from a column; empty if that isn't so."""
+def why_useless(values: Any) -> str:
+    """Return why nothing can be learned from a column of categories or dates; else nothing."""
     is_category = values.dtype.kind == "O"
     known = values[values != MISSING_CATEGORY] if is_category else values.dropna()
     if not len(known):
@@ -205,21 +209,43 @@ def why_useless(name: str, values: Any) -> str:
             return "all values differ"
         is_rare = len(values) >= MANY and known.value_counts().iloc[0] < FREQUENT
         return "no value is frequent" if is_rare else ""
-    if values.dtype.kind == "f" and are_row_numbers(values):
-        return "row numbers"
-    is_identifier = values.dtype.kind == "f" and IDENTIFIER.fullmatch(name) is not None
-    if is_identifier and values.is_unique and (values == values.round()).all():
-        return "unique integers, named like an ID"
     return ""
 
 
-def are_row_numbers(values: Any) -> bool:
-    """Return whether numbers are different integers that fill most of a range from about 1."""
-    least, most, n_rows = values.min(), values.max(), len(values)
+@np.errstate(over="ignore")
+def useless_numbers(names: Sequence[str], numbers: Array) -> dict[str, str]:
+    """Return the columns of numbers from which nothing can be learned, and why.
+
+    They are judged as a block, of shape (n_rows, n_columns), since a table may have many. NaN is
+    missing.
+    """
+    n_rows = len(numbers)
+    is_empty = np.isnan(numbers).all(axis=0)
+    is_constant = (numbers == numbers[0]).all(axis=0)
+    reasons = {names[j]: "empty" for j in np.flatnonzero(is_empty).tolist()}
+    reasons |= {names[j]: "constant" for j in np.flatnonzero(is_constant).tolist()}
+    integers = np.flatnonzero((numbers == np.rint(numbers)).all(axis=0) & ~is_constant)
+    values = numbers[:, integers]
+    ranked = np.sort(values, axis=0)
+    is_unique = (ranked[1:] > ranked[:-1]).all(axis=0)
+    least, most = ranked[0], ranked[-1]
     if n_rows < MANY:  # too few to tell, unless they count the rows
-        return bool(n_rows > 2 and least in (0, 1) and (values.diff()[1:] == 1).all())
-    fills_range = 0 <= least <= 0.1 * most + 1 and most - least < 2 * n_rows
-    return bool(fills_range and values.is_unique and (values % 1 == 0).all())
+        counts = (values[1:] - values[:-1] == 1).all(axis=0) & (n_rows > 2)
+        is_row_number = counts & np.isin(least, (0, 1))
+    else:  # they fill most of a range from about 1
+        is_row_number = (least >= 0) & (least <= 0.1 * most + 1) & (most - least < 2 * n_rows)
+    for j in np.flatnonzero(is_unique):
+        name = names[integers[j]]
+        if is_row_number[j]:
+            reasons[name] = "row numbers"
+        elif IDENTIFIER.fullmatch(name):
+            reasons[name] = "unique integers, named like an ID"
+    return reasons
+
+
+def has_digit(text: Any) -> Any:
+    """Return which texts have a digit."""
+    return text.map(lambda cell: DIGIT.search(cell) is not None).astype(bool)
 
 
 def looks_like_dates(text: Any) -> Any:
@@ -231,6 +257,8 @@ def describe_mixture(categories: Any, share: float) -> str:
     """Return what most of a column's categories are besides text, and which is not; or nothing."""
     text = categories[categories != MISSING_CATEGORY]
     few = text.head(100)
+    if not has_digit(few).mean() > share:
+        return ""
     candidates: list[tuple[str, Any, str]]
     candidates = [("numbers", parse_numbers, each) for each in ("", *NUMBER_FORMATS)]
     if looks_like_dates(few).mean() > share:

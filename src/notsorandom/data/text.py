@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from notsorandom.data.checks import TableError, check_columns, check_size, format_names
+from notsorandom.data.checks import (
+    WIDE,
+    TableError,
+    check_columns,
+    check_size,
+    format_names,
+    in_few_blocks,
+)
 
 # Text of cells without a value, in small letters, and as it may be written.
 MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-", ".")
@@ -66,11 +73,12 @@ class TextFile:
                 header=0,
                 names=self.columns,
                 index_col=False,
-                dtype=dict.fromkeys(texts, str),
+                dtype=dict.fromkeys(texts, str) or None,  # {} takes twice as long if wide
                 na_values=list(CASES),
                 keep_default_na=False,
                 skipinitialspace=True,
-                low_memory=n_rows != ALL_ROWS,  # a third faster, if types may vary within a block
+                # A third faster, if types may vary within a block; twice as slow if it is wide.
+                low_memory=n_rows != ALL_ROWS and len(self.columns) <= WIDE,
                 iterator=True,
                 **self.options,
             )
@@ -83,7 +91,7 @@ class TextFile:
                 if self.options["decimal"] == ",":
                     for name in frame.select_dtypes(exclude=["number", "bool"]):
                         frame[name] = frame[name].map(plain_number)
-                yield frame
+                yield in_few_blocks(frame)
 
 
 def plain_number(cell: Any) -> Any:

@@ -150,8 +150,9 @@ def source_columns(model: Any, names: list[str]) -> list[str]:
         f"{name}_{part}": name for name, parts in cleaner.date_parts_.items() for part in parts
     }
     sources: list[str] = []
-    for _, step, columns in encoder.transformers_:
-        if not len(columns):  # a step without columns is not fitted
+    for part, step, _ in encoder.transformers_:
+        columns = encoder.feature_names_in_[encoder._transformer_to_input_indices[part]].tolist()
+        if not columns:  # a step without columns is not fitted
             continue
         if isinstance(step, OneHotEncoder):
             rare = getattr(step, "infrequent_categories_", [None] * len(columns))

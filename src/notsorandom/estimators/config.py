@@ -253,7 +253,8 @@ def find_optional_columns(columns: Any, n_features: int, names: Any) -> Array | 
         columns = [number for number, name in enumerate(names) if re.search(columns, name)]
     has_names = given.dtype.kind in "UO" and not is_pattern
     known = list(names) if has_names else list(range(n_features))
-    unknown = [each for each in columns if each not in known]
+    present = set(known)
+    unknown = [each for each in columns if each not in present]
     if unknown:
         raise ValueError(
             f"optional_columns has {unknown[0]!r}, which is no column of X: it has {n_features} "

@@ -35,12 +35,15 @@ compose._column_transformer.make_column_selector preprocessing._encoders.OneHotE
 preprocessing._data.StandardScaler preprocessing._data.MinMaxScaler
 preprocessing._data.MaxAbsScaler preprocessing._data.RobustScaler impute._base.SimpleImputer
 impute._base.MissingIndicator preprocessing._function_transformer.FunctionTransformer""".split()
-# Functions that a file may name: one of ours, which makes names of columns, and for a
+# Functions that a file may name: those of ours that select columns and name them, and for a
 # FunctionTransformer those of NumPy of one argument.
-OUR_FUNCTION = "notsorandom.tabular.pipeline.name_category"
+OUR_FUNCTIONS = [
+    f"notsorandom.tabular.pipeline.{name}"
+    for name in ("find_numbers", "find_categories", "name_category")
+]
 NUMPY_FUNCTIONS = """absolute cbrt exp expm1 log log10 log1p log2 negative reciprocal sign sqrt
 square cos sin tan arctan arcsinh tanh""".split()
-FUNCTIONS = [OUR_FUNCTION, *(f"numpy.{name}" for name in NUMPY_FUNCTIONS)]
+FUNCTIONS = [*OUR_FUNCTIONS, *(f"numpy.{name}" for name in NUMPY_FUNCTIONS)]
 CLASSES = [f"notsorandom.{name}" for name in OUR_CLASSES]
 CLASSES += [f"sklearn.{name}" for name in SKLEARN_CLASSES]
 # Loaders of skops that only make data, and their classes.
@@ -220,7 +223,7 @@ def walk(model: Any) -> Iterator[Any]:
     stack = [model]
     while stack:
         part = stack.pop()
-        if id(part) in seen or isinstance(part, (str, type)):
+        if type(part) in SCALARS or id(part) in seen or isinstance(part, (str, type)):
             continue
         seen.add(id(part))
         yield part

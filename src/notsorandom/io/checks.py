@@ -109,10 +109,11 @@ def check_numbers(encoder: Any) -> None:
         columns = getattr(encoder, name)
         require(columns.ndim == 1 and np.isin(columns, np.arange(*shape)).all(), name)
         require(len(set(columns.tolist())) == len(columns), name)  # no more than once
-    require(len(encoder.knots_) == len(encoder.score_columns_), "knots_")
-    for knots in encoder.knots_:
-        require(knots.ndim == 2 and len(knots) == 2 and knots.size, "knots_")
-        require(np.isfinite(knots).all() and (np.diff(knots[0]) > 0).all(), "knots_")
+    knots, sizes = encoder.knots_, encoder.n_knots_
+    require(is_array(sizes, encoder.score_columns_.shape, "i") and (sizes > 0).all(), "n_knots_")
+    require(is_array(knots, (2, sum(sizes.tolist())), "f"), "knots_")
+    within = np.delete(np.diff(knots[0]), sizes.cumsum()[:-1] - 1)  # steps inside of a column
+    require(np.isfinite(knots).all() and (within > 0).all(), "knots_")
 
 
 def check_kernel(kernel: Any) -> None:

@@ -63,7 +63,7 @@ def convert_numbers(model: NumberEncoder, X: Tensor) -> list[Tensor]:
     missing, columns = X.node("IsNaN"), model.number_columns_
     scaled = (X.take(columns) - model.center_[columns]) / model.scale_[columns]
     blocks = [scaled / (scaled * scaled / LIMIT**2 + 1.0).node("Sqrt")]
-    for column, (values, scores) in zip(model.score_columns_, model.knots_, strict=True):
+    for column, (values, scores) in model.column_knots():
         # Of each interval between knots, a score has the share that is below the value.
         shares = (X.take([column]) - values[:-1]) / np.diff(values)
         shares = shares.node("Clip", 0.0, 1.0)

@@ -27,7 +27,7 @@ THOROUGH_ROWS, N_REFINED, REFINE_STEPS = 4096, 16, 12
 # values at 60 to 200 samples, 96 batches missed the highest peak known by more than 1 % in 4, 24 in
 # 12, and few ascents agreed in these 4.
 MAX_BATCHES, MAX_SMALL_BATCHES = 24, 96
-# Peaks whose features correlate by more than this count as one.
+# Peaks of certificates whose features correlate by more than this count as one.
 THOROUGH_SIMILARITY = 0.95
 # Range of displacements from peaks, in units of the inverse scale of the samples.
 DISPLACEMENTS = 0.05, 1.0
@@ -75,7 +75,7 @@ class Thorough(Search):
         """Return at most `n_peaks` distinct peaks of the landscape, highest first."""
         landscape.require_kind("continuous", self, "search='enumerate'")
         starts = landscape.draw(BATCH_ASCENTS // 2, rng)
-        points = find_highest(landscape, starts, rng, self.n_agreeing).points
+        points = find_highest(landscape, starts, rng, self.n_agreeing, self.similarity).points
         n_peaks = min(n_peaks, self.n_peaks)
         return points.take(landscape.distinct(points, self.similarity, rng, n_peaks))
 
@@ -101,7 +101,11 @@ class HighestPeak:
 
 
 def find_highest(
-    landscape: Landscape, known: Array, rng: np.random.Generator, least_agreeing: int = 0
+    landscape: Landscape,
+    known: Array,
+    rng: np.random.Generator,
+    least_agreeing: int = 0,
+    similarity: float = THOROUGH_SIMILARITY,
 ) -> HighestPeak:
     """Climb from many starts, in batches, until further batches find no higher peak.
 
@@ -109,7 +113,8 @@ def find_highest(
     the largest number of batches is reached. Of the starts, a fourth are drawn as in usual
     searches, a fourth are spread over the part of the space that smoothing leaves, and the others
     are near the highest peaks found. `known` are frequencies of shape (n_frequencies, n_features)
-    that the first batch starts from.
+    that the first batch starts from. Peaks whose features correlate by more than `similarity` count
+    as one.
     """
     space, all_rows = landscape.continuous_space, landscape
     if len(all_rows.rows) > THOROUGH_ROWS:
@@ -134,7 +139,7 @@ def find_highest(
         found.append(points)
     frequencies = np.concatenate([points.frequencies for points in found])
     points = landscape.evaluate(frequencies)
-    points = points.take(landscape.distinct(points, THOROUGH_SIMILARITY, rng, N_REFINED))
+    points = points.take(landscape.distinct(points, similarity, rng, N_REFINED))
     if landscape is not all_rows:
         points = all_rows.evaluate_with_slope(points.frequencies)
         steps = np.full(len(points), space.first_step(), dtype=points.height.dtype)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from notsorandom._utils.threads import cached_property
+from notsorandom._utils.threads import cached_property, cut_slices
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array, Column, Rows, row_norms, stack_blocks
 from notsorandom.spaces.base import ContinuousSpace, FiniteSpace, ResolvedSpace
@@ -20,6 +20,8 @@ SIMILARITY_ROWS = 1024
 POINTS_PER_DISTINCT = 4
 # Random pairs of rows for the median distance: its standard error is then a few percent.
 N_PAIRS = 1024
+# Numbers that are subtracted at a time: 4 MB. With more, new memory takes most of the time.
+DIFFERENCES = 2**19
 # Of a block of the measure: the total mass of the samples; per task, the mass and the sum.
 MeasureStats = tuple[float, Array, Array]
 
@@ -335,8 +337,16 @@ def median_distance(
 
     Equal samples are left out. It is 1 if all samples are equal.
     """
-    left, right = (to_host(draw_by_weight(rows, N_PAIRS, rng).array) for _ in range(2))
-    distances = norms(left - right.astype(np.float64))
+    if rows.is_local and isinstance(rows.array, np.ndarray):  # draw pairs of row numbers
+        X, numbers = rows.array, replace(rows, array=np.arange(float(len(rows)))[:, None])
+        left, right = (draw_by_weight(numbers, N_PAIRS, rng).array for _ in range(2))
+        pairs = np.concatenate([left, right], axis=1).astype(int)
+        steps = cut_slices(N_PAIRS, max(1, DIFFERENCES // rows.n_features))
+        parts = [norms(X[i] - X[j].astype(np.float64)) for i, j in (pairs[p].T for p in steps)]
+        distances = np.concatenate(parts)
+    else:
+        left, right = (to_host(draw_by_weight(rows, N_PAIRS, rng).array) for _ in range(2))
+        distances = norms(left - right.astype(np.float64))
     if not distances.any():  # almost all samples are equal: search all rows for different ones
         origin = to_host(rows.take(np.array([0])).array).astype(np.float64)
         distances = rows.to_host(

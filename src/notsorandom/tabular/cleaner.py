@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from notsorandom.data.checks import format_names, import_pandas
+from notsorandom.data.checks import format_names, import_pandas, in_few_blocks
 from notsorandom.data.column_kinds import (
     DATE_PARTS,
     convert,
@@ -19,10 +19,13 @@ from notsorandom.data.column_kinds import (
     infer_kind,
     is_ambiguous,
     parse_plain_numbers,
+    useless_numbers,
     why_useless,
 )
 from notsorandom.data.rows import Array
 
+# Numbers that are judged at a time: some megabytes.
+BLOCK_SIZE = 2**20
 # Rows up to which numbers in text are read cell by cell. From 2000 on, pandas is faster.
 SHORT = 1000
 # Share of numbers or dates in a column of categories that is warned of.
@@ -75,22 +78,35 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         self
         """
         frame = as_frame(X)
-        kinds: dict[str, str] = {}
         left_out: dict[str, str] = {}
         formats: dict[str, str] = {}
         parts: dict[str, list[str]] = {}
-        for name, column in frame.items():
+        types = frame.dtypes.tolist()
+        plain = np.flatnonzero([is_plain(dtype) for dtype in types])
+        kinds = {
+            name: "boolean" if dtype.kind == "b" else "number"
+            for name, dtype in zip(frame.columns, types, strict=True)
+        }
+        for start in range(0, len(plain), step := BLOCK_SIZE // len(frame) + 1):
+            block = frame.iloc[:, plain[start : start + step]]
+            left_out |= useless_numbers(block.columns, to_numbers(block))
+        for number in np.setdiff1d(np.arange(len(kinds)), plain):
+            name, column = frame.columns[number], frame.iloc[:, number]
             kinds[name], text_format = infer_kind(column)
             values = convert(column, name, kinds[name], text_format)
-            reason = why_useless(name, values)
+            reason = why_useless(values)
+            if values.dtype.kind == "f":
+                reason = useless_numbers([name], values.to_numpy()[:, None]).get(name, "")
             warn_of_doubts(name, column, values, kinds[name], text_format)
             if reason:
-                kinds[name], left_out[name] = "left out", reason
+                left_out[name] = reason
                 continue
             if text_format:
                 formats[name] = text_format
             if kinds[name] == "date":
                 parts[name] = [p for p in DATE_PARTS if date_part(values, p).nunique() > 1]
+        left_out = {name: left_out[name] for name in kinds if name in left_out}
+        kinds |= dict.fromkeys(left_out, "left out")
         reasons = ", ".join(f"{name!r} ({reason})" for name, reason in left_out.items())
         if len(left_out) == len(kinds):
             raise ValueError(f"All columns of {len(frame)} sample(s) were left out: {reasons}.")
@@ -133,11 +149,8 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         # Numbers in one block: a column at a time would take longer than all that follows.
         kinds = {name: kind for name, kind in self.kinds_.items() if kind in ("number", "boolean")}
         types = dict(zip(frame.columns, frame.dtypes, strict=True))
-        plain = [n for n in kinds if isinstance(types[n], np.dtype) and types[n].kind in "biuf"]
-        numbers = frame[plain].to_numpy(np.float64, copy=True)
-        finite = np.isfinite(numbers)
-        if not finite.all():
-            numbers[~finite] = np.nan
+        plain = [name for name in kinds if is_plain(types[name])]
+        numbers = to_numbers(frame[plain])
         pandas = import_pandas()
         names = self.get_feature_names_out()
         if len(plain) == len(names):
@@ -185,6 +198,20 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def is_plain(dtype: Any) -> bool:
+    """Return whether a column's type is one of NumPy's for numbers or booleans."""
+    return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
+
+
+def to_numbers(frame: Any) -> Array:
+    """Return columns of numbers as one array of float64, in which infinite ones are missing."""
+    numbers: Array = frame.to_numpy(np.float64, copy=True)
+    finite = np.isfinite(numbers)
+    if not finite.all():
+        numbers[~finite] = np.nan
+    return numbers
 
 
 def warn_of_doubts(name: str, column: Any, values: Any, kind: str, text_format: str) -> None:
@@ -236,4 +263,4 @@ def as_frame(X: Any, names: Array | None = None) -> Any:
             f"Found array with {len(X)} sample(s) and {len(columns)} feature(s) "
             f"(shape={X.shape}) while a minimum of 1 is required."
         )
-    return X if is_named else X.set_axis(columns, axis=1)
+    return in_few_blocks(X if is_named else X.set_axis(columns, axis=1))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.metaestimators import available_if
@@ -123,8 +124,8 @@ def tabular_pipeline(
     numbers : {"auto", "raw", "scores", "both"}, default="auto"
         Whether the estimator gets numbers scaled, as normal scores, or both: the `output` of
         :class:`notsorandom.tabular.NumberEncoder`. With ``"auto"``, our classifier and regressor on
-        R^d get both, and their trials choose whether to use the scores (`optional_columns`); other
-        estimators get ``"raw"``.
+        R^d get both, and their trials choose whether to use the scores (`optional_columns`); of
+        more than 10,000 columns, and fewer rows, they get ``"raw"``. Others get ``"raw"``.
     **parameters : dict
         Parameters of the estimator.
 
@@ -145,7 +146,7 @@ def tabular_pipeline(
     >>> model.fit(frame, ["a", "b"] * 40).predict(frame.head(2)).tolist()
     ['a', 'b']
     """
-    check_choice("numbers", numbers, ["auto", *OUTPUTS])
+    check_choice("numbers", numbers, OUTPUTS)
     if isinstance(estimator, str):
         if estimator not in ESTIMATORS:
             raise ValueError(
@@ -165,7 +166,7 @@ def tabular_pipeline(
             model.space == "euclidean"
             or (isinstance(model.space, Euclidean) and model.space.has_batched_trials)
         )
-        numbers = "both" if is_euclidean else "raw"
+        numbers = "auto" if is_euclidean else "raw"
         # An estimator may have optional columns of its own.
         if is_euclidean and "optional_columns" not in parameters and not model.optional_columns:
             model.set_params(optional_columns=SCORE_COLUMNS)
@@ -178,8 +179,8 @@ def tabular_pipeline(
     )
     encode = ColumnTransformer(
         [
-            ("number", NumberEncoder(numbers), make_column_selector(dtype_include="number")),
-            ("category", categories, make_column_selector(dtype_exclude="number")),
+            ("number", NumberEncoder(numbers), find_numbers),
+            ("category", categories, find_categories),
         ],
         # The steps give names that differ from the table's: the last step alone refuses the table.
         verbose_feature_names_out="{feature_name}",
@@ -187,6 +188,17 @@ def tabular_pipeline(
     for _, step, _ in encode.transformers:  # arrays, of which one frame is made: much faster
         step.set_output(transform="default")
     return TabularPipeline([("clean", TableCleaner()), ("encode", encode), ("model", model)])
+
+
+# Positions instead of names: scikit-learn searches the place of each name in the list of all.
+def find_numbers(frame: Any) -> list[int]:
+    """Return the positions of the columns of numbers in a clean frame."""
+    return np.flatnonzero(frame.dtypes == np.float64).tolist()
+
+
+def find_categories(frame: Any) -> list[int]:
+    """Return the positions of the other columns in a clean frame."""
+    return np.flatnonzero(frame.dtypes != np.float64).tolist()
 
 
 def name_category(column: str, category: Any) -> str:
