@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import inspect
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from notsorandom._utils.parameters import check_number
 from notsorandom.data.array_api import cast_like
-from notsorandom.data.rows import Array, Rows
+from notsorandom.data.rows import Array
+from notsorandom.game.ahead import NOTHING_AHEAD, project_ahead
 from notsorandom.game.problem import Problem
-from notsorandom.game.projection import PROJECTIONS
+from notsorandom.game.projection import PROJECTIONS, nearest
 from notsorandom.game.state import ActiveSet, GameResult, GameState, Move, Round
 from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces.base import ResolvedSpace, Space
-from notsorandom.spaces.landscape import Landscape, PeakFinder, average_groups
+from notsorandom.spaces.landscape import Landscape, PeakFinder, average_groups, draw_marks
 
 # Share of a feature's correlation with the measure that one play removes, like the shrinkage of
 # boosting. Larger values bring the dual variables to zero before thousands of features are found;
@@ -144,7 +147,7 @@ class GameLoop:
             self.dual = problem.first_dual(self.projection)
             for move in self.moves:
                 self.dual = self._step(self.dual, move)
-        self.n_plays, self.flat = state.n_plays, state.flat
+        self.n_plays, self.flat, self.ahead = state.n_plays, state.flat, NOTHING_AHEAD
         self.resume_state, self.truncated, self.stopped = state, False, False
         self.kernel_bound = space.kernel_bound(problem.rows.n_features, phase)
         if learning_rate == "theory" and not math.isfinite(self.kernel_bound):
@@ -194,10 +197,12 @@ class GameLoop:
         room = self.n_frequencies - len(self.active_set)
         start = self.current_state()
         self.previous_dual = dual = self.dual
-        stats = problem.stats(dual)
+        ahead, self.ahead = self.ahead, NOTHING_AHEAD
+        stats = ahead.stats or problem.stats(dual)
         # The kernel player: search for peaks of the potential.
+        measure = problem.measure(dual)
         landscape = Landscape(
-            space, rows, problem.measure(dual), self.smoothing, phase, stats.block_stats
+            space, rows, measure, self.smoothing, phase, stats.block_stats, ahead.sample
         )
         peaks = self.search.find(landscape, room, self.rng)
         groups = space.groups(peaks.frequencies, phase)
@@ -251,8 +256,15 @@ class GameLoop:
     def _step(self, dual: Any, move: Move) -> Any:
         """The dual player: a projected gradient step against the peaks' mean kernel."""
         parts = (move.frequencies, move.phases, move.coefficients)
-        response = kernel_response(self.problem.rows, self.space, self.phase, *parts)
-        return self.problem.step(dual, response, move.step, self.projection)
+        response = KernelResponse(self.space, self.phase, *parts)
+        if self.problem.rows.is_local or self.projection is not nearest:
+            return self.problem.step(dual, response, move.step, self.projection)
+        point = self.problem.ascend(dual, response, move.step)
+        # What the next round does first is submitted along with the step.
+        n_rows = 0 if self.finished else self.search.sample_size(len(self.problem.rows))
+        marks = draw_marks(n_rows, copy.deepcopy(self.rng))
+        dual, self.ahead = project_ahead(self.problem, point, marks)
+        return dual
 
     def _rate_and_plays(self, n_peaks: int) -> tuple[float, int]:
         """Learning rate of a round, and the plays that it counts for."""
@@ -356,20 +368,30 @@ def shrinkage(n_tasks: int) -> float:
     return min(1.0, SHRINKAGE * math.sqrt(n_tasks))
 
 
-def kernel_response(
-    rows: Rows,
-    space: ResolvedSpace,
-    phase: str,
-    frequencies: Array,
-    phases: Array,
-    alignment: Array,
-) -> Array:
-    """Multiply the Gram matrix of the frequencies' kernel with the measure, through features."""
-    coefficients = alignment.reshape(-1, alignment.shape[-1])  # (n_columns, n_tasks)
-    return rows.map(
-        lambda X: space.features(X, frequencies, phases, phase) @ cast_like(coefficients, X),
-        width=len(coefficients),
-    )
+@dataclass(frozen=True)
+class KernelResponse:
+    """The function of a block that multiplies the Gram matrix of a kernel with the measure.
+
+    The product is computed through the features of the frequencies and the coefficients, of shape
+    (n_peaks, n_columns, n_tasks).
+    """
+
+    space: ResolvedSpace
+    phase: str
+    frequencies: Array
+    phases: Array
+    coefficients: Array
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return self.coefficients.shape[0] * self.coefficients.shape[1]
+
+    def __call__(self, X: Any) -> Any:
+        """Return the response of the samples of a block."""
+        features = self.space.features(X, self.frequencies, self.phases, self.phase)
+        coefficients = self.coefficients.reshape(self.width, -1)
+        return features @ cast_like(coefficients, X)
 
 
 def replay(problem: Problem, kernel: LearnedKernel, history: dict[str, Array]) -> Iterator[Array]:
@@ -398,7 +420,7 @@ def replay(problem: Problem, kernel: LearnedKernel, history: dict[str, Array]) -
         amplitudes = space.amplitudes(rows, problem.measure(dual), frequencies)
         alignment = space.alignment(amplitudes, phases, phase) * scales
         coefficients = alignment * scales / (last - first)
-        response = kernel_response(rows, space, phase, frequencies, phases, coefficients)
+        response = KernelResponse(space, phase, frequencies, phases, coefficients)
         dual = problem.step(dual, response, float(plays * step))
         first = last
     yield dual
