@@ -123,8 +123,8 @@ def run_task(
 ) -> Any:
     """Process the blocks of a chunk, on a worker: ``"map"``, ``"map_blocks"`` or ``"sums"``.
 
-    BLAS uses one thread, because a worker's threads run other tasks. The chunk begins at row
-    `begin`. What is `given` is one argument for each block, or all it is prepared from: what the
+    The result is a column, or pickled: what the function has returned for each block, or sums. BLAS
+    uses one thread, because a worker's threads run other tasks. The chunk begins at row `begin`. What is `given` is one argument for each block, or all it is prepared from: what the
     tasks `before` have returned.
     """
     reserve_memory()
@@ -136,12 +136,12 @@ def run_task(
             return rows.map(function, *columns)
         first = begin // block_rows
         if prepare is not None:
-            given = prepare(list(chain.from_iterable(before)))
+            given = prepare(list(chain.from_iterable(map(pickle.loads, before))))
             given = given[first : first + len(rows.blocks())]
         results = list(rows.map_blocks(function, *columns, given=given))
-    if kind == "map_blocks":
-        return results
-    return add_runs(results, first, math.ceil(n_rows / block_rows))
+    if kind == "sums":
+        results = add_runs(results, first, math.ceil(n_rows / block_rows))
+    return pickle.dumps(results)  # Dask would send each array by itself
 
 
 def add_runs(results: list[Any], first: int, n_blocks: int) -> list[tuple[int, Any]]:
@@ -168,9 +168,10 @@ def add_sums(sums: Iterable[Any]) -> list[Array]:
     return total.parts
 
 
-def add_pairs(lists: Iterable[Any]) -> list[tuple[int, Any]]:
+def add_pairs(results: Iterable[bytes]) -> bytes:
     """Add what :func:`add_runs` has returned for some chunks, as one run."""
-    return [(0, add_sums(sums for pairs in lists for _, sums in pairs))]
+    pairs = chain.from_iterable(map(pickle.loads, results))
+    return pickle.dumps([(0, add_sums(sums for _, sums in pairs))])
 
 
 def take_rows(recipe: Any, size: int, indices: Array, *leaves: Any) -> Any:
@@ -268,7 +269,7 @@ class DaskRows(Rows):
     def map_blocks(self, function: Any, *columns: Any, width: int = 0, given: Any = None) -> Any:
         """Yield ``function(block, *column_blocks)`` for each block, in order."""
         futures = self._submit("map_blocks", function, columns, width, given)
-        return chain.from_iterable(self.cluster.gather(futures))
+        return chain.from_iterable(map(pickle.loads, self.cluster.gather(futures)))
 
     def chain(self, stages: Any, *columns: Any) -> list[list[Any]]:
         """Return the results of several passes; the workers send each other those of a stage."""
@@ -278,7 +279,7 @@ class DaskRows(Rows):
         for prepare, function in stages:
             before = futures[-1]
             futures.append(self._submit("map_blocks", function, columns, 0, None, prepare, before))
-        results = iter(self.cluster.gather(list(chain.from_iterable(futures[1:]))))
+        results = map(pickle.loads, self.cluster.gather(list(chain.from_iterable(futures[1:]))))
         return [list(chain.from_iterable(next(results) for _ in self.sizes)) for _ in stages]
 
     def map(
@@ -307,7 +308,8 @@ class DaskRows(Rows):
         while len(futures) > 1 and len(futures) * 8 * width**2 > DIRECT_BYTES:
             groups = [futures[i : i + TREE_WIDTH] for i in range(0, len(futures), TREE_WIDTH)]
             futures = self.cluster.map("add_sums", add_pairs, groups)
-        runs = groupby(chain.from_iterable(self.cluster.gather(futures)), itemgetter(0))
+        pairs = chain.from_iterable(map(pickle.loads, self.cluster.gather(futures)))
+        runs = groupby(pairs, itemgetter(0))
         total = add_sums([add_sums(sums for _, sums in run) for _, run in runs])
         return tuple(part.astype(self.dtype if dtype is None else dtype) for part in total)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import inspect
 import math
 import time
@@ -22,7 +21,7 @@ from notsorandom.game.projection import PROJECTIONS, nearest
 from notsorandom.game.state import ActiveSet, GameResult, GameState, Move, Round
 from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces.base import ResolvedSpace, Space
-from notsorandom.spaces.landscape import Landscape, PeakFinder, average_groups, draw_marks
+from notsorandom.spaces.landscape import Landscape, PeakFinder, average_groups
 
 # Share of a feature's correlation with the measure that one play removes, like the shrinkage of
 # boosting. Larger values bring the dual variables to zero before thousands of features are found;
@@ -262,8 +261,7 @@ class GameLoop:
         point = self.problem.ascend(dual, response, move.step)
         # What the next round does first is submitted along with the step.
         n_rows = 0 if self.finished else self.search.sample_size(len(self.problem.rows))
-        marks = draw_marks(n_rows, copy.deepcopy(self.rng))
-        dual, self.ahead = project_ahead(self.problem, point, marks)
+        dual, self.ahead = project_ahead(self.problem, point, n_rows, self.rng)
         return dual
 
     def _rate_and_plays(self, n_peaks: int) -> tuple[float, int]:

@@ -294,28 +294,13 @@ class Problem:
         `response` is the kernel's Gram matrix times the measure: a column, or a function of a block
         of samples that returns it, with the attribute `width` as for `Rows.map`.
         """
-        loss, factor, rows = self.loss, self.dtype.type(size), self.rows
-
-        def move(t: Array, a: Array, r: Array, scores: Any = 0) -> Array:
-            return a + factor * loss.slope(t, a, r + scores)
-
+        rows, columns = self.rows, (self.targets, dual, *self.score_columns)
+        step = Step(self.loss, self.dtype.type(size))
         if callable(response) and not rows.on_device:
-            return rows.map(
-                lambda X, t, a, *scores: move(t, a, response(X), *scores),
-                self.targets,
-                dual,
-                *self.score_columns,
-                width=response.width,
-            )
+            return rows.map(replace(step, response=response), *columns, width=response.width)
         if callable(response):
             response = rows.map(response, width=response.width)
-        return self._columns.map(
-            lambda _, t, a, r, *scores: move(t, a, r, *scores),
-            self.targets,
-            dual,
-            response,
-            *self.score_columns,
-        )
+        return self._columns.map(step, *columns, response)
 
     def into_ball(self, dual: Any) -> Any:
         """Scale a feasible point back into the ball that holds the maximiser."""
@@ -464,6 +449,27 @@ class Problem:
         mean = np.average(targets, axis=0, weights=counts)
         variance = np.average(np.square(targets - mean).sum(axis=1), weights=counts)
         return float(1 - error / variance) if variance > 0 else float(error == 0)
+
+
+@dataclass(frozen=True)
+class Step:
+    """The function of a block that takes a gradient step on the dual objective.
+
+    `response` computes the response of the samples; by default it is the last of the columns.
+    """
+
+    loss: Loss
+    size: Any
+    response: Callable[[Any], Any] | None = None
+
+    def __call__(self, X: Any, targets: Array, dual: Array, *columns: Array) -> Array:
+        """Return the block of dual variables after the step."""
+        if self.response is not None:
+            columns = (*columns, self.response(X))
+        *scores, response = columns
+        if scores:
+            response = response + scores[0]
+        return dual + self.size * self.loss.slope(targets, dual, response)
 
 
 def task_squares(w: Any, a: Array) -> Array:

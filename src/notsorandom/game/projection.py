@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,11 +51,13 @@ def nearest(rows: Rows, point: Any, limits: Limits, *columns: Any) -> Any:
 
 def shifted_point(rows: Rows, point: Any, multiplier: Array, limits: Limits, *columns: Any) -> Any:
     """Subtract the multiplier from the point, and project onto the box."""
-
-    def shift(_: Any, p: Array, *parts: Array) -> Array:
-        return np.clip(p - multiplier, *limits(*parts))
-
+    shift = partial(shifted_block, limits, multiplier)
     return rows.columns_only.map(shift, point, *columns, lazy=True)
+
+
+def shifted_block(limits: Limits, multiplier: Array, _: Any, p: Array, *parts: Array) -> Array:
+    """Subtract the multiplier from a block of a point, and project onto the box."""
+    return np.clip(p - multiplier, *limits(*parts))
 
 
 def box_sums(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -260,10 +261,12 @@ class Euclidean(ContinuousSpace):
     def amplitudes(self, rows: Rows, measure: Column, frequencies: Array) -> Array:
         """Return the Fourier transform of the measure: its sums of cosines and of sines."""
         width = 2 * len(frequencies)
-        (sums,) = rows.sum_blocks(
-            lambda X, a: (self._waves(X, frequencies) @ a,), measure, width=width
-        )
+        sums_of = partial(self._wave_sums, frequencies)
+        (sums,) = rows.sum_blocks(sums_of, measure, width=width)
         return split_sums(sums)
+
+    def _wave_sums(self, frequencies: Array, X: Any, a: Any) -> tuple[Any]:
+        return (self._waves(X, frequencies) @ a,)
 
     def log_potential(
         self,
