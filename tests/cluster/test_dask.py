@@ -33,7 +33,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import notsorandom.dask
 from notsorandom.dask import ClusterError
 from notsorandom.dask.cluster import Cluster
-from notsorandom.dask.rows import DaskColumn, DaskRows, run_task
+from notsorandom.dask.rows import DaskColumn, DaskRows
+from notsorandom.data.chunks import run_task
 from notsorandom.data.rows import Rows
 from notsorandom.game import GameLoop
 from notsorandom.linear import fit as final_models
