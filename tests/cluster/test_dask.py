@@ -634,10 +634,11 @@ def test_tasks_use_one_blas_thread():
     def threads(X):
         return max(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas")
 
-    step = cloudpickle.dumps((threads, 9, np.dtype(float), np.geterr()))
+    step = cloudpickle.dumps((threads, None, [0], 4, 9, np.dtype(float), np.geterr()))
     with threadpool_limits(2, user_api="blas"):
         assert threads(None) == 2
-        assert run_task("map_blocks", step, 4, None, np.ones((4, 2))) == [1]
+        result = run_task("map_blocks", step, 4, 0, None, None, np.ones((4, 2)))
+        assert pickle.loads(result) == [1]
 
 
 def test_large_sums_are_added_by_a_tree(client, monkeypatch):
