@@ -23,6 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -88,9 +89,8 @@ class ClusterFit:
         """Fit XGBoost's classifier with its own parameters, 100 trees."""
         import xgboost.dask
 
-        model = xgboost.dask.DaskXGBClassifier()
-        model.client = self.client
-        return model.fit(*self.data)
+        with self.client.as_current():
+            return xgboost.dask.DaskXGBClassifier().fit(*self.data)
 
     def processor_seconds(self) -> float:
         """Return the processor time of this process and of the workers so far."""
@@ -148,13 +148,13 @@ def compare(options: Any) -> None:
     two = ClusterFit(options, 2)
     local = notsorandom.FourierClassifier(**two.settings)
     calls: dict[str, Callable[[], Any]] = {
-        "two threads in memory": lambda: local.fit(X, y),
+        "two threads in memory": partial(local.fit, X, y),
         "two workers": two.fit,
     }
     if options.case == "xgboost":
         import xgboost
 
-        calls["XGBoost, two threads"] = lambda: xgboost.XGBClassifier(n_jobs=2).fit(X, y)
+        calls["XGBoost, two threads"] = partial(xgboost.XGBClassifier(n_jobs=2).fit, X, y)
         calls["XGBoost, two workers"] = two.fit_xgboost
     times: dict[str, list[float]] = {name: [] for name in calls}
     processor: dict[str, list[float]] = {name: [] for name in calls}
@@ -173,7 +173,7 @@ def compare(options: Any) -> None:
     two.close()
     for name, values in processor.items():
         print(f"{name}: {min(values):.2f} s of processor time")
-    del X, y
+    del X, y, calls
     if options.case == "ten-million":
         one = ClusterFit(options, 1)
         times["one worker"] = [seconds_of(one.fit)[0] for _ in range(options.repeats)]
