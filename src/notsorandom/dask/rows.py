@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate, chain, groupby, islice
-from operator import itemgetter
+from itertools import accumulate, chain, islice
 from typing import Any
 
 import cloudpickle
@@ -22,11 +21,20 @@ from scipy import sparse
 
 from notsorandom._utils.threads import cached_property, cut_slices
 from notsorandom.dask.cluster import Cluster
-from notsorandom.data.chunks import add_pairs, add_sums, make_zeros_at, run_task, select_rows
+from notsorandom.data.chunks import (
+    add_all,
+    add_pairs,
+    apply_to_none,
+    copy_rows,
+    group_parts,
+    join_parts,
+    make_zeros_at,
+    run_task,
+    select_rows,
+    split_indices,
+)
 from notsorandom.data.rows import MAX_BLOCK_ROWS, Array, Rows, stack_blocks
 
-# Parts that don't begin at multiples of MAX_BLOCK_ROWS are cut anew to about this many bytes.
-PART_BYTES = 2**27
 # Neighbouring parts are one chunk, of at most about this many bytes, and at least one for each
 # thread of the workers. A pass over a chunk then takes ten times as long as a task costs.
 CHUNK_BYTES = 2**28
@@ -59,15 +67,8 @@ class DaskColumn:
             return function, [one.recipe(leaves) for one in inputs]
         if 0 in self.shape[1:]:
             return None
-        if not any(self.futures is one for one in leaves):
-            leaves.append(self.futures)
-        return next(i for i, one in enumerate(leaves) if one is self.futures)
-
-    def joined(self, groups: Sequence[Sequence[int]]) -> DaskColumn:
-        """Return the column with groups of its chunks as one chunk."""
-        parts = [one if isinstance(one, list) else [one] for one in self.futures]
-        chunks = [list(chain.from_iterable(parts[i] for i in group)) for group in groups]
-        return replace(self, futures=[one[0] if len(one) == 1 else one for one in chunks])
+        leaves.append(self.futures)
+        return len(leaves) - 1
 
 
 @dataclass(frozen=True)
@@ -85,15 +86,9 @@ class DaskRows(Rows):
     @cached_property
     def columns_only(self) -> Rows:
         """The same rows without their samples, for operations on columns."""
-        # Dask makes its workers return freed memory to the system at once, and to get temporary
-        # arrays of more than 64 KB again takes longer than to compute them.
+        # Chunks begin at multiples of these rows, not of the larger blocks of columns in memory.
         samples = DaskColumn((len(self), 0), self.dtype, ())
         return replace(self, array=samples, block_rows=MAX_BLOCK_ROWS)
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether blocks of the samples are sparse."""
-        return bool(self.array.n_stored)
 
     @property
     def _n_stored(self) -> int:
@@ -103,17 +98,21 @@ class DaskRows(Rows):
         """Return futures of one task per chunk; see :func:`run_task`."""
         block_rows, leaves = self.block_rows or self._rows_per_block(width), list[Any]()
         recipes = [one.recipe(leaves) for one in (self.array, *columns)]
-        settings = (recipes, len(self), block_rows, self.dtype, np.geterr())
-        step = cloudpickle.dumps((function, more.get("prepare"), *settings))
+        settings = (more.get("prepare"), recipes, len(self), block_rows, self.dtype, np.geterr())
+        step = cloudpickle.dumps((function, *settings))
         inner = getattr(function, "func", function)  # of a partial
         name = getattr(inner, "__qualname__", type(inner).__name__).split(".<")[0].split(".")[-1]
         n_chunks, extras = len(self.sizes), [None] * len(self.sizes)
         if more.get("given") is not None:
-            rest = iter(more["given"])
-            extras = [[next(rest) for _ in cut_slices(size, block_rows)] for size in self.sizes]
+            extras = self._by_chunk(more["given"], block_rows)
         begins = [0, *accumulate(self.sizes)][:n_chunks]
         arguments = (self.sizes, begins, extras, [more.get("before")] * n_chunks, *leaves)
         return self.cluster.map(name, partial(run_task, kind, step), *arguments)
+
+    def _by_chunk(self, values: Iterable[Any], block_rows: int = MAX_BLOCK_ROWS) -> list[Any]:
+        """Return a list for each chunk of values of blocks."""
+        rest = iter(values)
+        return [list(islice(rest, math.ceil(size / block_rows))) for size in self.sizes]
 
     def _read(self, futures: Sequence[Any]) -> Any:
         return chain.from_iterable(map(pickle.loads, self.cluster.gather(futures)))
@@ -135,10 +134,7 @@ class DaskRows(Rows):
 
     def map(self, function: Any, *columns: Any, width: int = 0, **options: Any) -> Any:
         """Return the column with the blocks ``function(block, *column_blocks)``, computed later."""
-        empty = [np.empty((0, *one.shape[1:]), dtype=one.dtype) for one in (self.array, *columns)]
-        if self.array.n_stored:
-            empty[0] = sparse.csr_array(empty[0])
-        like = function(*empty)
+        like = apply_to_none(function, self.is_sparse, (self.array, *columns))
         shape = (len(self), *like.shape[1:])
         chunk_bytes = max(self.sizes) * math.prod(shape[1:]) * like.dtype.itemsize
         if options.get("lazy") and chunk_bytes <= LAZY_BYTES:
@@ -153,12 +149,8 @@ class DaskRows(Rows):
         while len(futures) > 1 and len(futures) * 8 * width**2 > DIRECT_BYTES:
             groups = [futures[i : i + TREE_WIDTH] for i in range(0, len(futures), TREE_WIDTH)]
             futures = self.cluster.map("add_sums", add_pairs, groups)
-        runs = groupby(self._read(futures), itemgetter(0))
-        total = add_sums([add_sums(sums for _, sums in run) for _, run in runs])
-        return tuple(part.astype(self.dtype if dtype is None else dtype) for part in total)
-
-    def _take_samples(self, indices: Array) -> Any:
-        return self.to_host(self.array, indices)
+        dtype = self.dtype if dtype is None else dtype
+        return tuple(part.astype(dtype) for part in add_all(self._read(futures)))
 
     def with_samples(self, array: Any, weights: Array | None = None) -> Rows:
         """Return rows of some of the samples, in memory."""
@@ -193,18 +185,16 @@ class DaskRows(Rows):
         kept, row_bytes = sizes, self._n_stored * self.dtype.itemsize
         if mask is not None:
             counts = self.columns_only.map_blocks(lambda _, m: np.count_nonzero(m), mask)
-            kept = [sum(next(counts) for _ in cut_slices(n, MAX_BLOCK_ROWS)) for n in sizes]
-        total, n_threads = sum(kept), max(1, self.cluster.n_threads())
+            kept = [sum(each) for each in self._by_chunk(counts)]
+        total = sum(kept)
+        n_chunks = max(1, self.cluster.n_threads(), math.ceil(total * row_bytes / CHUNK_BYTES))
         if kept != sizes or any(size % MAX_BLOCK_ROWS for size in sizes[:-1]):
-            n_parts = max(n_threads, total * row_bytes / PART_BYTES)
-            step = MAX_BLOCK_ROWS * math.ceil(total / n_parts / MAX_BLOCK_ROWS)
+            step = MAX_BLOCK_ROWS * math.ceil(total / n_chunks / MAX_BLOCK_ROWS)
             sizes = [min(step, total - start) for start in range(0, total, step)]
             columns = [self._recut(one, mask, kept, sizes) for one in columns]
-        n_chunks = max(n_threads, math.ceil(total * row_bytes / CHUNK_BYTES))
-        middles = [end - size / 2 for end, size in zip(accumulate(sizes), sizes, strict=True)]
-        numbers = [int(middle * n_chunks / total) for middle in middles]
-        groups = [list(group) for _, group in groupby(range(len(sizes)), numbers.__getitem__)]
-        array, column, *weights = (one.joined(groups) for one in columns)
+        groups = group_parts(sizes, n_chunks)
+        joined = (replace(one, futures=join_parts(one.futures, groups)) for one in columns)
+        array, column, *weights = joined
         sizes = [sum(sizes[i] for i in group) for group in groups]
         return replace(self, array=array, weights=(*weights, None)[0], sizes=sizes), column
 
@@ -217,15 +207,3 @@ class DaskRows(Rows):
         parts = [da.from_delayed(f, (n, *shape[1:]), dtype=column.dtype) for f, n in pairs]
         blocks = da.concatenate(parts).rechunk((tuple(sizes), *shape[1:])).to_delayed().ravel()
         return replace(column, shape=shape, futures=self.cluster.client.compute(list(blocks)))
-
-
-def copy_rows(block: Any, indices: Any = None) -> Any:
-    """Return the rows of a block at indices, or all."""
-    return block if indices is None else block[indices]
-
-
-def split_indices(indices: Array, sizes: Sequence[int]) -> list[Array]:
-    """Return the sorted indices that are in each part of rows, from its first row."""
-    ends = np.cumsum(sizes)
-    parts = np.split(indices, np.searchsorted(indices, ends[:-1]))
-    return [part - (end - size) for part, end, size in zip(parts, ends, sizes, strict=True)]

@@ -6,11 +6,13 @@ import math
 import pickle
 from bisect import bisect
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate, chain, groupby
+from operator import itemgetter
 from threading import local
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from notsorandom._utils.threads import BLAS_LIMIT, RunningSum
 from notsorandom.data.rows import Array, Rows, run_slices, stack_blocks
@@ -109,6 +111,38 @@ def select_rows(recipes: Any, size: int, *leaves: Any) -> Any:
     return column
 
 
+def copy_rows(block: Any, indices: Any = None) -> Any:
+    """Return the rows of a block at indices, or all."""
+    return block if indices is None else block[indices]
+
+
+def group_parts(sizes: Sequence[int], n_chunks: int) -> list[list[int]]:
+    """Return the numbers of neighbouring parts that become one chunk, of about equal sizes."""
+    middles = [end - size / 2 for end, size in zip(accumulate(sizes), sizes, strict=True)]
+    numbers = [int(middle * n_chunks / sum(sizes)) for middle in middles]
+    return [list(group) for _, group in groupby(range(len(sizes)), numbers.__getitem__)]
+
+
+def join_parts(parts: Sequence[Any], groups: Sequence[Sequence[int]]) -> list[Any]:
+    """Return each group of parts as one part, or as a list if there are several."""
+    lists = [one if isinstance(one, list) else [one] for one in parts]
+    joined = [list(chain.from_iterable(lists[i] for i in group)) for group in groups]
+    return [one[0] if len(one) == 1 else one for one in joined]
+
+
+def apply_to_none(function: Any, is_sparse: bool, columns: Sequence[Any]) -> Any:
+    """Return what a function gives for blocks without rows, the first of them perhaps sparse."""
+    empty = [np.empty((0, *one.shape[1:]), dtype=one.dtype) for one in columns]
+    return function(sparse.csr_array(empty[0]) if is_sparse else empty[0], *empty[1:])
+
+
+def split_indices(indices: Array, sizes: Sequence[int]) -> list[Array]:
+    """Return the sorted indices that are in each part of rows, from its first row."""
+    ends = np.cumsum(sizes)
+    parts = np.split(indices, np.searchsorted(indices, ends[:-1]))
+    return [part - (end - size) for part, end, size in zip(parts, ends, sizes, strict=True)]
+
+
 def make_zeros_at(dtype: Any, size: int, indices: Array) -> Array:
     """Return a chunk of ones, with zeros at `indices`."""
     column: Array = Rows.without_features(size, dtype).zeros_at(indices)
@@ -140,6 +174,12 @@ def add_sums(sums: Iterable[Any]) -> list[Array]:
     for parts in sums:
         total.add(parts)
     return total.parts
+
+
+def add_all(pairs: Iterable[tuple[int, Any]]) -> list[Array]:
+    """Add what :func:`add_runs` has returned for all chunks, each run by itself first."""
+    runs = groupby(pairs, itemgetter(0))
+    return add_sums([add_sums(sums for _, sums in run) for _, run in runs])
 
 
 def add_pairs(results: Iterable[bytes]) -> bytes:

@@ -118,7 +118,7 @@ class Rows:
     @property
     def is_sparse(self) -> bool:
         """Whether blocks of the samples are sparse."""
-        return bool(sparse.issparse(self.array))
+        return bool(sparse.issparse(self.array) or getattr(self.array, "n_stored", 0))
 
     @cached_property
     def columns_only(self) -> Rows:
@@ -292,6 +292,8 @@ class Rows:
 
     def _take_samples(self, indices: Array) -> Any:
         """Copy the samples at `indices`, in threads if there are many."""
+        if not self.is_local:
+            return self.to_host(self.array, indices)
         if indices.dtype == bool:
             indices = np.flatnonzero(indices)
         pays = isinstance(self.array, np.ndarray) and indices.size * self.n_features >= SHARED_WORK
@@ -309,7 +311,7 @@ class Rows:
         """Return rows in memory that hold these samples instead."""
         return replace(self, array=array, weights=weights, n_total=None)
 
-    def select(self, mask: Array, column: Column) -> tuple[Rows, Column]:
+    def select(self, mask: Column, column: Column) -> tuple[Rows, Column]:
         """Return the rows where the mask is true, and a column of them.
 
         Samples that are not in memory stay where they are.

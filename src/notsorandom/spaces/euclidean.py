@@ -261,11 +261,12 @@ class Euclidean(ContinuousSpace):
     def amplitudes(self, rows: Rows, measure: Column, frequencies: Array) -> Array:
         """Return the Fourier transform of the measure: its sums of cosines and of sines."""
         width = 2 * len(frequencies)
-        sums_of = partial(self._wave_sums, frequencies)
+        sums_of = partial(self.wave_sums, frequencies)
         (sums,) = rows.sum_blocks(sums_of, measure, width=width)
         return split_sums(sums)
 
-    def _wave_sums(self, frequencies: Array, X: Any, a: Any) -> tuple[Any]:
+    def wave_sums(self, frequencies: Array, X: Any, a: Any) -> tuple[Any]:
+        """Return the sums of cosines, then of sines, of a block of samples and measure."""
         return (self._waves(X, frequencies) @ a,)
 
     def log_potential(
