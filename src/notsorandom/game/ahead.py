@@ -2,7 +2,8 @@
 
 On a cluster, to wait for sums and to start the next pass takes longer than a short pass. So the
 projection, the sums over the projected point and the sample of the next round are submitted at
-once, for the multiplier of Newton's first step, which is nearly always the last one.
+once, for as many of Newton's steps as the projection before took. With one task there are always
+two passes, with a hundred about six.
 """
 
 from __future__ import annotations
@@ -36,13 +37,19 @@ from notsorandom.spaces.landscape import (
 
 @dataclass(frozen=True)
 class Ahead:
-    """What is known of a dual point before the round that starts from it; None if it is not."""
+    """What is known of a dual point before the round that starts from it; None if it is not.
 
+    `n_passes` is how many the projection took.
+    """
+
+    n_passes: int = 2
     stats: DualStats | None = None
     sample: Sample | None = None
 
 
 NOTHING_AHEAD = Ahead()
+# Most passes that are submitted at once for a projection.
+MOST_PASSES = 8
 
 
 @dataclass(frozen=True)
@@ -64,37 +71,49 @@ class Stages:
         """The fractions of the sample, as for `pick_by_mass`."""
         return draw_marks(self.n_rows, copy.deepcopy(self.rng))
 
-    def sums_at_zero(self, _: Any, p: Array, t: Array, *columns: Array) -> tuple[Array, ...]:
-        """Return the sums at a multiplier of zero."""
+    def sums_at_zero(self, X: Any, p: Array, t: Array, *columns: Array) -> tuple[Any, ...]:
+        """Return the sums at the first multiplier, which is zero."""
+        return self.sums_at_next(X, p, t, *columns, ())
+
+    def sums_at_next(self, _: Any, p: Array, t: Array, *given: Any) -> tuple[Any, ...]:
+        """Return the sums at the multipliers so far, and those of the block at the next one."""
+        *columns, sums = given
         weights, _ = self._parts(columns)
-        return box_sums(p, *self.loss.box(t), weights, np.zeros(p.shape[1]))
+        return sums, box_sums(p, *self.loss.box(t), weights, self.multiplier(sums, p.shape[1]))
 
-    def first_multiplier(self, results: Sequence[Any]) -> list[Array]:
-        """Return the multiplier of Newton's first step, for each block."""
-        excess, size, slope = add_results(results)
-        zero = np.zeros_like(excess)
-        steps = multiplier_steps(lambda: (zero, zero), len(zero), self.dtype)
-        next(steps)
-        try:
-            multiplier = steps.send((excess, size, slope))
-        except StopIteration:  # the point is feasible
-            multiplier = zero
-        return [multiplier] * len(results)
-
-    def sums_at_first(self, _: Any, p: Array, t: Array, *given: Any) -> tuple[Any, ...]:
-        """Return the multiplier, the sums there, and the sums over the projected point."""
-        *columns, multiplier = given
+    def sums_at_last(self, _: Any, p: Array, t: Array, *given: Any) -> tuple[Any, ...]:
+        """Return also the sums over the point that is projected with the next multiplier."""
+        *columns, sums = given
         weights, scores = self._parts(columns)
         low, high = self.loss.box(t)
+        multiplier = self.multiplier(sums, p.shape[1])
         a = np.clip(p - multiplier.astype(p.dtype), low, high)
-        sums = box_sums(p, low, high, weights, multiplier)
         squares = () if math.isfinite(self.loss.upper) else (task_squares(weights, a),)
-        return multiplier, (*sums, *squares), dual_sums(self.loss, t, weights, a, *scores)
+        block = (*box_sums(p, low, high, weights, multiplier), *squares)
+        return sums, block, dual_sums(self.loss, t, weights, a, *scores)
+
+    def add(self, results: Sequence[Any]) -> list[Any]:
+        """Return the sums at all multipliers so far, for each block."""
+        sums = (*results[0][0], add_results([block for _, block, *_ in results]))
+        return [sums] * len(results)
+
+    def multiplier(self, sums: Sequence[Any], n_tasks: int) -> Array:
+        """Return the multiplier after those at which the sums are known."""
+        zero = np.zeros(n_tasks)
+        steps = multiplier_steps(lambda: (zero, zero), n_tasks, self.dtype)
+        multiplier = next(steps)
+        try:
+            for one in sums:
+                multiplier = steps.send(one[:3])
+        except StopIteration:  # found
+            pass
+        return multiplier
 
     def block_marks(self, results: Sequence[Any]) -> list[tuple[Array, Array]]:
-        """Return the multiplier and the marks in each block."""
+        """Return the last multiplier and the marks in each block."""
         masses = [stats[-1][0] for *_, stats in results]
-        return [(results[0][0], marks) for marks in split_marks(self.marks, masses)]
+        multiplier = self.multiplier(results[0][0], len(results[0][1][0]))
+        return [(multiplier, marks) for marks in split_marks(self.marks, masses)]
 
     def sample(self, X: Any, p: Array, t: Array, *given: Any) -> Any:
         """Return the samples at the marks, and their measure."""
@@ -110,7 +129,7 @@ class Stages:
 
 
 def project_ahead(
-    problem: Problem, point: Any, n_rows: int, rng: np.random.Generator
+    problem: Problem, point: Any, n_passes: int, n_rows: int, rng: np.random.Generator
 ) -> tuple[Any, Ahead]:
     """Project a point as :meth:`Problem.step` does; return what else has been found on the way.
 
@@ -119,6 +138,8 @@ def project_ahead(
     problem : Problem
         Of samples that are not local.
     point : column of shape (n_samples, n_tasks)
+    n_passes : int
+        Passes that the projection probably takes.
     n_rows : int
         Size of the next sample, or 0.
     rng : numpy.random.Generator
@@ -126,20 +147,24 @@ def project_ahead(
     """
     rows, box = problem.rows, problem.loss.box
     run = Stages(problem.loss, problem.dtype, len(problem.score_columns), n_rows, rng)
-    passes: list[Any] = [(None, run.sums_at_zero), (run.first_multiplier, run.sums_at_first)]
+    passes: list[Any] = [(None, run.sums_at_zero)]
+    passes += [(run.add, run.sums_at_next)] * (n_passes - 2) + [(run.add, run.sums_at_last)]
     if n_rows:
         passes.append((run.block_marks, run.sample))
     columns = (point, problem.targets, *problem.score_columns, *rows.weight_columns)
-    at_zero, at_first, *picks = rows.with_column_blocks().chain(passes, *columns)
-    multipliers, sums, blocks = zip(*at_first, strict=True)
-    first, total = multipliers[0], add_results(sums)
-    known = [(np.zeros_like(first), add_results(at_zero)), (first, total[:3])]
+    results = rows.with_column_blocks().chain(passes, *columns)
+    last = results[n_passes - 1]
+    sums = run.add(last)[0]
+    multipliers = [run.multiplier(sums[:number], problem.n_tasks) for number in range(n_passes)]
+    known = [(one, parts[:3]) for one, parts in zip(multipliers, sums, strict=True)]
     final = nearest_multiplier(rows, point, box, problem.targets, known=known)
     projected = shifted_point(rows, point, final, box, problem.targets)
-    if not np.array_equal(final, first.astype(final.dtype)):
-        return problem.into_ball(projected), NOTHING_AHEAD
-    dual = problem.scale_back(projected, *total[3:]) if total[3:] else projected
+    same = [np.array_equal(final, one.astype(final.dtype)) for one, _ in known]
+    n_passes = min(max(same.index(True) + 1 if any(same) else len(known), 2), MOST_PASSES)
+    if not same[len(results[:-1] if n_rows else results) - 1]:
+        return problem.into_ball(projected), Ahead(n_passes)
+    dual = problem.scale_back(projected, *sums[-1][3:]) if sums[-1][3:] else projected
     if dual is not projected:
-        return dual, NOTHING_AHEAD
-    sample = Sample(run.marks, *stack_picks(rows, picks[0])) if picks else None
-    return dual, Ahead(problem.stats_of(blocks), sample)
+        return dual, Ahead(n_passes)
+    sample = Sample(run.marks, *stack_picks(rows, results[-1])) if n_rows else None
+    return dual, Ahead(n_passes, problem.stats_of([stats for *_, stats in last]), sample)

@@ -196,12 +196,11 @@ class GameLoop:
         room = self.n_frequencies - len(self.active_set)
         start = self.current_state()
         self.previous_dual = dual = self.dual
-        ahead, self.ahead = self.ahead, NOTHING_AHEAD
-        stats = ahead.stats or problem.stats(dual)
+        stats = self.ahead.stats or problem.stats(dual)
         # The kernel player: search for peaks of the potential.
         measure = problem.measure(dual)
         landscape = Landscape(
-            space, rows, measure, self.smoothing, phase, stats.block_stats, ahead.sample
+            space, rows, measure, self.smoothing, phase, stats.block_stats, self.ahead.sample
         )
         peaks = self.search.find(landscape, room, self.rng)
         groups = space.groups(peaks.frequencies, phase)
@@ -261,7 +260,7 @@ class GameLoop:
         point = self.problem.ascend(dual, response, move.step)
         # What the next round does first is submitted along with the step.
         n_rows = 0 if self.finished else self.search.sample_size(len(self.problem.rows))
-        dual, self.ahead = project_ahead(self.problem, point, n_rows, self.rng)
+        dual, self.ahead = project_ahead(self.problem, point, self.ahead.n_passes, n_rows, self.rng)
         return dual
 
     def _rate_and_plays(self, n_peaks: int) -> tuple[float, int]:

@@ -22,7 +22,7 @@ Limits = Callable[..., tuple[Array, Array]]
 
 
 # Multipliers at which the sums of :func:`box_sums` are known, with the sums.
-KnownSums = Sequence[tuple[Array, Sequence[Array]]]
+KnownSums = list[tuple[Array, Sequence[Array]]]
 
 
 def nearest(rows: Rows, point: Any, limits: Limits, *columns: Any) -> Any:
@@ -83,10 +83,13 @@ def box_sums(
 
 
 def nearest_multiplier(
-    rows: Rows, point: Any, limits: Limits, *columns: Any, known: KnownSums = ()
+    rows: Rows, point: Any, limits: Limits, *columns: Any, known: KnownSums | None = None
 ) -> Array:
-    """Return the multiplier of :func:`nearest`; no pass is needed where the sums are `known`."""
-    rows, n_columns = rows.columns_only, len(columns)
+    """Return the multiplier of :func:`nearest`; no pass is needed where the sums are `known`.
+
+    To these the sums of all other passes are added.
+    """
+    rows, n_columns, known = rows.columns_only, len(columns), [] if known is None else known
 
     def block_sums(p: Array, parts: tuple[Array, ...], multiplier: Array) -> tuple[Array, ...]:
         (weights,) = parts[n_columns:] or (1,)
@@ -108,13 +111,15 @@ def nearest_multiplier(
         for one, sums in known:
             if np.array_equal(one, multiplier):
                 return sums
-        return rows.sum_blocks(
+        sums = rows.sum_blocks(
             lambda _, p, *parts: block_sums(p, parts, multiplier),
             point,
             *columns,
             *rows.weight_columns,
             dtype=np.float64,
         )
+        known.append((multiplier, sums))
+        return sums
 
     return find_multipliers(sums_at, bracket, point.shape[1], rows.dtype)
 
