@@ -516,6 +516,33 @@ def test_sparse_blocks_stay_sparse(client, monkeypatch):
     assert kinds == {"csr_array"}
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_round_waits_twice_for_a_few_tasks(client, monkeypatch, n_classes):
+    """Of samples in two chunks: each worker has one thread, and small parts are joined."""
+    sets, waits, submit, gather = [], [], Cluster.map, Cluster.gather
+    monkeypatch.setattr(
+        Cluster, "map", lambda self, *args: sets.append(submit(self, *args)) or sets[-1]
+    )
+    monkeypatch.setattr(
+        Cluster, "gather", lambda self, *args: waits.append(0) or gather(self, *args)
+    )
+    counts, play_round = [], GameLoop.play_round
+
+    def count(self):
+        counts.append((len(sets), len(waits)))
+        return play_round(self)
+
+    monkeypatch.setattr(GameLoop, "play_round", count)
+    X, angle = make_waves(70_000, dtype=np.float32)
+    labels = np.digitize(np.cos(angle), np.linspace(-1, 1, n_classes + 1)[1:-1])
+    fit_features(to_dask(X), to_dask(labels), n_components=40)
+    rounds = np.diff(counts[1:-1], axis=0)
+    assert len(rounds) > 4
+    usual = [5, 2] if n_classes == 2 else [6, 2]
+    assert np.median(rounds, axis=0).tolist() == usual
+    assert {len(futures) for futures in sets[-10:]} == {2}
+
+
 def stored_columns(client, given=()):
     """Return the keys of what workers hold, except for the given persisted collections."""
     own = {str(future.key) for future in distributed.futures_of(given)}
