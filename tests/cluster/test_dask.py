@@ -520,12 +520,18 @@ def test_sparse_blocks_stay_sparse(client, monkeypatch):
 def test_a_round_waits_twice_for_a_few_tasks(client, monkeypatch, n_classes):
     """Of samples in two chunks: each worker has one thread, and small parts are joined."""
     sets, waits, submit, gather = [], [], Cluster.map, Cluster.gather
-    monkeypatch.setattr(
-        Cluster, "map", lambda self, *args: sets.append(submit(self, *args)) or sets[-1]
-    )
-    monkeypatch.setattr(
-        Cluster, "gather", lambda self, *args: waits.append(0) or gather(self, *args)
-    )
+
+    def count_tasks(self, *args):
+        futures = submit(self, *args)
+        sets.append(len(futures))
+        return futures
+
+    def count_waits(self, *args):
+        waits.append(0)
+        return gather(self, *args)
+
+    monkeypatch.setattr(Cluster, "map", count_tasks)
+    monkeypatch.setattr(Cluster, "gather", count_waits)
     counts, play_round = [], GameLoop.play_round
 
     def count(self):
@@ -538,9 +544,10 @@ def test_a_round_waits_twice_for_a_few_tasks(client, monkeypatch, n_classes):
     fit_features(to_dask(X), to_dask(labels), n_components=40)
     rounds = np.diff(counts[1:-1], axis=0)
     assert len(rounds) > 4
-    usual = [5, 2] if n_classes == 2 else [6, 2]
-    assert np.median(rounds, axis=0).tolist() == usual
-    assert {len(futures) for futures in sets[-10:]} == {2}
+    n_sets, n_waits = np.median(rounds, axis=0)
+    assert n_waits == 2
+    assert 5 <= n_sets <= 8  # three, and one for each of Newton's steps
+    assert set(sets[-10:]) == {2}
 
 
 def stored_columns(client, given=()):

@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 from functools import partial
+from itertools import chain, pairwise
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ def test_sums_have_the_digits_of_rows_in_memory_for_any_chunks(rng, n_blocks, n_
     results = [float_sums(X[start : start + 8]) for start in range(0, len(X), 8)]
     ends = [0, *np.sort(rng.choice(n_blocks + 1, size=n_chunks - 1)), n_blocks]
     pairs = []
-    for first, last in zip(ends[:-1], ends[1:], strict=True):
+    for first, last in pairwise(ends):
         if last > first:
             pairs += add_runs(results[first:last], first, n_blocks)
     for total, exact in zip(add_all(pairs), expected, strict=True):
@@ -57,7 +58,7 @@ def test_chunks_are_neighbouring_parts_of_about_equal_sizes():
     assert group_parts([8, 8, 8, 8], 2) == [[0, 1], [2, 3]]
     assert group_parts([8] * 9 + [72], 2) == [list(range(9)), [9]]
     assert group_parts([80, 8], 5) == [[0], [1]]
-    assert sum(group_parts([3, 5, 2, 7, 1, 9], 3), []) == list(range(6))
+    assert list(chain(*group_parts([3, 5, 2, 7, 1, 9], 3))) == list(range(6))
 
 
 def total_before(results):

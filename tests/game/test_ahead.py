@@ -31,11 +31,11 @@ def test_it_finds_what_separate_passes_find(rng, loss, n_tasks, weighted, with_s
     shift = rng.normal(size=n_tasks).astype(np.float32) / 4
     point = problem.first_dual() + shift
     expected = problem.into_ball(problem.project(point))
-    n_passes, known = 2, []
+    taken, known = (2,), []
     for _ in range(3):  # with the number of passes that the projection before took
-        dual, ahead = project_ahead(problem, point, n_passes, 500, rng)
+        dual, ahead = project_ahead(problem, point, taken, 500, rng)
         np.testing.assert_array_equal(dual, expected)
-        n_passes = ahead.n_passes
+        taken = ahead.taken
         known.append(ahead.stats is not None)
         if ahead.stats is None:
             continue
@@ -56,7 +56,7 @@ def test_it_finds_what_separate_passes_find(rng, loss, n_tasks, weighted, with_s
 def test_without_a_sample_there_are_only_sums(rng):
     problem = make_problem(rng, "hinge", 1, False, False)
     point, state = problem.first_dual(), copy.deepcopy(rng.bit_generator.state)
-    dual, ahead = project_ahead(problem, point + np.float32(0.1), 2, 0, rng)
+    dual, ahead = project_ahead(problem, point + np.float32(0.1), (2,), 0, rng)
     assert ahead.sample is None
     np.testing.assert_array_equal(dual, problem.project(point + np.float32(0.1)))
     assert rng.bit_generator.state == state

@@ -2,8 +2,8 @@
 
 On a cluster, to wait for sums and to start the next pass takes longer than a short pass. So the
 projection, the sums over the projected point and the sample of the next round are submitted at
-once, for as many of Newton's steps as the projection before took. With one task there are always
-two passes, with a hundred about six.
+once, for as many of Newton's steps as the last projections took: two passes with one task, three
+to five with ten.
 """
 
 from __future__ import annotations
@@ -39,17 +39,18 @@ from notsorandom.spaces.landscape import (
 class Ahead:
     """What is known of a dual point before the round that starts from it; None if it is not.
 
-    `n_passes` is how many the projection took.
+    `taken` is how many passes the last projections took.
     """
 
-    n_passes: int = 2
+    taken: tuple[int, ...] = (2,)
     stats: DualStats | None = None
     sample: Sample | None = None
 
 
 NOTHING_AHEAD = Ahead()
-# Most passes that are submitted at once for a projection.
-MOST_PASSES = 8
+# As many passes are submitted at once as the most that one of the last projections took, of so many
+# of them: a pass too many costs less than one too few. And no more than MOST_PASSES.
+REMEMBERED, MOST_PASSES = 4, 8
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,11 @@ class Stages:
 
 
 def project_ahead(
-    problem: Problem, point: Any, n_passes: int, n_rows: int, rng: np.random.Generator
+    problem: Problem,
+    point: Any,
+    taken: tuple[int, ...],
+    n_rows: int,
+    rng: np.random.Generator,
 ) -> tuple[Any, Ahead]:
     """Project a point as :meth:`Problem.step` does; return what else has been found on the way.
 
@@ -138,14 +143,14 @@ def project_ahead(
     problem : Problem
         Of samples that are not local.
     point : column of shape (n_samples, n_tasks)
-    n_passes : int
-        Passes that the projection probably takes.
+    taken : tuple of int
+        Passes that the last projections took.
     n_rows : int
         Size of the next sample, or 0.
     rng : numpy.random.Generator
         As it will be when the sample is drawn. It stays as it is.
     """
-    rows, box = problem.rows, problem.loss.box
+    rows, box, n_passes = problem.rows, problem.loss.box, min(max(taken), MOST_PASSES)
     run = Stages(problem.loss, problem.dtype, len(problem.score_columns), n_rows, rng)
     passes: list[Any] = [(None, run.sums_at_zero)]
     passes += [(run.add, run.sums_at_next)] * (n_passes - 2) + [(run.add, run.sums_at_last)]
@@ -160,11 +165,12 @@ def project_ahead(
     final = nearest_multiplier(rows, point, box, problem.targets, known=known)
     projected = shifted_point(rows, point, final, box, problem.targets)
     same = [np.array_equal(final, one.astype(final.dtype)) for one, _ in known]
-    n_passes = min(max(same.index(True) + 1 if any(same) else len(known), 2), MOST_PASSES)
-    if not same[len(results[:-1] if n_rows else results) - 1]:
-        return problem.into_ball(projected), Ahead(n_passes)
+    needed = max(2, same.index(True) + 1 if any(same) else len(known))
+    taken = (*taken, needed)[-REMEMBERED:]
+    if not same[n_passes - 1]:
+        return problem.into_ball(projected), Ahead(taken)
     dual = problem.scale_back(projected, *sums[-1][3:]) if sums[-1][3:] else projected
     if dual is not projected:
-        return dual, Ahead(n_passes)
+        return dual, Ahead(taken)
     sample = Sample(run.marks, *stack_picks(rows, results[-1])) if n_rows else None
-    return dual, Ahead(n_passes, problem.stats_of([stats for *_, stats in last]), sample)
+    return dual, Ahead(taken, problem.stats_of([stats for *_, stats in last]), sample)

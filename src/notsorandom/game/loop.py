@@ -260,7 +260,7 @@ class GameLoop:
         point = self.problem.ascend(dual, response, move.step)
         # What the next round does first is submitted along with the step.
         n_rows = 0 if self.finished else self.search.sample_size(len(self.problem.rows))
-        dual, self.ahead = project_ahead(self.problem, point, self.ahead.n_passes, n_rows, self.rng)
+        dual, self.ahead = project_ahead(self.problem, point, self.ahead.taken, n_rows, self.rng)
         return dual
 
     def _rate_and_plays(self, n_peaks: int) -> tuple[float, int]:
