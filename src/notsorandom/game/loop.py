@@ -141,12 +141,12 @@ class GameLoop:
         self.rng.bit_generator.state = state.random_state
         self.active_set, self.history = state.active_set.copy(), list(state.history)
         self.dual, self.dual_total = state.dual, state.dual_total
-        self.moves = state.moves
+        self.moves, self.ahead = state.moves, NOTHING_AHEAD
         if self.dual is None:
             self.dual = problem.first_dual(self.projection)
             for move in self.moves:
                 self.dual = self._step(self.dual, move)
-        self.n_plays, self.flat, self.ahead = state.n_plays, state.flat, NOTHING_AHEAD
+        self.n_plays, self.flat = state.n_plays, state.flat
         self.resume_state, self.truncated, self.stopped = state, False, False
         self.kernel_bound = space.kernel_bound(problem.rows.n_features, phase)
         if learning_rate == "theory" and not math.isfinite(self.kernel_bound):
@@ -248,18 +248,21 @@ class GameLoop:
         coefficients = alignment * scales[:, None, None] / n_peaks
         move = Move(peaks.frequencies, phases, coefficients, step)
         self.moves = (*self.moves, move)
-        self.dual = self._step(dual, move)
+        samples_later = self.finished or rows.is_local
+        n_rows = 0 if samples_later else self.search.sample_size(len(rows))
+        self.dual = self._step(dual, move, n_rows)
         return record
 
-    def _step(self, dual: Any, move: Move) -> Any:
-        """The dual player: a projected gradient step against the peaks' mean kernel."""
+    def _step(self, dual: Any, move: Move, n_rows: int = 0) -> Any:
+        """The dual player: a projected gradient step against the peaks' mean kernel.
+
+        The sums over the next point and a sample of `n_rows` may be computed along with it.
+        """
         parts = (move.frequencies, move.phases, move.coefficients)
         response = KernelResponse(self.space, self.phase, *parts)
         if self.problem.rows.is_local or self.projection is not nearest:
             return self.problem.step(dual, response, move.step, self.projection)
         point = self.problem.ascend(dual, response, move.step)
-        # What the next round does first is submitted along with the step.
-        n_rows = 0 if self.finished else self.search.sample_size(len(self.problem.rows))
         dual, self.ahead = project_ahead(self.problem, point, self.ahead.taken, n_rows, self.rng)
         return dual
 
