@@ -1,25 +1,32 @@
 """Fits on a local Dask cluster against the same fits in memory.
 
+    python -m benchmarks.dask_fit xgboost      # 4 * 10^5 x 50, against two threads and XGBoost
     python -m benchmarks.dask_fit million      # 10^6 x 100, against two threads
     python -m benchmarks.dask_fit ten-million  # 10^7 x 50, against two threads and one worker
     python -m benchmarks.dask_fit busy         # 4 * 10^5 x 50, beside a busy process
     python -m benchmarks.dask_fit kills        # 6 * 10^4 x 10, a worker killed in each of 10 fits
+    python -m benchmarks.dask_fit scaling      # up to 4 * 10^5 x 100, one and two workers: a model
     python -m benchmarks.dask_fit stream       # 4 * 10^5 x 50, drawn to docs/task_stream.png
 
 Workers are processes of one thread each. They make their own chunks of the data and keep them in
 memory before the fits begin; for fits in memory the same data are made again. Fits alternate, and
-the shortest of three times counts. Each ratio is printed with its limit.
+the shortest of three times counts. Each ratio is printed with its limit. The processor time is that
+of this process, in which the scheduler runs, and of the workers.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import dask.array as da
 import numpy as np
@@ -28,6 +35,7 @@ from distributed import Client, LocalCluster, get_task_stream, wait
 import notsorandom
 import notsorandom.dask
 from benchmarks.common import busy_process, make_parser
+from notsorandom.dask.cluster import Cluster
 
 
 def samples(numbers: Any, n_columns: int) -> Any:
@@ -77,6 +85,18 @@ class ClusterFit:
         model = notsorandom.dask.FourierClassifier(**self.settings, client=self.client)
         return model.fit(*self.data)
 
+    def fit_xgboost(self) -> Any:
+        """Fit XGBoost's classifier with its own parameters, 100 trees."""
+        import xgboost.dask
+
+        with self.client.as_current():
+            return xgboost.dask.DaskXGBClassifier().fit(*self.data)
+
+    def processor_seconds(self) -> float:
+        """Return the processor time of this process and of the workers so far."""
+        of_workers = self.client.run(time.process_time).values()
+        return time.process_time() + sum(of_workers)
+
     def close(self) -> None:
         """Close the cluster."""
         self.client.close()
@@ -99,30 +119,76 @@ def report(what: str, ratio: float, limit: float, at_least: bool = False) -> Non
     print(f"{what}: {ratio:.3g} ({bound} {limit:g}: {'met' if met else 'MISSED'})", flush=True)
 
 
+@contextmanager
+def recorded_waits() -> Iterator[dict[str, float]]:
+    """Count the tasks and the waits of fits, and the seconds of these."""
+    record, submit, gather = {"tasks": 0, "waits": 0, "waiting": 0.0}, Cluster.map, Cluster.gather
+
+    def recording_map(self: Any, *args: Any) -> Any:
+        futures = submit(self, *args)
+        record["tasks"] += len(futures)
+        return futures
+
+    def recording_gather(self: Any, futures: Any) -> Any:
+        seconds, results = seconds_of(gather, self, futures)
+        record["waits"] += 1
+        record["waiting"] += seconds
+        return results
+
+    with (
+        patch.object(Cluster, "map", recording_map),
+        patch.object(Cluster, "gather", recording_gather),
+    ):
+        yield record
+
+
 def compare(options: Any) -> None:
     """Compare fits on two workers with fits in memory, and for the largest data with one worker."""
     X, y = make_in_memory(options)
     two = ClusterFit(options, 2)
     local = notsorandom.FourierClassifier(**two.settings)
-    times: dict[str, list[float]] = {"two threads in memory": [], "two workers": []}
+    calls: dict[str, Callable[[], Any]] = {
+        "two threads in memory": partial(local.fit, X, y),
+        "two workers": two.fit,
+    }
+    if options.case == "xgboost":
+        import xgboost
+
+        calls["XGBoost, two threads"] = partial(xgboost.XGBClassifier(n_jobs=2).fit, X, y)
+        calls["XGBoost, two workers"] = two.fit_xgboost
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    processor: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(options.repeats):
-        times["two threads in memory"].append(seconds_of(local.fit, X, y)[0])
-        seconds, model = seconds_of(two.fit)
-        times["two workers"].append(seconds)
+        for name, call in calls.items():
+            before = two.processor_seconds()
+            seconds, found = seconds_of(call)
+            times[name].append(seconds)
+            processor[name].append(two.processor_seconds() - before)
+            if name == "two workers":
+                model = found
+    with recorded_waits() as record:
+        seconds, _ = seconds_of(two.fit)
+    print(f"{record['tasks']} tasks, {record['waits']} waits: {seconds - record['waiting']:.2f} s "
+          f"of {seconds:.2f} s without them")  # fmt: skip
     two.close()
-    del X, y
+    for name, values in processor.items():
+        print(f"{name}: {min(values):.2f} s of processor time")
+    del X, y, calls
     if options.case == "ten-million":
         one = ClusterFit(options, 1)
         times["one worker"] = [seconds_of(one.fit)[0] for _ in range(options.repeats)]
         one.close()
     least = print_times(options, times)
-    limit = 1.25 if options.case == "ten-million" else 2.0
+    limit = {"xgboost": 2.2, "million": 1.6, "ten-million": 1.4}[options.case]
     report(
         "two workers / two threads", least["two workers"] / least["two threads in memory"], limit
     )
+    if "XGBoost, two workers" in least:
+        ratio = least["two workers"] / least["XGBoost, two workers"]
+        report("two workers / XGBoost on two workers", ratio, 0.5)
     if "one worker" in least:
         ratio = least["one worker"] / least["two workers"]
-        report("one worker / two workers", ratio, 1.6, at_least=True)
+        report("one worker / two workers", ratio, 1.7, at_least=True)
     difference = np.abs(local.frequencies_ - model.frequencies_).max()
     report("largest difference of frequencies", float(difference), 1e-4)
 
@@ -133,6 +199,31 @@ def print_times(options: Any, times: dict[str, list[float]]) -> dict[str, float]
     for name, values in times.items():
         print(f"{name}: {min(values):.2f} s of " + ", ".join(f"{value:.2f}" for value in values))
     return {name: min(values) for name, values in times.items()}
+
+
+def measure_scaling(options: Any) -> None:
+    """Fit the model ``seconds = fixed + rows / (workers * rate)`` to fits of several sizes."""
+    equations, seconds = [], []
+    for n_workers in (1, 2):
+        for share in (8, 2, 1):
+            part = argparse.Namespace(**vars(options) | {"rows": options.rows // share})
+            part.chunk = options.chunk // share
+            fits = ClusterFit(part, n_workers)
+            fits.fit()
+            with recorded_waits() as record:
+                least = min(seconds_of(fits.fit)[0] for _ in range(options.repeats))
+            fits.close()
+            equations.append([1.0, part.rows / n_workers])
+            seconds.append(least)
+            alone = least - record["waiting"] / options.repeats
+            print(
+                f"{n_workers} workers, {part.rows:,} rows: {least:.2f} s, "
+                f"{record['waits'] / options.repeats:.0f} waits, "
+                f"{record['tasks'] / options.repeats:.0f} tasks, {alone:.2f} s without waits",
+                flush=True,
+            )
+    fixed, per_row = np.linalg.lstsq(np.array(equations), np.array(seconds), rcond=None)[0]
+    print(f"fixed {fixed:.2f} s, {1 / per_row:,.0f} rows a second and worker")
 
 
 def compare_busy(options: Any) -> None:
@@ -216,6 +307,8 @@ def draw_task_stream(options: Any) -> None:
 
 # Rows, columns and rows per chunk of each case.
 SIZES = {
+    "xgboost": (400_000, 50, 106_496),
+    "scaling": (400_000, 100, 106_496),
     "million": (1_000_000, 100, 253_952),
     "ten-million": (10_000_000, 50, 655_360),
     "busy": (400_000, 50, 106_496),
@@ -227,7 +320,7 @@ SIZES = {
 def main() -> None:
     """Run from the command line."""
     parser = make_parser(__doc__)
-    parser.add_argument("case", choices=SIZES, nargs="?", default="million")
+    parser.add_argument("case", choices=SIZES, nargs="?", default="xgboost")
     for name in ("rows", "columns", "chunk"):
         parser.add_argument(f"--{name}", type=int, help="by default as in the case")
     parser.add_argument("--features", type=int, default=100)
@@ -238,7 +331,12 @@ def main() -> None:
     for name, size in zip(("rows", "columns", "chunk"), SIZES[options.case], strict=True):
         if getattr(options, name) is None:
             setattr(options, name, size)
-    functions = {"busy": compare_busy, "kills": kill_workers, "stream": draw_task_stream}
+    functions = {
+        "scaling": measure_scaling,
+        "busy": compare_busy,
+        "kills": kill_workers,
+        "stream": draw_task_stream,
+    }
     functions.get(options.case, compare)(options)
 
 

@@ -33,7 +33,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import notsorandom.dask
 from notsorandom.dask import ClusterError
 from notsorandom.dask.cluster import Cluster
-from notsorandom.dask.rows import DaskColumn, DaskRows, run_task
+from notsorandom.dask.rows import DaskColumn, DaskRows
+from notsorandom.data.chunks import run_task
 from notsorandom.data.rows import Rows
 from notsorandom.game import GameLoop
 from notsorandom.linear import fit as final_models
@@ -515,6 +516,40 @@ def test_sparse_blocks_stay_sparse(client, monkeypatch):
     assert kinds == {"csr_array"}
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_round_waits_twice_for_a_few_tasks(client, monkeypatch, n_classes):
+    """Of samples in two chunks: each worker has one thread, and small parts are joined."""
+    sets, waits, submit, gather = [], [], Cluster.map, Cluster.gather
+
+    def count_tasks(self, *args):
+        futures = submit(self, *args)
+        sets.append(len(futures))
+        return futures
+
+    def count_waits(self, *args):
+        waits.append(0)
+        return gather(self, *args)
+
+    monkeypatch.setattr(Cluster, "map", count_tasks)
+    monkeypatch.setattr(Cluster, "gather", count_waits)
+    counts, play_round = [], GameLoop.play_round
+
+    def count(self):
+        counts.append((len(sets), len(waits)))
+        return play_round(self)
+
+    monkeypatch.setattr(GameLoop, "play_round", count)
+    X, angle = make_waves(70_000, dtype=np.float32)
+    labels = np.digitize(np.cos(angle), np.linspace(-1, 1, n_classes + 1)[1:-1])
+    fit_features(to_dask(X), to_dask(labels), n_components=40)
+    rounds = np.diff(counts[1:-1], axis=0)
+    assert len(rounds) > 4
+    n_sets, n_waits = np.median(rounds, axis=0)
+    assert n_waits == 2
+    assert 5 <= n_sets <= 8  # three, and one for each of Newton's steps
+    assert set(sets[-10:]) == {2}
+
+
 def stored_columns(client, given=()):
     """Return the keys of what workers hold, except for the given persisted collections."""
     own = {str(future.key) for future in distributed.futures_of(given)}
@@ -633,10 +668,11 @@ def test_tasks_use_one_blas_thread():
     def threads(X):
         return max(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas")
 
-    step = cloudpickle.dumps((threads, 9, np.dtype(float), np.geterr()))
+    step = cloudpickle.dumps((threads, None, [0], 4, 9, np.dtype(float), np.geterr()))
     with threadpool_limits(2, user_api="blas"):
         assert threads(None) == 2
-        assert run_task("map_blocks", step, 4, None, np.ones((4, 2))) == [1]
+        result = run_task("map_blocks", step, 4, 0, None, None, np.ones((4, 2)))
+        assert pickle.loads(result) == [1]
 
 
 def test_large_sums_are_added_by_a_tree(client, monkeypatch):

@@ -63,12 +63,9 @@ def read_collections(
     n_stored = sum(rows.map_blocks(lambda X: X.nnz if sparse.issparse(X) else 0))
     n_stored = max(min(n_stored, 1), n_stored // n_samples)
     rows = replace(rows, array=replace(samples, n_stored=n_stored))
-    mask = np.ones(n_samples, dtype=bool)
-    if weights is not None:
-        mask = rows.to_host(rows.columns_only.map(lambda _, w: w[:, 0] > 0, weights))
-        if not mask.any():
-            check_sample_weight(np.zeros(1), 1, dtype)  # raises
-    rows, targets = rows.select(mask, targets)
+    if weights is not None and not any(rows.columns_only.map_blocks(lambda _, w: w.any(), weights)):
+        check_sample_weight(np.zeros(1), 1, dtype)  # raises
+    rows, targets = rows.select(weights, targets)
     rows = replace(rows, block_rows=None)
     problem, found = local.make_problem(estimator, loss, rows, targets, None, y.ndim == 1)
     found |= {"n_samples_fit_": n_samples, "_weights": None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from threading import Lock
 from typing import Any
 
@@ -117,7 +118,7 @@ class Rows:
     @property
     def is_sparse(self) -> bool:
         """Whether blocks of the samples are sparse."""
-        return bool(sparse.issparse(self.array))
+        return bool(sparse.issparse(self.array) or getattr(self.array, "n_stored", 0))
 
     @cached_property
     def columns_only(self) -> Rows:
@@ -224,10 +225,13 @@ class Rows:
         *columns: Column,
         width: int = 0,
         on_device: bool = False,
+        lazy: bool = False,
     ) -> Column:
         """Return the column with the blocks ``function(block, *column_blocks)``.
 
-        With `on_device` the result stays on the samples' device.
+        With `on_device` the result stays on the samples' device. With `lazy`, rows that are stored
+        elsewhere may compute it wherever it is used: the function must not use the samples, and be
+        quick.
         """
         blocks = self.blocks(width)
         on_device = on_device and self.on_device
@@ -259,6 +263,24 @@ class Rows:
         self._share(fill, blocks, width, parts.extend)
         return stack_blocks(parts) if parts else out
 
+    def chain(
+        self,
+        stages: Sequence[tuple[Callable[..., Any] | None, Callable[..., Any]]],
+        *columns: Column,
+    ) -> list[list[Any]]:
+        """Return the results of several passes, each of which uses those of the one before.
+
+        Each stage is a pair of functions. The second is called with each block and its columns, as
+        in :meth:`map_blocks`. The first is called with the list of what the stage before returned,
+        and returns one more argument for each block; it is None for the first stage. Rows that are
+        stored elsewhere need not wait for this process between two stages.
+        """
+        results: list[list[Any]] = []
+        for prepare, function in stages:
+            given = None if prepare is None else prepare(results[-1])
+            results.append(list(self.map_blocks(function, *columns, given=given)))
+        return results
+
     def take(self, indices: Array) -> Rows:
         """Return the rows at `indices`, in memory or on the samples' device."""
         weights = None if self.weights is None else self.to_host(self.weights, indices)
@@ -270,6 +292,8 @@ class Rows:
 
     def _take_samples(self, indices: Array) -> Any:
         """Copy the samples at `indices`, in threads if there are many."""
+        if not self.is_local:
+            return self.to_host(self.array, indices)
         if indices.dtype == bool:
             indices = np.flatnonzero(indices)
         pays = isinstance(self.array, np.ndarray) and indices.size * self.n_features >= SHARED_WORK
@@ -287,7 +311,7 @@ class Rows:
         """Return rows in memory that hold these samples instead."""
         return replace(self, array=array, weights=weights, n_total=None)
 
-    def select(self, mask: Array, column: Column) -> tuple[Rows, Column]:
+    def select(self, mask: Column, column: Column) -> tuple[Rows, Column]:
         """Return the rows where the mask is true, and a column of them.
 
         Samples that are not in memory stay where they are.
@@ -361,6 +385,10 @@ class Rows:
         )
         return float(total)
 
+    def with_column_blocks(self) -> Rows:
+        """Return the same rows, cut into the blocks of :attr:`columns_only`."""
+        return replace(self, block_rows=self.columns_only.block_rows)
+
     def squared_norm(self, measure: Column) -> float:
         """Sum of the squared measure over samples and tasks, each divided by its weight."""
 
@@ -397,13 +425,30 @@ class Rows:
         return np.sort(rng.choice(len(self), size=n_rows, replace=False, shuffle=False))
 
 
-def cut_runs(items: Sequence[Any]) -> list[Any]:
-    """Cut items into at most `MAX_RUNS` runs.
+def run_slices(n_items: int) -> list[slice]:
+    """Return slices that cut items into at most `MAX_RUNS` runs.
 
     Neither the runs nor the sums over them depend on the threads, or on where the items are.
     """
-    n, n_runs = len(items), min(len(items), MAX_RUNS)
-    return [items[n * run // n_runs : n * (run + 1) // n_runs] for run in range(n_runs)]
+    n_runs = min(n_items, MAX_RUNS)
+    ends = [n_items * run // n_runs for run in range(n_runs + 1)]
+    return [slice(first, last) for first, last in pairwise(ends)]
+
+
+def cut_runs(items: Sequence[Any]) -> list[Any]:
+    """Cut items into the runs of :func:`run_slices`."""
+    return [items[run] for run in run_slices(len(items))]
+
+
+def add_results(results: Sequence[Sequence[Any]]) -> list[Array]:
+    """Add what a function has returned for each block, as ``Rows.sum_blocks`` does."""
+    total = RunningSum()
+    for run in cut_runs(results):
+        part = RunningSum()
+        for one in run:
+            part.add(one)
+        total.add(part.parts)
+    return total.parts
 
 
 def stack_blocks(parts: list[Any]) -> Any:

@@ -345,9 +345,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
             return problem
         from notsorandom.tuning.conformal import choose_held_out  # needed by few models
 
-        mask = np.ones(len(problem.rows), dtype=bool)
-        mask[choose_held_out(len(mask), n_held_out)] = False
-        return problem.select(mask)
+        return problem.without(choose_held_out(len(problem.rows), n_held_out))
 
     def _learned(self) -> dict[str, Any]:
         """Return the attributes that the game set."""

@@ -7,15 +7,17 @@ import inspect
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from notsorandom._utils.parameters import check_number
 from notsorandom.data.array_api import cast_like
-from notsorandom.data.rows import Array, Rows
+from notsorandom.data.rows import Array
+from notsorandom.game.ahead import NOTHING_AHEAD, project_ahead
 from notsorandom.game.problem import Problem
-from notsorandom.game.projection import PROJECTIONS
+from notsorandom.game.projection import PROJECTIONS, nearest
 from notsorandom.game.state import ActiveSet, GameResult, GameState, Move, Round
 from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces.base import ResolvedSpace, Space
@@ -139,7 +141,7 @@ class GameLoop:
         self.rng.bit_generator.state = state.random_state
         self.active_set, self.history = state.active_set.copy(), list(state.history)
         self.dual, self.dual_total = state.dual, state.dual_total
-        self.moves = state.moves
+        self.moves, self.ahead = state.moves, NOTHING_AHEAD
         if self.dual is None:
             self.dual = problem.first_dual(self.projection)
             for move in self.moves:
@@ -194,10 +196,11 @@ class GameLoop:
         room = self.n_frequencies - len(self.active_set)
         start = self.current_state()
         self.previous_dual = dual = self.dual
-        stats = problem.stats(dual)
+        stats = self.ahead.stats or problem.stats(dual)
         # The kernel player: search for peaks of the potential.
+        measure = problem.measure(dual)
         landscape = Landscape(
-            space, rows, problem.measure(dual), self.smoothing, phase, stats.block_stats
+            space, rows, measure, self.smoothing, phase, stats.block_stats, self.ahead.sample
         )
         peaks = self.search.find(landscape, room, self.rng)
         groups = space.groups(peaks.frequencies, phase)
@@ -245,14 +248,23 @@ class GameLoop:
         coefficients = alignment * scales[:, None, None] / n_peaks
         move = Move(peaks.frequencies, phases, coefficients, step)
         self.moves = (*self.moves, move)
-        self.dual = self._step(dual, move)
+        samples_later = self.finished or rows.is_local
+        n_rows = 0 if samples_later else self.search.sample_size(len(rows))
+        self.dual = self._step(dual, move, n_rows)
         return record
 
-    def _step(self, dual: Any, move: Move) -> Any:
-        """The dual player: a projected gradient step against the peaks' mean kernel."""
+    def _step(self, dual: Any, move: Move, n_rows: int = 0) -> Any:
+        """The dual player: a projected gradient step against the peaks' mean kernel.
+
+        The sums over the next point and a sample of `n_rows` may be computed along with it.
+        """
         parts = (move.frequencies, move.phases, move.coefficients)
-        response = kernel_response(self.problem.rows, self.space, self.phase, *parts)
-        return self.problem.step(dual, response, move.step, self.projection)
+        response = KernelResponse(self.space, self.phase, *parts)
+        if self.problem.rows.is_local or self.projection is not nearest:
+            return self.problem.step(dual, response, move.step, self.projection)
+        point = self.problem.ascend(dual, response, move.step)
+        dual, self.ahead = project_ahead(self.problem, point, self.ahead.taken, n_rows, self.rng)
+        return dual
 
     def _rate_and_plays(self, n_peaks: int) -> tuple[float, int]:
         """Learning rate of a round, and the plays that it counts for."""
@@ -356,20 +368,30 @@ def shrinkage(n_tasks: int) -> float:
     return min(1.0, SHRINKAGE * math.sqrt(n_tasks))
 
 
-def kernel_response(
-    rows: Rows,
-    space: ResolvedSpace,
-    phase: str,
-    frequencies: Array,
-    phases: Array,
-    alignment: Array,
-) -> Array:
-    """Multiply the Gram matrix of the frequencies' kernel with the measure, through features."""
-    coefficients = alignment.reshape(-1, alignment.shape[-1])  # (n_columns, n_tasks)
-    return rows.map(
-        lambda X: space.features(X, frequencies, phases, phase) @ cast_like(coefficients, X),
-        width=len(coefficients),
-    )
+@dataclass(frozen=True)
+class KernelResponse:
+    """The function of a block that multiplies the Gram matrix of a kernel with the measure.
+
+    The product is computed through the features of the frequencies and the coefficients, of shape
+    (n_peaks, n_columns, n_tasks).
+    """
+
+    space: ResolvedSpace
+    phase: str
+    frequencies: Array
+    phases: Array
+    coefficients: Array
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return self.coefficients.shape[0] * self.coefficients.shape[1]
+
+    def __call__(self, X: Any) -> Any:
+        """Return the response of the samples of a block."""
+        features = self.space.features(X, self.frequencies, self.phases, self.phase)
+        coefficients = self.coefficients.reshape(self.width, -1)
+        return features @ cast_like(coefficients, X)
 
 
 def replay(problem: Problem, kernel: LearnedKernel, history: dict[str, Array]) -> Iterator[Array]:
@@ -398,7 +420,7 @@ def replay(problem: Problem, kernel: LearnedKernel, history: dict[str, Array]) -
         amplitudes = space.amplitudes(rows, problem.measure(dual), frequencies)
         alignment = space.alignment(amplitudes, phases, phase) * scales
         coefficients = alignment * scales / (last - first)
-        response = kernel_response(rows, space, phase, frequencies, phases, coefficients)
+        response = KernelResponse(space, phase, frequencies, phases, coefficients)
         dual = problem.step(dual, response, float(plays * step))
         first = last
     yield dual

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import astuple, dataclass, replace
 from typing import Any
 
@@ -126,7 +126,7 @@ class Problem:
         return self.rows.columns_only
 
     @property
-    def _score_columns(self) -> tuple[Any, ...]:
+    def score_columns(self) -> tuple[Any, ...]:
         """The scores of the linear model as a tuple of columns, empty if there are none."""
         return () if self.linear_scores is None else (self.linear_scores,)
 
@@ -150,11 +150,14 @@ class Problem:
         )
         return Problem(self.loss, targets, self.rows.take(indices), linear_scores=scores)
 
-    def select(self, mask: Array) -> Problem:
-        """Return the problem of the samples where the mask is true, which stay where they are."""
-        rows, targets = self.rows.select(mask, self.targets)
-        if not rows.is_local:  # no column of the given rows is stored
+    def without(self, indices: Array) -> Problem:
+        """Return the problem without the samples at `indices`; the others stay where they are."""
+        if not self.rows.is_local:  # no column of the given rows is stored
+            rows, targets = self.rows.select(self.rows.zeros_at(np.sort(indices)), self.targets)
             return Problem(self.loss, targets, rows)
+        mask = np.ones(len(self.rows), dtype=bool)
+        mask[indices] = False
+        rows, targets = self.rows.select(mask, self.targets)
         positions = self.moved(np.where(mask, np.cumsum(mask) - 1, -1))
         return replace(self, targets=targets, rows=rows, positions=positions)
 
@@ -257,7 +260,7 @@ class Problem:
         """Return the signed measure: dual variables times sample weights."""
         if self.weights is None:
             return dual
-        return self._columns.map(lambda _, a, w: a * w, dual, self.weights)
+        return self._columns.map(lambda _, a, w: a * w, dual, self.weights, lazy=True)
 
     def project(self, dual: Any, projection: Callable[..., Any] = nearest) -> Any:
         """Return the nearest feasible dual point."""
@@ -282,50 +285,56 @@ class Problem:
     def step(
         self, dual: Any, response: Any, size: float, projection: Callable[..., Any] = nearest
     ) -> Any:
-        """Take one projected gradient step on the dual objective.
+        """Take one projected gradient step on the dual objective."""
+        return self.into_ball(self.project(self.ascend(dual, response, size), projection))
 
-        `response` is the kernel's Gram matrix times the measure.
+    def ascend(self, dual: Any, response: Any, size: float) -> Any:
+        """Take a gradient step on the dual objective, which may leave the feasible set.
+
+        `response` is the kernel's Gram matrix times the measure: a column, or a function of a block
+        of samples that returns it, with the attribute `width` as for `Rows.map`.
         """
-        loss, factor = self.loss, self.dtype.type(size)
+        rows, columns = self.rows, (self.targets, dual, *self.score_columns)
+        step = Step(self.loss, self.dtype.type(size))
+        if callable(response) and not rows.on_device:
+            return rows.map(replace(step, response=response), *columns, width=response.width)
+        if callable(response):
+            response = rows.map(response, width=response.width)
+        return self._columns.map(step, *columns, response)
 
-        def move(_: Any, t: Array, a: Array, r: Array, scores: Any = 0) -> Array:
-            return a + factor * loss.slope(t, a, r + scores)
-
-        dual = self._columns.map(move, self.targets, dual, response, *self._score_columns)
-        dual = self.project(dual, projection)
-        if math.isfinite(loss.upper):
+    def into_ball(self, dual: Any) -> Any:
+        """Scale a feasible point back into the ball that holds the maximiser."""
+        if math.isfinite(self.loss.upper):
             return dual
-        # The feasible set is a cone here: scale back into the ball that holds the maximiser.
-        (squares,) = self._sum(
-            lambda t, w, a: ((w * np.square(a, dtype=np.float64)).sum(axis=0),), dual
-        )
+        (squares,) = self._sum(lambda t, w, a: (task_squares(w, a),), dual)
+        return self.scale_back(dual, squares)
+
+    def scale_back(self, dual: Any, squares: Array) -> Any:
+        """Scale a point back into the ball, given the squared norm of each task."""
         radius = max(self.radius, np.finfo(np.float64).tiny)
         factors = np.minimum(1, radius / np.maximum(np.sqrt(squares), radius)).astype(self.dtype)
-        return dual if np.all(factors == 1) else self._columns.map(lambda _, a: a * factors, dual)
+        if np.all(factors == 1):
+            return dual
+        return self._columns.map(lambda _, a: a * factors, dual, lazy=True)
 
     def stats(self, dual: Any) -> DualStats:
         """Compute the sums over the dual variables, in one pass."""
         loss = self.loss
-        below, above = loss.sides
-
-        def block_sums(t: Array, w: Any, a: Array, scores: Any = 0) -> tuple[Any, ...]:
-            linear = loss.concave_part(t - scores, a, *loss.box(t))
-            at_zero, at_upper = (
-                (np.count_nonzero(which) if np.isscalar(w) else (w * which).sum()) / a.shape[1]
-                for which in (a == 0, (a <= -below) | (a >= above))
+        return self.stats_of(
+            self._columns.map_blocks(
+                with_weights(
+                    lambda t, w, a, *scores: dual_sums(loss, t, w, a, *scores), self.weights
+                ),
+                self.targets,
+                dual,
+                *self.score_columns,
+                *self.rows.weight_columns,
             )
-            squares = (w * np.square(a, dtype=np.float64)).sum() if loss.curvature else 0.0
-            sums = np.array([(w * linear).sum(dtype=np.float64), squares, at_zero, at_upper])
-            extremes = float(a.min(initial=0.0)), float(a.max(initial=0.0))
-            return sums, *extremes, measure_stats(w * a)
-
-        blocks = self._columns.map_blocks(
-            with_weights(block_sums, self.weights),
-            self.targets,
-            dual,
-            *self._score_columns,
-            *self.rows.weight_columns,
         )
+
+    def stats_of(self, blocks: Iterable[Any]) -> DualStats:
+        """Return the sums over the dual variables, given :func:`dual_sums` of each block."""
+        loss = self.loss
         sums, lowest, highest, block_stats = zip(*blocks, strict=True)
         linear, squares, at_zero, at_upper = np.sum(sums, axis=0)
         return DualStats(
@@ -440,6 +449,47 @@ class Problem:
         mean = np.average(targets, axis=0, weights=counts)
         variance = np.average(np.square(targets - mean).sum(axis=1), weights=counts)
         return float(1 - error / variance) if variance > 0 else float(error == 0)
+
+
+@dataclass(frozen=True)
+class Step:
+    """The function of a block that takes a gradient step on the dual objective.
+
+    `response` computes the response of the samples; by default it is the last of the columns.
+    """
+
+    loss: Loss
+    size: Any
+    response: Callable[[Any], Any] | None = None
+
+    def __call__(self, X: Any, targets: Array, dual: Array, *columns: Array) -> Array:
+        """Return the block of dual variables after the step."""
+        if self.response is not None:
+            columns = (*columns, self.response(X))
+        *scores, response = columns
+        if scores:
+            response = response + scores[0]
+        return dual + self.size * self.loss.slope(targets, dual, response)
+
+
+def task_squares(w: Any, a: Array) -> Array:
+    """Return the squared norm of a block of dual variables, for each task."""
+    squares: Array = (w * np.square(a, dtype=np.float64)).sum(axis=0)
+    return squares
+
+
+def dual_sums(loss: Loss, t: Array, w: Any, a: Array, scores: Any = 0) -> tuple[Any, ...]:
+    """Return what :meth:`Problem.stats_of` needs of a block of dual variables."""
+    below, above = loss.sides
+    linear = loss.concave_part(t - scores, a, *loss.box(t))
+    at_zero, at_upper = (
+        (np.count_nonzero(which) if np.isscalar(w) else (w * which).sum()) / a.shape[1]
+        for which in (a == 0, (a <= -below) | (a >= above))
+    )
+    squares = (w * np.square(a, dtype=np.float64)).sum() if loss.curvature else 0.0
+    sums = np.array([(w * linear).sum(dtype=np.float64), squares, at_zero, at_upper])
+    extremes = float(a.min(initial=0.0)), float(a.max(initial=0.0))
+    return sums, *extremes, measure_stats(w * a)
 
 
 def with_weights(function: Callable[..., Any], weights: Any) -> Callable[..., Any]:

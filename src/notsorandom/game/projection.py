@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,10 @@ N_ROUNDINGS = 256
 
 # Lower and upper limits of a block, from blocks of columns.
 Limits = Callable[..., tuple[Array, Array]]
+
+
+# Multipliers at which the sums of :func:`box_sums` are known, with the sums.
+KnownSums = list[tuple[Array, Sequence[Array]]]
 
 
 def nearest(rows: Rows, point: Any, limits: Limits, *columns: Any) -> Any:
@@ -38,26 +43,57 @@ def nearest(rows: Rows, point: Any, limits: Limits, *columns: Any) -> Any:
     *columns : columns
         Arguments of `limits`.
     """
-    rows = rows.columns_only
     if rows.is_local:  # computed once
         columns, limits = limits(*columns), lambda *both: both
-    n_columns = len(columns)
+    multiplier = nearest_multiplier(rows, point, limits, *columns)
+    return shifted_point(rows, point, multiplier, limits, *columns)
+
+
+def shifted_point(rows: Rows, point: Any, multiplier: Array, limits: Limits, *columns: Any) -> Any:
+    """Subtract the multiplier from the point, and project onto the box."""
+    shift = partial(shifted_block, limits, multiplier)
+    return rows.columns_only.map(shift, point, *columns, lazy=True)
+
+
+def shifted_block(limits: Limits, multiplier: Array, _: Any, p: Array, *parts: Array) -> Array:
+    """Subtract the multiplier from a block of a point, and project onto the box."""
+    return np.clip(p - multiplier, *limits(*parts))
+
+
+def box_sums(
+    p: Array, low: Array, high: Array, weights: Any, multiplier: Array
+) -> tuple[Array, Array, Array]:
+    """Return sums over a block at a multiplier: see :func:`find_multipliers`.
+
+    The weights are a column, or 1 if there are none.
+    """
+    shifted = p - multiplier.astype(p.dtype)
+    clipped = np.minimum(np.maximum(shifted, low), high)  # faster than np.clip
+    inside = (shifted > low) & (shifted < high)
+    if not np.isscalar(weights):
+        clipped = weights * clipped
+        inside = weights * inside
+    excess = clipped.sum(axis=0, dtype=np.float64)
+    # Counts, and sizes that need not be exact, are faster by products.
+    ones = np.ones(len(p), dtype=p.dtype)
+    size = ones @ np.abs(clipped, out=clipped)
+    if inside.dtype == bool:
+        return excess, size, ones @ inside.astype(p.dtype)
+    return excess, size, inside.sum(axis=0, dtype=np.float64)
+
+
+def nearest_multiplier(
+    rows: Rows, point: Any, limits: Limits, *columns: Any, known: KnownSums | None = None
+) -> Array:
+    """Return the multiplier of :func:`nearest`; no pass is needed where the sums are `known`.
+
+    To these the sums of all other passes are added.
+    """
+    rows, n_columns, known = rows.columns_only, len(columns), [] if known is None else known
 
     def block_sums(p: Array, parts: tuple[Array, ...], multiplier: Array) -> tuple[Array, ...]:
-        low, high = limits(*parts[:n_columns])
-        shifted = p - multiplier.astype(p.dtype)
-        clipped = np.minimum(np.maximum(shifted, low), high)  # faster than np.clip
-        inside = (shifted > low) & (shifted < high)
-        for weights in parts[n_columns:]:
-            clipped = weights * clipped
-            inside = weights * inside
-        excess = clipped.sum(axis=0, dtype=np.float64)
-        # Counts, and sizes that need not be exact, are faster by products.
-        ones = np.ones(len(p), dtype=p.dtype)
-        size = ones @ np.abs(clipped, out=clipped)
-        if inside.dtype == bool:
-            return excess, size, ones @ inside.astype(p.dtype)
-        return excess, size, inside.sum(axis=0, dtype=np.float64)
+        (weights,) = parts[n_columns:] or (1,)
+        return box_sums(p, *limits(*parts[:n_columns]), weights, multiplier)
 
     def extremes(_: Any, p: Array, *parts: Array) -> tuple[Array, ...]:
         low, high = limits(*parts)
@@ -71,21 +107,25 @@ def nearest(rows: Rows, point: Any, limits: Limits, *columns: Any) -> Any:
         ends = np.min(lows, axis=0), np.max(highs, axis=0)
         return np.minimum(*ends), np.maximum(*ends)
 
-    def sums_at(multiplier: Array) -> tuple[Array, ...]:
-        return rows.sum_blocks(
+    def sums_at(multiplier: Array) -> Sequence[Array]:
+        for one, sums in known:
+            if np.array_equal(one, multiplier):
+                return sums
+        sums = rows.sum_blocks(
             lambda _, p, *parts: block_sums(p, parts, multiplier),
             point,
             *columns,
             *rows.weight_columns,
             dtype=np.float64,
         )
+        known.append((multiplier, sums))
+        return sums
 
-    final = find_multipliers(sums_at, bracket, point.shape[1], rows.dtype)
-    return rows.map(lambda _, p, *parts: np.clip(p - final, *limits(*parts)), point, *columns)
+    return find_multipliers(sums_at, bracket, point.shape[1], rows.dtype)
 
 
 def find_multipliers(
-    sums_at: Callable[[Array], tuple[Array, ...]],
+    sums_at: Callable[[Array], Sequence[Array]],
     bracket: Callable[[], tuple[Array, Array]],
     n_tasks: int,
     dtype: Any,
@@ -98,6 +138,29 @@ def find_multipliers(
     sums_at : callable
         Returns the sums of the clipped values and of their sizes, and the weight inside the box,
         for given multipliers.
+    bracket, n_tasks, dtype, n_roundings
+        See :func:`multiplier_steps`.
+    """
+    steps = multiplier_steps(bracket, n_tasks, dtype, n_roundings)
+    multiplier = next(steps)
+    while True:
+        try:
+            multiplier = steps.send(sums_at(multiplier))
+        except StopIteration as end:
+            result: Array = end.value
+            return result
+
+
+def multiplier_steps(
+    bracket: Callable[[], tuple[Array, Array]],
+    n_tasks: int,
+    dtype: Any,
+    n_roundings: int = 1,
+) -> Generator[Array, Sequence[Array], Array]:
+    """Yield multipliers, receive the sums there, and return the solution in `dtype`.
+
+    Parameters
+    ----------
     bracket : callable
         Returns multipliers on both sides of the solutions; called if they are needed.
     n_tasks : int
@@ -112,7 +175,7 @@ def find_multipliers(
     least, most = np.full_like(multiplier, -np.inf), np.full_like(multiplier, np.inf)
     before = np.full_like(multiplier, np.inf)  # the excess of the last step
     for _ in range(MULTIPLIER_STEPS):
-        excess, size, slope = sums_at(multiplier)
+        excess, size, slope = yield multiplier
         least = np.where(excess > 0, multiplier, least)
         most = np.where(excess < 0, multiplier, most)
         newton = multiplier + excess / np.where(slope > 0, slope, 1)

@@ -101,6 +101,10 @@ class Ascent(Search):
             search.n_steps = AUTO_STEPS[search.spectrum]
         return search
 
+    def sample_size(self, n_rows: int) -> int:
+        """Return how many rows are drawn in a round."""
+        return self.max_rows if n_rows > self.max_rows else 0
+
     def find(self, landscape: Landscape, n_peaks: int, rng: np.random.Generator) -> Points:
         """Return at most `n_peaks` distinct peaks of the landscape, highest first."""
         landscape.require_kind("continuous", self, "search='enumerate' or 'chain'")
@@ -108,8 +112,8 @@ class Ascent(Search):
 
     def _find(self, landscape: Landscape, n_peaks: int, rng: np.random.Generator) -> Points:
         all_rows = landscape
-        if len(all_rows.rows) > self.max_rows:
-            landscape = all_rows.subsample(self.max_rows, rng)
+        if n_rows := self.sample_size(len(all_rows.rows)):
+            landscape = all_rows.subsample(n_rows, rng)
         frequencies = landscape.draw(self.n_draws, rng, spectrum=self.spectrum)
         first_step = landscape.continuous_space.first_step()
         n_fine = self.n_steps

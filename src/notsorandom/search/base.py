@@ -28,6 +28,10 @@ class Search(BaseEstimator, ABC):
     def check(self) -> None:
         """Raise ValueError if a parameter is out of its range."""
 
+    def sample_size(self, n_rows: int) -> int:
+        """Return how many of the rows the search draws before anything else; 0 if it uses all."""
+        return 0
+
     @abstractmethod
     def find(self, landscape: Landscape, n_peaks: int, rng: np.random.Generator) -> Points:
         """Return distinct peaks, highest first, with their amplitudes on all rows.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -272,10 +273,13 @@ class Euclidean(ContinuousSpace):
     def amplitudes(self, rows: Rows, measure: Column, frequencies: Array) -> Array:
         """Return the Fourier transform of the measure: its sums of cosines and of sines."""
         width = 2 * len(frequencies)
-        (sums,) = rows.sum_blocks(
-            lambda X, a: (self._waves(X, frequencies) @ a,), measure, width=width
-        )
+        sums_of = partial(self.wave_sums, frequencies)
+        (sums,) = rows.sum_blocks(sums_of, measure, width=width)
         return split_sums(sums)
+
+    def wave_sums(self, frequencies: Array, X: Any, a: Any) -> tuple[Any]:
+        """Return the sums of cosines, then of sines, of a block of samples and measure."""
+        return (self._waves(X, frequencies) @ a,)
 
     def log_potential(
         self,

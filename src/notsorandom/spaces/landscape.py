@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -125,6 +125,15 @@ class Points:
 
 
 @dataclass(frozen=True)
+class Sample:
+    """Samples at random fractions of the mass of a measure, with its values: `pick_by_mass`."""
+
+    marks: Array
+    rows: Rows
+    values: Array
+
+
+@dataclass(frozen=True)
 class Landscape:
     r"""The function :math:`\log v(\omega) - r(\omega)` for the measure of one round.
 
@@ -142,6 +151,8 @@ class Landscape:
     phase : {"aligned", "paired"}
     block_stats : list, optional
         `measure_stats` of the measure's blocks, if known.
+    sample : Sample, optional
+        A random sample, if one has been drawn ahead.
     """
 
     space: ResolvedSpace
@@ -150,6 +161,7 @@ class Landscape:
     smoothing: float
     phase: str = "aligned"
     block_stats: list[MeasureStats] | None = None
+    sample: Sample | None = None
 
     @cached_property
     def _stats(self) -> list[MeasureStats]:
@@ -262,10 +274,12 @@ class Landscape:
         task's measure is then restored.
         """
         block_masses = [mass for mass, *_ in self._stats]
-        # One mark in each of `n_rows` equal parts, so that marks are sorted. The estimate has a
-        # smaller variance than with independent marks.
-        marks = (np.arange(n_rows) + rng.random(n_rows)) / n_rows
-        rows, values = pick_by_mass(self.rows, sample_masses, self.measure, block_masses, marks)
+        marks = draw_marks(n_rows, rng)
+        sample = self.sample
+        if sample is not None and np.array_equal(sample.marks, marks):
+            rows, values = sample.rows, sample.values
+        else:
+            rows, values = pick_by_mass(self.rows, sample_masses, self.measure, block_masses, marks)
         measure = values * (sum(block_masses) / (n_rows * sample_masses(values)))[:, None]
         total = np.sum([total for *_, total in self._stats], axis=0)
         measure += (total - measure.sum(axis=0)) / n_rows
@@ -388,36 +402,66 @@ def pick_by_mass(
     the masses from a block of the column, and `block_masses` are their sums over the blocks of
     ``rows.columns_only``.
     """
+    block_marks = split_marks(marks, block_masses)
+    if not rows.is_local:  # the samples are returned by the pass
+        return stack_picks(
+            rows,
+            rows.with_column_blocks().map_blocks(
+                lambda X, values, marks: pick(X, values, mass_of, marks), column, given=block_marks
+            ),
+        )
+    starts = [block.start for block in rows.columns_only.blocks()]
+    given = list(zip(starts, block_marks, strict=True))
 
-    def pick(X: Any, values: Array, given: tuple[Array, int | None]) -> Any:
-        marks, start = given
-        if len(marks) == 0:
-            return None
-        sums = mass_of(values).astype(np.float64).cumsum()
-        chosen = np.minimum(np.searchsorted(sums, marks, side="right"), len(sums) - 1)
-        return X[chosen] if start is None else start + chosen, values[chosen]
+    def pick_indices(_: Any, values: Array, given: tuple[int, Array]) -> Any:
+        start, marks = given
+        return pick(np.arange(start, start + len(values)), values, mass_of, marks)
 
+    picks = [one for one in rows.columns_only.map_blocks(pick_indices, column, given=given) if one]
+    indices, values = (np.concatenate(each) for each in zip(*picks, strict=True))
+    return replace(rows.take(indices), weights=None), values
+
+
+def draw_marks(n_rows: int, rng: np.random.Generator) -> Array:
+    """Return sorted random fractions for :func:`pick_by_mass`, one in each of `n_rows` equal parts.
+
+    The estimate of a sum has a smaller variance than with independent fractions.
+    """
+    marks: Array = (np.arange(n_rows) + rng.random(n_rows)) / n_rows
+    return marks
+
+
+def split_marks(marks: Array, block_masses: Sequence[float]) -> list[Array]:
+    """Return the marks in each block, as masses from its start, given sorted fractions of all."""
     ends = np.cumsum(block_masses)
     last = max(number for number, mass in enumerate(block_masses) if mass > 0)
     marks = marks * ends[-1]
     splits = np.searchsorted(marks, ends[:last], side="left")
     parts = [*np.split(marks, splits), *[np.empty(0)] * (len(ends) - 1 - last)]
-    # Local samples are taken by index afterwards; remote ones are returned by the pass.
-    starts = [block.start if rows.is_local else None for block in rows.columns_only.blocks()]
-    given = [
-        (part - before, start)
-        for part, before, start in zip(parts, ends - block_masses, starts, strict=True)
-    ]
-    searched = rows.columns_only
-    if not rows.is_local:  # the same blocks, with their samples
-        searched = replace(rows, block_rows=searched.block_rows)
-    picks = [one for one in searched.map_blocks(pick, column, given=given) if one is not None]
-    X, values = (stack_blocks(list(each)) for each in zip(*picks, strict=True))
-    return replace(rows.take(X), weights=None) if rows.is_local else rows.with_samples(X), values
+    return [part - before for part, before in zip(parts, ends - block_masses, strict=True)]
+
+
+def pick(X: Any, values: Array, mass_of: Callable[[Array], Array], marks: Array) -> Any:
+    """Return the samples of a block at some cumulative masses, and their values; None if none."""
+    if len(marks) == 0:
+        return None
+    sums = mass_of(values).astype(np.float64).cumsum()
+    chosen = np.minimum(np.searchsorted(sums, marks, side="right"), len(sums) - 1)
+    return X[chosen], values[chosen]
+
+
+def stack_picks(rows: Rows, picks: Iterable[Any]) -> tuple[Rows, Array]:
+    """Return the picks of all blocks of rows that are stored elsewhere, in memory."""
+    chosen = zip(*(one for one in picks if one is not None), strict=True)
+    X, values = (stack_blocks(list(each)) for each in chosen)
+    return rows.with_samples(X), values
 
 
 class PeakFinder(Protocol):
     """What the game needs of a search; see :class:`notsorandom.search.base.Search`."""
+
+    def sample_size(self, n_rows: int) -> int:
+        """Return how many of the rows the search first draws, or 0."""
 
     def find(self, landscape: Landscape, n_peaks: int, rng: np.random.Generator) -> Points:
         """Return at most `n_peaks` distinct peaks, highest first."""
