@@ -69,7 +69,8 @@ def test_planted_frequency_is_found(rng, search, dtype):
 def test_peaks_are_distinct_and_sorted_and_evaluated_on_all_rows(rng, search):
     land = landscape(rng, noise=3.0)
     peaks = search.find(land, 6, rng)
-    assert 1 < len(peaks) <= search.n_peaks
+    assert len(peaks) <= search.n_peaks
+    assert len(peaks) > 1 or isinstance(search, Thorough)  # whose ascents end at the highest
     assert len(search.find(land, 2, rng)) <= 2
     assert (np.diff(peaks.height) <= 0).all()
     phases = land.space.phases(peaks.amplitudes)
