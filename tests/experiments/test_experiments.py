@@ -223,7 +223,7 @@ def test_the_paper_setting_has_one_definition(place):
     """Wherever the setting is shown, it is what the experiment runs."""
     documents = {"FourierFeatures": FourierFeatures.__doc__, "notsorandom.game": game.__doc__}
     text = documents.get(place) or (Path(__file__).parents[2] / place).read_text()
-    (shown,) = re.findall(r"paper's own\s+setting.*?(Fourier\w+\(\n.*?\n *\)\n)", text, re.DOTALL)
+    (shown,) = re.findall(r"own\s+setting.*?(Fourier\w+\(\n.*?\n *\)\n)", text, re.DOTALL)
     parts = (FourierClassifier, FourierFeatures, GradientSolver, Langevin)
     model = eval(shown, {part.__name__: part for part in parts})
     model.set_params(n_components=100, random_state=3)

@@ -67,7 +67,7 @@ def test_smoothing_is_blurring_the_samples(rng, kind):
         frequencies, landscape.evaluate_with_slope(frequencies).height, strict=True
     ):
         blurred = np.exp(1j * (data.array + noise) @ frequency).mean(axis=0) @ measure[:, 0]
-        np.testing.assert_allclose(np.exp(height), abs(blurred) ** 2, rtol=0.05)
+        np.testing.assert_allclose(landscape.unit * np.exp(height), abs(blurred) ** 2, rtol=0.05)
 
 
 @pytest.mark.parametrize("phase", ["paired", "aligned"])
@@ -88,12 +88,14 @@ def test_height_is_the_potential_of_the_feature(rng, n_tasks):
     """An aligned feature has one phase for all tasks; a frequency's pair of features has two."""
     data, measure, frequencies, space = make_problem(rng, n_tasks)
     for phase, factor in (("aligned", 2), ("paired", 1)):
-        points = Landscape(space, data, measure, 0.0, phase).evaluate(frequencies)
+        landscape = Landscape(space, data, measure, 0.0, phase)
+        points = landscape.evaluate(frequencies)
         phases = space.phases(points.amplitudes)
         features = space.features(data.array, frequencies, phases, phase)
         potentials = np.square(features.T @ measure).sum(axis=1)
         potentials = potentials.reshape(len(frequencies), -1).sum(axis=1)
-        np.testing.assert_allclose(factor * np.exp(points.height), potentials)
+        found = factor * landscape.unit * np.exp(points.height)
+        np.testing.assert_allclose(found, potentials)
 
 
 @pytest.mark.parametrize("n_tasks", [1, 3])

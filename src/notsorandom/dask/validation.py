@@ -57,7 +57,8 @@ def read_collections(
         blocks = cluster.client.compute(list(parts))
         futures = cluster.map("read", partial(read_block, settings, name), numbers, blocks)
         columns.append(DaskColumn(array.shape, array.dtype if is_labels else dtype, futures))
-    samples, targets, weights, *_ = (*columns, None)
+    samples, targets, *given = columns
+    weights: Any = given[0] if given else None
     sizes = [chunks[number] for number in numbers]
     rows = DaskRows(samples, weights, pool, None, n_samples, cluster, sizes)
     n_stored = sum(rows.map_blocks(lambda X: X.nnz if sparse.issparse(X) else 0))

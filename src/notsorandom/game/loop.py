@@ -248,10 +248,13 @@ class GameLoop:
         coefficients = alignment * scales[:, None, None] / n_peaks
         move = Move(peaks.frequencies, phases, coefficients, step)
         self.moves = (*self.moves, move)
-        samples_later = self.finished or rows.is_local
-        n_rows = 0 if samples_later else self.search.sample_size(len(rows))
-        self.dual = self._step(dual, move, n_rows)
+        self.dual = self._step(dual, move, self._next_sample_size())
         return record
+
+    def _next_sample_size(self) -> int:
+        """Return how many rows the next search samples, if they are drawn with the step."""
+        rows = self.problem.rows
+        return 0 if self.finished or rows.is_local else self.search.sample_size(len(rows))
 
     def _step(self, dual: Any, move: Move, n_rows: int = 0) -> Any:
         """The dual player: a projected gradient step against the peaks' mean kernel.
