@@ -45,8 +45,8 @@ def read_collections(
             arrays.append(known_array(cluster, name, value, n_samples))
     if n_samples <= SORTED_ROWS:  # they are sorted and merged, in memory
         futures = map(cluster.client.compute, [X, y, *arrays[2:]])
-        X, y, weights, *_ = (*cluster.gather(list(futures)), None)
-        return local.read_training_data(estimator, config, X, y, weights, pool=pool)
+        X, y, *given = cluster.gather(list(futures))
+        return local.read_training_data(estimator, config, X, y, (*given, None)[0], pool=pool)
     settings = (type(estimator).__name__, estimator.loss, loss, config.space, dtype)
     numbers = np.flatnonzero(chunks).tolist()  # of the chunks that have rows
     columns = []
@@ -58,7 +58,7 @@ def read_collections(
         futures = cluster.map("read", partial(read_block, settings, name), numbers, blocks)
         columns.append(DaskColumn(array.shape, array.dtype if is_labels else dtype, futures))
     samples, targets, *given = columns
-    weights: Any = given[0] if given else None
+    weights = given[0] if given else None
     sizes = [chunks[number] for number in numbers]
     rows = DaskRows(samples, weights, pool, None, n_samples, cluster, sizes)
     n_stored = sum(rows.map_blocks(lambda X: X.nnz if sparse.issparse(X) else 0))

@@ -44,7 +44,7 @@ class Thorough(Search):
     It is for those who want the theorem's :math:`\epsilon_t` small, the distance of each round's
     potential from the supremum; see :class:`notsorandom.game.SearchGap`. Where the potential has
     many peaks of similar height, as with random labels and little smoothing, :class:`Ascent` misses
-    the highest in most rounds. This search takes 25 to 80 times as long. All columns are searched
+    the highest in most rounds. This search takes 50 to 150 times as long. All columns are searched
     alike, as by Gaussian starts.
 
     Parameters
