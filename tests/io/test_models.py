@@ -215,7 +215,9 @@ def test_uncertainty_of_a_loaded_model(data, rng, tmp_path):
         ("posterior_", lambda m: FourierRegressor(4, **SETTINGS).fit(*small()).posterior_),
         ("posterior_", lambda m: m.held_out_scores_),
         ("posterior_", lambda m: 1.0),
-        ("factor", lambda m: replace(m.posterior_, mean=m.posterior_.mean * np.nan)),
+        ("mean", lambda m: replace(m.posterior_, mean=m.posterior_.mean * np.nan)),
+        ("mean", lambda m: replace(m.posterior_, mean=m.posterior_.mean + 1e300)),
+        ("variances", lambda m: replace(m.posterior_, factor=growing(m.posterior_.factor))),
         ("factor", lambda m: replace(m.posterior_, factor=m.posterior_.factor[:-1])),
         ("factor", lambda m: replace(m.posterior_, factor=-m.posterior_.factor)),
         ("total_weight", lambda m: replace(m.posterior_, total_weight=0.0)),
@@ -232,6 +234,12 @@ def test_forged_uncertainty(data, tmp_path, name, change):
     setattr(model, name if name[-1] == "_" else owner, change(model))
     with pytest.raises(ValueError, match=f"{name} is not valid"):
         save(model, tmp_path / "model.skops")
+
+
+def growing(factor):
+    """Return a triangular factor whose inverse overflows, though no number is extreme."""
+    diagonal = np.cumsum(np.arange(1, len(factor))) - 1
+    return np.where(np.isin(np.arange(len(factor)), diagonal), 1e-29, 1e29)
 
 
 def small():

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 
 from notsorandom._utils.parameters import MAX_NUMBER
 from notsorandom.data.column_kinds import DATE_FORMATS, DATE_PARTS, NUMBER_FORMATS
-from notsorandom.data.rows import FLOATS
+from notsorandom.data.rows import FLOATS, dense
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.estimators.checkpoint import require
 from notsorandom.estimators.config import configure
@@ -145,11 +145,13 @@ def check_posterior(posterior: Any) -> None:
     mean, factor = posterior.mean, posterior.factor
     n_features = len(mean)
     require(mean.shape == (n_features,) and mean.dtype == np.float64, "mean")
+    require((np.abs(mean) <= MAX_NUMBER).all(), "mean")
     require(factor.shape == (n_features * (n_features + 1) // 2,), "factor")
     require(factor.dtype == np.float64 and (np.abs(factor) <= MAX_NUMBER).all(), "factor")
     last = np.cumsum(np.arange(1, n_features + 1)) - 1  # of each row: the diagonal
-    require((factor[last] >= 1 / MAX_NUMBER).all() and np.isfinite(mean).all(), "factor")
-    require(type(posterior.total_weight) is float and posterior.total_weight > 0, "total_weight")
+    require((factor[last] >= 1 / MAX_NUMBER).all(), "factor")
+    total = posterior.total_weight
+    require(type(total) is float and 1 / MAX_NUMBER <= total <= MAX_NUMBER, "total_weight")
 
 
 def check_scores(held_out: Any) -> None:
@@ -244,3 +246,6 @@ def run_trial(model: Any, kind: str | None) -> None:
             require(result.shape[0] == 2, name)
             values = result.data if sparse.issparse(result) else np.asarray(result)
             require(values.dtype.kind not in "fc" or np.isfinite(values).all(), name)
+        if getattr(model, "posterior_", None) is not None:
+            variances = model.posterior_.variances(dense(model.kernel_.features(rows)))
+            require(np.isfinite(variances).all(), "variances")
