@@ -333,7 +333,7 @@ class Problem:
         )
 
     def stats_of(self, blocks: Iterable[Any]) -> DualStats:
-        """Return the sums over the dual variables, given :func:`dual_sums` of each block."""
+        """Return the sums over the dual variables, given `dual_sums` of each block."""
         loss = self.loss
         sums, lowest, highest, block_stats = zip(*blocks, strict=True)
         linear, squares, at_zero, at_upper = np.sum(sums, axis=0)
