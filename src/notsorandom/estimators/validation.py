@@ -25,7 +25,6 @@ from notsorandom.estimators.targets import (
     real_targets,
     warn_of_many_classes,
 )
-from notsorandom.game.duplicates import merge_duplicates
 from notsorandom.game.losses import Loss
 from notsorandom.game.problem import Problem, signs_from_codes
 from notsorandom.spaces import Euclidean
@@ -57,6 +56,8 @@ def read_training_data(
         warn_of_scales(problem.rows.array, getattr(estimator, "feature_names_in_", None))
     found |= {"n_samples_fit_": X.shape[0], "_weights": weights}
     found["_weighted"] = sample_weight is not None
+    from notsorandom.game.duplicates import merge_duplicates  # needed by fits only
+
     return merge_duplicates(problem), found
 
 
@@ -65,6 +66,8 @@ def read_again(estimator: Any, X: Any, y: Any) -> Problem:
 
     As many samples as at fit are taken to be the same, with the same weights.
     """
+    from notsorandom.game.duplicates import merge_duplicates
+
     return merge_duplicates(read_labelled(estimator, X, y, known_weights=estimator._weights))
 
 

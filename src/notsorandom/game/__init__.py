@@ -47,8 +47,9 @@ The parts, by what they are needed for:
 - The dual variables of a finished game, round by round: :func:`replay`.
 """
 
-from notsorandom.game.alignment import fourier_potential, kernel_alignment, mean_discrepancy
-from notsorandom.game.equilibrium import Equilibrium, find_equilibrium
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from notsorandom.game.loop import GameLoop, Observer, play, replay
 from notsorandom.game.losses import (
     CLASSIFICATION_LOSSES,
@@ -61,9 +62,23 @@ from notsorandom.game.losses import (
 )
 from notsorandom.game.problem import Problem
 from notsorandom.game.projection import PROJECTIONS, project
-from notsorandom.game.search_gap import SearchGap
 from notsorandom.game.solvers import Solver
 from notsorandom.game.state import GameResult, GameState, Round
+
+if TYPE_CHECKING:
+    from notsorandom.game.alignment import fourier_potential, kernel_alignment, mean_discrepancy
+    from notsorandom.game.equilibrium import Equilibrium, find_equilibrium
+    from notsorandom.game.search_gap import SearchGap
+
+# What fits don't need is imported when it is first used.
+_HOMES = {
+    "Equilibrium": "equilibrium",
+    "SearchGap": "search_gap",
+    "find_equilibrium": "equilibrium",
+    "fourier_potential": "alignment",
+    "kernel_alignment": "alignment",
+    "mean_discrepancy": "alignment",
+}
 
 __all__ = [
     "CLASSIFICATION_LOSSES",
@@ -91,3 +106,9 @@ __all__ = [
     "project",
     "replay",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"notsorandom.game.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'notsorandom.game' has no attribute {name!r}")

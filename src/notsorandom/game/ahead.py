@@ -18,13 +18,14 @@ import numpy as np
 
 from notsorandom.data.rows import Array, add_results
 from notsorandom.game.losses import Loss
-from notsorandom.game.problem import DualStats, Problem, dual_sums, task_squares
+from notsorandom.game.problem import Problem, dual_sums, task_squares
 from notsorandom.game.projection import (
     box_sums,
     multiplier_steps,
     nearest_multiplier,
     shifted_point,
 )
+from notsorandom.game.state import Ahead
 from notsorandom.spaces.landscape import (
     Sample,
     draw_marks,
@@ -34,20 +35,6 @@ from notsorandom.spaces.landscape import (
     stack_picks,
 )
 
-
-@dataclass(frozen=True)
-class Ahead:
-    """What is known of a dual point before the round that starts from it; None if it is not.
-
-    `taken` is how many passes the last projections took.
-    """
-
-    taken: tuple[int, ...] = (2,)
-    stats: DualStats | None = None
-    sample: Sample | None = None
-
-
-NOTHING_AHEAD = Ahead()
 # As many passes are submitted at once as the most that one of the last projections took, of so many
 # of them: a pass too many costs less than one too few. And no more than MOST_PASSES.
 REMEMBERED, MOST_PASSES = 4, 8

@@ -15,10 +15,9 @@ import numpy as np
 from notsorandom._utils.parameters import check_number
 from notsorandom.data.array_api import cast_like
 from notsorandom.data.rows import Array
-from notsorandom.game.ahead import NOTHING_AHEAD, project_ahead
 from notsorandom.game.problem import Problem
 from notsorandom.game.projection import PROJECTIONS, nearest
-from notsorandom.game.state import ActiveSet, GameResult, GameState, Move, Round
+from notsorandom.game.state import ActiveSet, Ahead, GameResult, GameState, Move, Round
 from notsorandom.kernel import LearnedKernel
 from notsorandom.spaces.base import ResolvedSpace, Space
 from notsorandom.spaces.landscape import Landscape, PeakFinder, average_groups
@@ -141,7 +140,7 @@ class GameLoop:
         self.rng.bit_generator.state = state.random_state
         self.active_set, self.history = state.active_set.copy(), list(state.history)
         self.dual, self.dual_total = state.dual, state.dual_total
-        self.moves, self.ahead = state.moves, NOTHING_AHEAD
+        self.moves, self.ahead = state.moves, Ahead()
         if self.dual is None:
             self.dual = problem.first_dual(self.projection)
             for move in self.moves:
@@ -265,6 +264,8 @@ class GameLoop:
         response = KernelResponse(self.space, self.phase, *parts)
         if self.problem.rows.is_local or self.projection is not nearest:
             return self.problem.step(dual, response, move.step, self.projection)
+        from notsorandom.game.ahead import project_ahead  # for samples stored elsewhere only
+
         point = self.problem.ascend(dual, response, move.step)
         dual, self.ahead = project_ahead(self.problem, point, self.ahead.taken, n_rows, self.rng)
         return dual

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from notsorandom.data.rows import Array
+from notsorandom.game.problem import DualStats
 from notsorandom.kernel import LearnedKernel, normalized
 from notsorandom.spaces.base import ResolvedSpace
+from notsorandom.spaces.landscape import Sample
 
 # Arrays of an active set, one value per frequency.
 ACTIVE_SET_ARRAYS = ("frequencies", "phases", "scales", "strengths", "weights")
@@ -219,3 +221,15 @@ class GameResult:
         weights = self.weights if weighting == "uniform" else normalized(self.strengths)
         parts = (self.frequencies, self.phases, self.scales)
         return LearnedKernel(self.space, *parts, weights, self.phase)
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """What is known of a dual point before the round that starts from it; None if it is not.
+
+    `taken` is how many passes the last projections took.
+    """
+
+    taken: tuple[int, ...] = (2,)
+    stats: DualStats | None = None
+    sample: Sample | None = None
