@@ -37,7 +37,7 @@ from notsorandom.data.rows import MAX_BLOCK_ROWS, Array, Rows, stack_blocks
 
 # Neighbouring parts are one chunk, of at most about this many bytes, and at least one for each
 # thread of the workers. A pass over a chunk then takes ten times as long as a task costs.
-CHUNK_BYTES = 2**28
+JOINED_BYTES = 2**28
 # Columns up to this many bytes per chunk are computed where they are used, if they can be.
 LAZY_BYTES = 2**24
 # A chain of passes sends the results of all chunks to all chunks, up to this many.
@@ -187,7 +187,7 @@ class DaskRows(Rows):
             counts = self.columns_only.map_blocks(lambda _, m: np.count_nonzero(m), mask)
             kept = [sum(each) for each in self._by_chunk(counts)]
         total = sum(kept)
-        n_chunks = max(1, self.cluster.n_threads(), math.ceil(total * row_bytes / CHUNK_BYTES))
+        n_chunks = max(1, self.cluster.n_threads(), math.ceil(total * row_bytes / JOINED_BYTES))
         if kept != sizes or any(size % MAX_BLOCK_ROWS for size in sizes[:-1]):
             step = MAX_BLOCK_ROWS * math.ceil(total / n_chunks / MAX_BLOCK_ROWS)
             sizes = [min(step, total - start) for start in range(0, total, step)]

@@ -17,7 +17,7 @@ from notsorandom.data.rows import Array
 # How Parquet is read: few bytes of a column at a time, however large its row groups are.
 PARQUET_OPTIONS: dict[str, Any] = {"buffer_size": 2**16, "pre_buffer": False}
 # Columns from which on frames are copied to one block of memory: one row takes a millisecond then.
-WIDE = 1000
+WIDE_FRAME = 1000
 # Columns in which pandas stores an index without a name.
 PANDAS_INDEX = re.compile("__index_level_[0-9]+__")
 
@@ -84,7 +84,7 @@ def in_few_blocks(frame: Any) -> Any:
     Files and dictionaries become frames whose columns have a block each. Selecting from them takes
     pandas tens of microseconds a column.
     """
-    is_wide = frame.shape[1] > max(WIDE, frame.shape[0])
+    is_wide = frame.shape[1] > max(WIDE_FRAME, frame.shape[0])
     return frame.copy() if is_wide else frame
 
 

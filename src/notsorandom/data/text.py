@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from notsorandom.data.checks import (
-    WIDE,
+    WIDE_FRAME,
     TableError,
     check_columns,
     check_size,
@@ -78,7 +78,7 @@ class TextFile:
                 keep_default_na=False,
                 skipinitialspace=True,
                 # A third faster, if types may vary within a block; twice as slow if it is wide.
-                low_memory=n_rows != ALL_ROWS and len(self.columns) <= WIDE,
+                low_memory=n_rows != ALL_ROWS and len(self.columns) <= WIDE_FRAME,
                 iterator=True,
                 **self.options,
             )

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from notsorandom.game.search_gap import SearchGap
 
 # What fits don't need is imported when it is first used.
-_HOMES = {
+_LAZY = {
     "Equilibrium": "equilibrium",
     "SearchGap": "search_gap",
     "find_equilibrium": "equilibrium",
@@ -109,6 +109,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"notsorandom.game.{_HOMES[name]}"), name)
+    if name in _LAZY:
+        return getattr(import_module(f"notsorandom.game.{_LAZY[name]}"), name)
     raise AttributeError(f"module 'notsorandom.game' has no attribute {name!r}")
