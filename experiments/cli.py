@@ -71,11 +71,6 @@ def main(
         )
         if options.output.exists() and not options.output.is_dir():
             command.error(f"--output {options.output}: it is a file; give a folder")
-        if not experiment.configs(narrowed):
-            command.error(
-                f"there is nothing to run: {', '.join(narrowed.methods or ())} is limited to fewer "
-                "features; give smaller --features or other --methods"
-            )
         if load is None:
             load = partial(load_task, data_home=getattr(options, "data", None))
         run_experiment(options.command, experiment, options.output, narrowed, load, options.jobs)

@@ -13,7 +13,7 @@ from experiments.chosen import chosen_settings
 from experiments.records import Config
 from experiments.svm import fit_svm
 from experiments.tasks import TaskLoader
-from notsorandom import FourierClassifier, FourierFeatures, GradientSolver, Langevin
+from notsorandom import FourierClassifier, FourierFeatures
 from notsorandom.baselines import LKRF, RandomFourierFeatures
 from notsorandom.estimators.base import FourierEstimator
 
@@ -21,8 +21,6 @@ from notsorandom.estimators.base import FourierEstimator
 # higher than with random features; with the second they are higher. Chosen with test accuracies in
 # view (docs/reproduction.md).
 PAPER_RHO, STRONG_RHO = 0.2, 1.0
-# The paper's 500 Langevin particles, or more features than this, would take hours.
-N_PARTICLES, MAX_FEATURES = 100, 500
 
 
 @dataclass(frozen=True)
@@ -39,34 +37,12 @@ class Method:
         The method of the paper that it is compared with.
     note : str
         Its settings.
-    max_features : int, optional
-        Larger sizes are skipped.
     """
 
     title: str
     make: Callable[[int, int], Any]
     paper: str | None
     note: str
-    max_features: int | None = None
-
-
-def paper_setting(n_features: int, seed: int) -> FourierFeatures:
-    """Return the paper's own setting, with fewer particles (Algorithms 1 to 3, Appendix A.1).
-
-    Langevin dynamics on the potential itself, the ten highest of distinct points per round, cosine
-    and sine of each frequency, rounds of equal weights, the step sizes of the regret bound, and
-    alternating projections.
-    """
-    return FourierFeatures(
-        n_features,
-        loss="hinge",
-        C=1.0,
-        smoothing=0,
-        search=Langevin(n_particles=N_PARTICLES, n_peaks=10),
-        phase="paired",
-        solver=GradientSolver("theory", weighting="uniform", projection="alternating"),
-        random_state=seed,
-    )
 
 
 METHODS = {
@@ -112,14 +88,6 @@ METHODS = {
         lambda n_features, seed: FourierClassifier(n_features, random_state=seed),
         "ours",
         "FourierClassifier with all defaults: logistic loss; C, spectrum and smoothing chosen",
-    ),
-    "paper": Method(
-        "ours, as in the paper",
-        paper_setting,
-        "ours",
-        f"the paper's own setting, with {N_PARTICLES} particles instead of 500, up to "
-        f"{MAX_FEATURES} features",
-        MAX_FEATURES,
     ),
 }
 

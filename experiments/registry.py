@@ -15,6 +15,7 @@ from experiments import (
     hitting,
     pairs,
     paper,
+    paper_setting,
     peers,
     potential,
     search_gap,
@@ -129,6 +130,15 @@ EXPERIMENTS: dict[str, Experiment] = {
         synthetic.run_synthetic,
         synthetic.checkerboard_tables,
     ),
+    "paper-setting": Experiment(
+        "all problems in the paper's own setting, with multiples of the theory's steps",
+        PAIR_OPTIONS - {"methods"},
+        lambda options: paper_setting.paper_setting_configs(
+            options.tasks, options.features, options.seeds or 1
+        ),
+        paper_setting.run_paper_setting,
+        paper_setting.paper_setting_tables,
+    ),
     "convergence": Experiment(
         "gap against iterations of four solvers of a finite game, beside their theory",
         frozenset(),
@@ -208,7 +218,7 @@ def run_experiment(
         records,
         partial(experiment.run, load=load),
         n_jobs,
-        size=lambda config: config.get("n_features", 1),
+        size=work,
     )
     shown = matching(records.read(), configs)
     text = "\n\n".join(
@@ -229,10 +239,17 @@ def run_experiment(
         output(f"\n{title}: {picture.resolve()}")
 
 
+def work(config: Config) -> int:
+    """Return the approximate amount of work of a run: its number of features, if it has one."""
+    return max(config.get("sizes", ()), default=config.get("n_features", 1))
+
+
 def check_data(configs: Sequence[Config], load: TaskLoader) -> None:
     """Load one task of each data set, so that missing data raise an error before the first run."""
     tasks = {
-        config["task"].startswith("mnist"): config["task"] for config in configs if "task" in config
+        task.startswith("mnist"): task
+        for config in configs
+        if (task := config.get("task", config.get("problem"))) in TASKS
     }
     for task in tasks.values():
         load(task)

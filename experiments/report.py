@@ -9,6 +9,7 @@ from pathlib import Path
 
 from experiments.figure1 import figure1_tables, globe_panels, recorded_game
 from experiments.figure2 import accuracies_by_size
+from experiments.paper_setting import paper_setting_tables
 from experiments.peers import peers_tables
 from experiments.records import Record, RecordError, Records, latest
 from experiments.registry import provenance
@@ -95,5 +96,6 @@ SECTIONS: dict[str, Callable[[Sequence[Record]], list[str]]] = {
     "globe": globe_sections,
     "windmill": lambda records: table_sections(windmill_tables(records)),
     "checkerboard": lambda records: table_sections(checkerboard_tables(records)),
+    "paper-setting": lambda records: table_sections(paper_setting_tables(records)),
     "peer": lambda records: table_sections(peers_tables(records)),
 }

@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from experiments.pairs import paper_setting
+from experiments.paper_setting import paper_setting
 from notsorandom import (
     Ascent,
     Euclidean,

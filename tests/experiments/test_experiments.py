@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import convergence, figure1, paper, peers, synthetic, tasks
+from experiments import convergence, figure1, paper, paper_setting, peers, synthetic, tasks
 from experiments.cli import main
 from experiments.pairs import METHODS
 from experiments.records import Records
@@ -28,6 +28,7 @@ SMALL_PEERS = {
     name: peer if name == "svc" else replace(peer, sizes=(10, 20))
     for name, peer in peers.PEERS.items()
 }
+SMALL_SEARCH = {"search__n_steps": 20, "search__n_particles": 30}
 CHANGES = {
     "windmill": {
         "configs": lambda options: synthetic.synthetic_configs(
@@ -46,6 +47,13 @@ CHANGES = {
         "configs": lambda options: figure1.figure1_configs(**SIZES, n_rounds=12),
         "run": partial(figure1.run_figure1, smoothing=0.06),
     },
+    "paper-setting": {
+        "configs": lambda options: [
+            config | {"sizes": [4, 10], "parameters": SMALL_SEARCH, **SIZES}
+            for config in paper_setting.paper_setting_configs()
+            if config["problem"] in ("windmill", "checkerboard", "auto-truck")
+        ]
+    },
     "peers": {"run": partial(peers.run_peer, peers=SMALL_PEERS)},
 }
 SMALL = {name: replace(EXPERIMENTS[name], **change) for name, change in CHANGES.items()}
@@ -56,6 +64,7 @@ SMOKE = {
     "figure2": ([*PAIR, "--methods", "rbf"], ["figure2-auto-truck.png"]),
     "windmill": ([], ["150 training and 300 test samples", "The paper:"]),
     "checkerboard": ([], ["150 training and 300 test samples", "The paper:"]),
+    "paper-setting": ([], ["| auto-truck | 10 x  |", "| T = 4 ", "harmonics"]),
     "figure1": ([], ["Windmill, 12 rounds"]),
     "peers": (["--tasks", "auto-truck"], ["gradient boosting (trees), best", "MLP"]),
 }
@@ -100,11 +109,16 @@ def test_all_experiments_run_and_are_on_one_page(tmp_path, capsys):
         assert content.startswith(b"\x89PNG")
     for record in records:
         config, outcome = record["config"], record["outcome"]
+        if config["kind"] == "paper-setting":
+            sizes = {(cell["size"], cell["scale"]) for cell in outcome["cells"]}
+            assert sizes == {(size, scale) for size in (4, 10) for scale in ("unit", "raw")}
+            assert max(cell["test_accuracy"] for cell in outcome["cells"]) > 0.6
+            continue
         # Ten hidden units and 120 samples are too few for a network.
         assert outcome["test_accuracy"] > (0.3 if config.get("method") == "mlp" else 0.6)
         if config["kind"] == "pair":
             assert outcome["n_kept"] == config["n_features"]
-            if config["method"] in ("ours", "paper"):  # for the SVM that all features get
+            if config["method"] == "ours":  # for the SVM that all features get
                 assert outcome["chosen"]["C"] == 1.0
     config = {"kind": "windmill", "method": "a <model>", "seed": 0, **SIZES}
     outcome = {"test_accuracy": 1.0, "train_accuracy": 1.0, "fit_seconds": 1.0, "size": 7}
@@ -119,6 +133,7 @@ def test_all_experiments_run_and_are_on_one_page(tmp_path, capsys):
         "The windmill",
         "The checkerboard",
         "Peers on auto-truck",
+        "The eight tasks, in the paper&#x27;s own setting",
     } < set(re.findall(r"<h2[^>]*>(.*?)</h2>", text))
     assert '<td class="best">' in text
     assert "a &lt;model&gt;" in text
@@ -144,7 +159,6 @@ def test_a_part_is_shown_from_the_records_of_the_whole(tmp_path, capsys, monkeyp
         (["table1", "--tasks", "cat-dog"], "--tasks: unknown 'cat-dog'; choose from mnist"),
         (["peers", "--methods", "rbf"], "--methods: unknown 'rbf'; choose from ours, svc"),
         (["figure1", "--seeds", "3"], "unrecognized arguments: --seeds"),
-        (["table1", "--methods", "paper", "--features", "1000"], "there is nothing to run"),
         (["table1", "--features", "100,5"], "give positive even numbers"),
         (["table1", "--seeds", "0"], "--seeds: '0' is not allowed"),
         (["table1", "-o", __file__], "it is a file; give a folder"),
@@ -227,7 +241,7 @@ def test_the_paper_setting_has_one_definition(place):
     parts = (FourierClassifier, FourierFeatures, GradientSolver, Langevin)
     model = eval(shown, {part.__name__: part for part in parts})
     model.set_params(n_components=100, random_state=3)
-    wanted, found = METHODS["paper"].make(100, 3).get_params(), model.get_params()
+    wanted, found = paper_setting.paper_setting(100, 3).get_params(), model.get_params()
     found.pop("linear", None)  # a smoothing that is given leaves it out
     assert {name: repr(wanted[name]) for name in found} == {
         name: repr(value) for name, value in found.items()

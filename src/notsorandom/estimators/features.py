@@ -221,11 +221,11 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
     With scikit-learn 1.9 or later, callbacks can be set (``set_callbacks``): a task is one feature
     learned, before any reweighting, and a callback can stop the game at the end of a round.
 
-    The paper's own setting, with 100 of its 500 particles, is::
+    The paper's own setting is::
 
         FourierFeatures(
             loss="hinge", C=1.0, smoothing=0, phase="paired",
-            search=Langevin(n_particles=100, n_peaks=10),
+            search=Langevin(n_peaks=10),
             solver=GradientSolver("theory", weighting="uniform", projection="alternating"),
         )
 

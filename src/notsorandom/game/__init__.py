@@ -9,12 +9,12 @@ paper's own setting, alternating projection (Algorithm 3) included, is one line:
 
     FourierClassifier(
         loss="hinge", C=1.0, smoothing=0, phase="paired",
-        search=Langevin(n_particles=100, n_peaks=10),
+        search=Langevin(n_peaks=10),
         solver=GradientSolver("theory", weighting="uniform", projection="alternating"),
     )
 
 that is: an SVM, no smoothing, a cosine and a sine per frequency, Langevin dynamics for the peaks
-(Algorithm 1; the paper has 500 particles), the step sizes of the regret bound and uniform weights.
+(Algorithm 1), the step sizes of the regret bound and uniform weights.
 
 Without an estimator, a game needs a problem, that is samples, targets and a loss, a space and a
 search::
