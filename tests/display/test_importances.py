@@ -55,7 +55,7 @@ def test_every_column_of_a_table_has_its_share(frame):
 @pytest.mark.parametrize("columns", [["a", "missingindicator_b"], ["city", "city_b"]])
 def test_tables_of_one_kind_of_columns(frame, columns):
     model = tabular_pipeline(FourierRegressor(8, **QUICK)).fit(frame[columns], np.arange(300.0))
-    assert set(column_importances(model, frame)) == set(columns)
+    assert set(column_importances(model, frame)) == set(columns) == set(column_importances(model))
 
 
 def test_pipelines_have_the_names_of_their_steps(rng):
@@ -135,6 +135,9 @@ def test_models_without_importances(rng):
                 function(model, X)
     with pytest.raises(ValueError, match="X has 1 sample, but importances"):
         column_importances(FourierClassifier(8, **QUICK).fit(X, y), X[:1])
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    with pytest.raises(ValueError, match="has no feature_importances_, as on the sphere"):
+        column_importances(FourierClassifier(8, space="sphere", **QUICK).fit(X, y))
 
 
 def test_bars_and_images(rng):

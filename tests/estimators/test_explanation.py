@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.feature_selection import RFE, SelectFromModel
 
 from notsorandom import FourierClassifier, FourierRegressor, Sphere
 
@@ -49,6 +50,35 @@ def test_the_matrix_is_the_mean_outer_product_of_gradients(phase, linear):
         np.testing.assert_allclose(found.matrix, expected, rtol=1e-5, atol=1e-6 * expected.max())
         shares = np.diag(expected) * X.var(axis=0)
         np.testing.assert_allclose(found.shares, shares / shares.sum(), rtol=1e-5)
+        np.testing.assert_allclose(model.feature_importances_, found.shares, rtol=1e-9)
+
+
+def test_feature_importances_of_weighted_and_of_many_samples():
+    """Weight 2 is a row twice, weight 0 none. Of many samples a part is close to all."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(9000, 4)) * [1, 1, 5, 1]
+    y, weights = np.sin(2 * X[:, 1]) + 0.3 * X[:, 0], rng.integers(0, 3, size=300)
+    repeated = np.repeat(np.arange(300), weights)
+    weighted = FourierRegressor(10, **QUICK).fit(X[:300], y[:300], weights)
+    copied = FourierRegressor(10, **QUICK).fit(X[repeated], y[repeated])
+    np.testing.assert_allclose(
+        weighted.feature_importances_, copied.feature_importances_, rtol=1e-6
+    )
+    model = FourierRegressor(20, **QUICK).fit(X, y)
+    assert model.feature_importances_.argmax() == 1
+    np.testing.assert_allclose(model.feature_importances_, model.importances(X).shares, atol=0.03)
+
+
+def test_selection_of_columns_by_importances():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 5))
+    y = X[:, 1] * X[:, 3] > 0
+    model = FourierClassifier(20, **QUICK)
+    for selector in (SelectFromModel, RFE):
+        chosen = selector(model, importance_getter="feature_importances_").fit(X, y)
+        assert set(np.flatnonzero(chosen.get_support())) == {1, 3}
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    assert not hasattr(FourierClassifier(10, space="sphere").fit(X, y), "feature_importances_")
 
 
 @pytest.mark.parametrize("linear", [False, True])

@@ -47,8 +47,8 @@ from notsorandom.tabular import tabular_pipeline
 MAX_CLASSES = 20
 # The values of --linear, as the estimators have them.
 LINEAR = {"auto": "auto", "yes": True, "no": False}
-# Columns whose importances are kept in the file, and rows that they are computed from.
-N_IMPORTANCES, IMPORTANCE_ROWS = 20, 10_000
+# Columns whose importances are kept in the file.
+N_IMPORTANCES = 20
 
 
 def fit(options: argparse.Namespace) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def fit(options: argparse.Namespace) -> dict[str, Any]:
         "target": data.target,
         "holdout": options.holdout,
         "seed": options.seed,
-        "importances": find_importances(model, X),
+        "importances": find_importances(model),
         "zero_based": is_zero_based(options.data) if issparse(data.X) else "auto",
         "digest": digest_file(options.data),
         "bytes": options.data.stat().st_size,
@@ -172,12 +172,11 @@ def is_zero_based(path: Path) -> bool:
         return any(b" 0:" in line for line in file)
 
 
-def find_importances(model: Any, X: Any) -> dict[str, float] | None:
+def find_importances(model: Any) -> dict[str, float] | None:
     """Return the columns that matter most with their shares; None on the sphere."""
-    last = steps_of(model)[-1]
-    if not last.kernel_.space.is_vector_space:
+    if not hasattr(steps_of(model)[-1], "feature_importances_"):
         return None
-    shares = column_importances(model, X[:IMPORTANCE_ROWS])
+    shares = column_importances(model)
     return dict(list(shares.items())[:N_IMPORTANCES])
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder
+from sklearn.utils.validation import check_is_fitted
 
 from notsorandom._utils.parameters import check_number
 from notsorandom.data.rows import Array
@@ -22,7 +23,7 @@ N_COLUMNS = 15
 LABEL_HEAD, LABEL_TAIL = 17, 10
 
 
-def column_importances(model: Any, X: Any) -> dict[str, float]:
+def column_importances(model: Any, X: Any = None) -> dict[str, float]:
     """Return the share of each column of `X` in how a model's predictions change.
 
     Parameters
@@ -31,8 +32,9 @@ def column_importances(model: Any, X: Any) -> dict[str, float]:
         Fitted. The columns that :func:`notsorandom.tabular_pipeline` makes of one column, such as
         the categories of a text, count as one. The columns of other pipelines are counted one by
         one, under the names that the steps give them.
-    X : array-like or data frame
-        Samples like the training samples.
+    X : array-like or data frame, optional
+        Samples like the training samples. By default the shares are those of
+        ``feature_importances_``, of some of the training samples.
 
     Returns
     -------
@@ -46,7 +48,7 @@ def column_importances(model: Any, X: Any) -> dict[str, float]:
     >>> from notsorandom.display import column_importances
     >>> frame = pd.DataFrame({"age": [30, 41, 52, 60] * 20, "city": ["Rome", "Oslo"] * 40})
     >>> model = tabular_pipeline(n_components=10, random_state=0).fit(frame, ["a", "b"] * 40)
-    >>> list(column_importances(model, frame))
+    >>> list(column_importances(model))
     ['city', 'age']
     """
     shares = shares_in_order(model, X)
@@ -55,9 +57,17 @@ def column_importances(model: Any, X: Any) -> dict[str, float]:
 
 def shares_in_order(model: Any, X: Any) -> dict[str, float]:
     """Return the share of each column, in the order of the columns."""
-    last, X = last_step_and_samples(model, X)
-    found = last.importances(X)
-    return sum_by_name(source_columns(model, found.names), found.shares.tolist())
+    last, given = last_step_and_samples(model, X)
+    check_is_fitted(last)
+    if X is not None:
+        shares = last.importances(given).shares
+    elif hasattr(last, "feature_importances_"):
+        shares = last.feature_importances_
+    else:
+        raise ValueError(
+            "The model has no feature_importances_, as on the sphere: fit with space='euclidean'."
+        )
+    return sum_by_name(source_columns(model, last._column_names()), shares.tolist())
 
 
 def column_contributions(model: Any, X: Any) -> dict[str, Array]:
@@ -116,7 +126,8 @@ def last_step_and_samples(model: Any, X: Any) -> tuple[FourierPredictor, Any]:
     """Return the last step of a pipeline, or the estimator, and the samples as it gets them."""
     last = model
     if isinstance(model, Pipeline):
-        last, X = model[-1], model[:-1].transform(X) if len(model) > 1 else X
+        last = model[-1]
+        X = model[:-1].transform(X) if len(model) > 1 and X is not None else X
     if not isinstance(last, FourierPredictor):
         raise TypeError(
             f"The model is a {type(last).__name__}: give a fitted FourierClassifier or "

@@ -55,7 +55,7 @@ LEARNED = (
     "classes_ n_outputs_ kernel_ frequencies_ phases_ history_ status_ smoothing_ C_ epsilon_ "
     "spectrum_ uses_optional_columns_ uses_linear_part_ tuning_ temperature_ dual_ "
     "average_dual_ average_kernel_ validation_sizes_ validation_losses_ validation_scores_ "
-    "noise_ posterior_ held_out_scores_ "
+    "noise_ posterior_ held_out_scores_ feature_importances_ "
     "n_samples_fit_ n_features_in_ feature_names_in_ _flat _weights _weighted _n_held_out"
 ).split()
 
@@ -146,6 +146,7 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
         observers = self._observers(fit, tasks, start, choice)
         result = self._play(fit, observers, start, rng)
         self._store_model(fit, result, fit.config.solver.final_kernel(result, fit.problem))
+        self._store_importances(problem)
         if self.warm_start and result.state is not None:
             from notsorandom.estimators.resume import WarmStart
 
@@ -271,6 +272,9 @@ class FourierEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _fit_linear_models(self, final: FinalFit) -> None:
         """Fit the final models of a predictor; a transformer has none."""
+
+    def _store_importances(self, problem: Problem) -> None:
+        """Store the importances of the columns; a transformer has none."""
 
     def _attributes_at(self, fit: Fit, game: GameLoop, n_components: int) -> dict[str, Any]:
         """Return the attributes that the estimator would have with `n_components` features."""

@@ -178,6 +178,10 @@ class FourierClassifier(ClassifierMixin, FourierPredictor):
         huge `C`, a ``ConvergenceWarning`` says so.
     temperature_ : float
         Decision values are divided by it for probabilities.
+    feature_importances_ : ndarray of shape (`n_features_in_`,)
+        Shares of the columns in how predictions change, as `importances` returns them, of at most
+        2000 training samples. Not on the sphere. ``SelectFromModel`` and ``RFE`` use `coef_`
+        unless ``importance_getter="feature_importances_"`` is given.
     features_ : FourierFeatures
         The learned features as a fitted transformer.
     kernel_ : LearnedKernel

@@ -18,6 +18,7 @@ from notsorandom.estimators.observers import CALLBACK_FRAMES
 from notsorandom.estimators.samples import read_samples
 from notsorandom.estimators.steps import FinalFit
 from notsorandom.game.losses import Loss, QuantileLoss
+from notsorandom.game.problem import Problem
 
 if TYPE_CHECKING:
     from notsorandom.estimators.explanation import Importances
@@ -50,6 +51,15 @@ class FourierPredictor(FourierEstimator):
     def _store_uncertainty(self, final: FinalFit, found: LinearFit) -> None:
         """Store what the uncertainty of predictions is computed from."""
 
+    def _store_importances(self, problem: Problem) -> None:
+        if not self.kernel_.space.is_vector_space or len(problem.rows) < 2:
+            return
+        from notsorandom.estimators.explanation import compute_importances, sample_for_importances
+
+        rows = sample_for_importances(problem.rows, len(self.coef_))
+        found = compute_importances(self.kernel_, self.coef_, rows, self._column_names())
+        self.feature_importances_ = found.shares
+
     @property
     def features_(self) -> FourierFeatures:
         """The learned features as a fitted transformer."""
@@ -65,8 +75,8 @@ class FourierPredictor(FourierEstimator):
             parameters["loss"] = QuantileLoss(quantile=quantile)
         features = FourierFeatures(**parameters)
         features.__dict__ |= self._learned()
-        for name in ("noise_", "posterior_", "held_out_scores_"):  # of predictions
-            features.__dict__.pop(name, None)
+        for name in "noise_ posterior_ held_out_scores_ feature_importances_".split():
+            features.__dict__.pop(name, None)  # of predictions
         return features
 
     def _scores(self, X: Any) -> Array:

@@ -141,6 +141,10 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
     duality_gap_ : float
         Largest duality gap of the final models, relative to the objective. They are solved to 1e-3;
         where that can't be reached, as with a huge `C`, a ``ConvergenceWarning`` says so.
+    feature_importances_ : ndarray of shape (`n_features_in_`,)
+        Shares of the columns in how predictions change, as `importances` returns them, of at most
+        2000 training samples. Not on the sphere. ``SelectFromModel`` and ``RFE`` use `coef_`
+        unless ``importance_getter="feature_importances_"`` is given.
     features_ : FourierFeatures
         The learned features as a fitted transformer.
     kernel_ : LearnedKernel

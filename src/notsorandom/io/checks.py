@@ -193,6 +193,9 @@ def check_estimator(model: Any) -> None:
         require(model.intercept_.shape == (n_tasks,), "intercept_")
         for name in ("coef_", "intercept_"):
             require(np.isfinite(getattr(model, name)).all(), name)
+        shares = getattr(model, "feature_importances_", np.zeros(model.n_features_in_))
+        require(is_array(shares, (model.n_features_in_,), "f"), "feature_importances_")
+        require(bool(np.all((shares >= 0) & (shares <= 1 + 1e-6))), "feature_importances_")
         check_uncertainty(model)
     if hasattr(model, "classes_"):
         classes = model.classes_
