@@ -785,7 +785,7 @@ class TestDemo:
     @pytest.fixture
     def result(self, monkeypatch, run):
         """The result of the demo with few samples and features."""
-        sizes = {"DEMO_SIZES": (4, 8), "DRAWN_SIZE": 8, "N_TRAIN": 300, "N_TEST": 500}
+        sizes = {"DEMO_SIZES": (4, 8, 20), "LEARNED_SIZE": 8, "N_TRAIN": 300, "N_TEST": 500}
         for name, value in sizes.items():
             monkeypatch.setattr(commands, name, value)
         return lambda: run("demo --json -o picture.png")
@@ -796,6 +796,7 @@ class TestDemo:
         for size in (4, 8):
             scores = result[f"{size} features"]
             assert 0.4 < scores["random accuracy"] < scores["learned accuracy"] < 1
+        assert set(result["20 features"]) == {"random accuracy"}  # more than are learned
         assert picture.read_bytes().startswith(b"\x89PNG")
 
     def test_without_matplotlib_names_the_extra(self, result, monkeypatch):

@@ -200,6 +200,9 @@ class TestScoresBySize:
             with pytest.raises(ValueError, match=r".+"):
                 scores_by_size(model, X, y, *data)
         model = FourierFeatures(8, phase="paired", smoothing=0.06, random_state=0).fit(X, y)
+        _, scores = scores_by_size(model, X, y, X, y, [8, 12])
+        assert np.isnan(scores["learned"][1])  # above their number: of the baseline alone
+        assert scores["random (RBF)"][1] > 0.5
         for sizes in ([3], [], [10]):
             with pytest.raises(ValueError, match=r"sizes=\[\d*\] is not allowed: .* 2, 4, 6, 8"):
                 scores_by_size(model, X, y, X, y, sizes)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
-from sklearn.metrics import log_loss, r2_score
+from sklearn.metrics import average_precision_score, log_loss, r2_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -129,6 +129,7 @@ class TestReport:
             "Result",
             "Which columns matter",
             "Confusion matrix of the test rows",
+            "Ranking of the test rows",
             "Probabilities of the test rows",
             "Learned features",
             "Settings",
@@ -140,6 +141,9 @@ class TestReport:
         text = path.read_text(encoding="utf-8")
         assert text.index("<summary>For researchers") < text.index("Settings")
         hits, probabilities = model.predict(X_test) == y_test, model.predict_proba(X_test)
+        area = roc_auc_score(y_test, probabilities[:, 1])
+        precision = average_precision_score(y_test, probabilities[:, 1])
+        assert f"ROC AUC {area:.4g}, average precision {precision:.4g}." in text
         error = np.std([*hits, 0, 0, 1, 1]) / np.sqrt(len(hits) + 4)
         largest = max(np.mean(y_test), 1 - np.mean(y_test))
         assert facts(path) | {

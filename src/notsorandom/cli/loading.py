@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.metrics import average_precision_score, confusion_matrix, roc_auc_score
+from sklearn.metrics import confusion_matrix
 from sklearn.pipeline import Pipeline
 
 import notsorandom
@@ -22,7 +22,7 @@ from notsorandom.data.column_kinds import BOOLEANS, to_text
 from notsorandom.data.files import DataFile
 from notsorandom.data.rows import Array
 from notsorandom.display.calibration import log_loss
-from notsorandom.display.results import accuracy_error, class_entropy
+from notsorandom.display.results import accuracy_error, class_entropy, rank_scores
 from notsorandom.estimators.base import FourierEstimator
 from notsorandom.io import read_metadata
 
@@ -229,7 +229,7 @@ def compute_scores(model: Any, blocks: Iterable[tuple[Any, Array]]) -> dict[str,
 def score_classifier(model: Any, blocks: Iterable[tuple[Any, Array]]) -> dict[str, Any]:
     """Return accuracy, log loss, ROC AUC, and recall and precision per class."""
     classes, total_loss = model.classes_, 0.0
-    codes, values, n_columns = [], [], len(classes) if len(classes) > 2 else 1
+    hits, values, n_columns = [], [], len(classes) if len(classes) > 2 else 1
     has_probabilities = hasattr(model, "predict_proba")
     counts = np.zeros((len(classes), len(classes)), dtype=int)  # (true, predicted)
     for X, y in blocks:
@@ -243,7 +243,7 @@ def score_classifier(model: Any, blocks: Iterable[tuple[Any, Array]]) -> dict[st
         else:
             scores = last.decision_function(encoded)
         if counts.sum() * n_columns <= MAX_RANKED:
-            codes.append(np.searchsorted(classes, y))
+            hits.append(np.asarray(y)[:, None] == classes[-n_columns:])
             finite = np.nan_to_num(scores.astype(np.float32))  # of probabilities of 0
             values.append(finite.reshape(-1, n_columns))
     n_rows = int(counts.sum())
@@ -258,7 +258,7 @@ def score_classifier(model: Any, blocks: Iterable[tuple[Any, Array]]) -> dict[st
         result["log loss"] = float(total_loss / n_rows)
         result["log loss of guessing the shares"] = class_entropy(counts.sum(axis=1))
     if n_rows * n_columns <= MAX_RANKED:
-        result |= rank_scores(np.concatenate(codes), np.concatenate(values))
+        result |= rank_scores(np.concatenate(hits), np.concatenate(values))
     for k, label in enumerate(classes.tolist()):
         n_true, n_predicted = int(counts[k].sum()), int(counts[:, k].sum())
         result[f"class {label}"] = {
@@ -267,24 +267,6 @@ def score_classifier(model: Any, blocks: Iterable[tuple[Any, Array]]) -> dict[st
             "precision": float(counts[k, k] / n_predicted) if n_predicted else None,
         }
     return result
-
-
-def rank_scores(codes: Array, scores: Array) -> dict[str, float | None]:
-    """Return ROC AUC and average precision: for one column of scores, of the second class.
-
-    For a column per class, the mean over those that occur, each against the rest. None if the rows
-    are of one class.
-    """
-    n_columns = scores.shape[1]
-    hits = codes[:, None] == (np.arange(n_columns) if n_columns > 1 else [1])
-    occur = (hits.min(axis=0) < hits.max(axis=0)).nonzero()[0]
-    metrics = {"ROC AUC": roc_auc_score, "average precision": average_precision_score}
-    return {
-        name: float(np.mean([metric(hits[:, k], scores[:, k]) for k in occur]))
-        if len(occur)
-        else None
-        for name, metric in metrics.items()
-    }
 
 
 def score_regressor(model: Any, blocks: Iterable[tuple[Any, Array]]) -> dict[str, Any]:

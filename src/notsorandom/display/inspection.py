@@ -188,19 +188,21 @@ def scores_by_size(
     """Return sizes, and test scores of a fitted estimator and of baselines, by name.
 
     All features get the same linear model, with the estimator's loss and `C`. Scores are
-    accuracies, or R^2 for real targets; NaN where a baseline can't have the size. The estimator's
-    scores are named ``"learned"``. If it has a linear part, all features are beside it. For the
-    parameters see :meth:`notsorandom.display.ScoreCurveDisplay.from_estimator`.
+    accuracies, or R^2 for real targets; NaN where features can't have the size, such as learned
+    ones above their number. The estimator's scores are named ``"learned"``. If it has a linear
+    part, all features are beside it. For the parameters see
+    :meth:`notsorandom.display.ScoreCurveDisplay.from_estimator`.
     """
     problem = estimator._training_problem(X, y)
     rows, kernel = problem.rows, estimator.kernel_
     possible = kernel.possible_sizes()
     if sizes is None:
         sizes = geometric_subset(possible, N_POINTS).tolist()
-    if not len(sizes) or not set(sizes) <= set(possible.tolist()):
+    up_to_all = {size for size in sizes if size <= possible[-1]}
+    if not up_to_all or not up_to_all <= set(possible.tolist()):
         raise ValueError(
             f"sizes={list(sizes)!r} is not allowed: the possible sizes of this model are "
-            f"{shortened(possible.tolist())}."
+            f"{shortened(possible.tolist())}. Give one at least; larger ones are for baselines."
         )
     if baselines is None:
         baselines = {"random (RBF)": RandomFourierFeatures(random_state=0)}

@@ -43,6 +43,7 @@ from notsorandom.display.sections import (
     left_out,
     linear_section,
     mistakes_section,
+    ranking_section,
     settings_section,
     spectrum_section,
     tuning_section,
@@ -145,7 +146,7 @@ def report(
     if is_explained:
         sections.append(importances_section(model, X_drawn, image_shape))
     if hasattr(last, "classes_"):
-        sections.append(mistakes_section(predictions))
+        sections += [mistakes_section(predictions), ranking_section(predictions)]
     else:
         intervals = find_intervals(predictions, X_scored)
         sections.append(predictions_section(predictions, intervals))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from scipy import special
+from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.utils.validation import column_or_1d
 
 from notsorandom.data.rows import Array, Rows
@@ -155,6 +156,30 @@ def find_caution(
         return f"{n_rows} rows are too few to tell how good the model is"
     is_better = score >= guess + 2 * error or log_ratio >= CLEAR_LOG_RATIO
     return "" if is_better else "the model is not clearly better than guessing"
+
+
+def rank_scores(hits: Array, scores: Array) -> dict[str, float | None]:
+    """Return ROC AUC and average precision, the means over the columns that have both values.
+
+    Parameters
+    ----------
+    hits : boolean ndarray of shape (n_rows, n_columns)
+        Whether a row is of a class: of the second of two, or of each.
+    scores : ndarray of shape (n_rows, n_columns)
+
+    Returns
+    -------
+    dict of str to float or None
+        None if the rows are of one class.
+    """
+    columns = (hits.min(axis=0) < hits.max(axis=0)).nonzero()[0]
+    metrics = {"ROC AUC": roc_auc_score, "average precision": average_precision_score}
+    return {
+        name: float(np.mean([metric(hits[:, k], scores[:, k]) for k in columns]))
+        if len(columns)
+        else None
+        for name, metric in metrics.items()
+    }
 
 
 def class_entropy(counts: Array) -> float:

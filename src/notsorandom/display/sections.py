@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.metrics import confusion_matrix
+from sklearn.metrics import confusion_matrix, precision_recall_curve, roc_curve
 from sklearn.pipeline import Pipeline
 
 from notsorandom._utils.progress import progress_bar
 from notsorandom.data.rows import Rows, dense
 from notsorandom.display.calibration import CalibrationDisplay, log_loss
 from notsorandom.display.curves import HistoryDisplay, TuningDisplay
-from notsorandom.display.figures import new_axis
+from notsorandom.display.figures import GREY, new_axis
 from notsorandom.display.importances import (
     N_COLUMNS,
     ImportancesDisplay,
@@ -41,6 +41,7 @@ from notsorandom.display.results import (
     Predictions,
     format_number,
     format_share,
+    rank_scores,
 )
 from notsorandom.display.spectrum import SpectrumDisplay
 from notsorandom.estimators.classifier import log_probabilities
@@ -99,6 +100,36 @@ def mistakes_section(predictions: Predictions) -> str:
     bars = [(f"{names[k]} taken for {names[j]}", shares[k, j]) for k, j in pairs if shares[k, j]]
     note = "As shares of the rows of the actual class." if bars else "There are none."
     return bars_section(title, bars, note)
+
+
+def ranking_section(predictions: Predictions) -> str:
+    """Return the section with ROC and precision-recall curves; empty if there is one class."""
+    model, scores = predictions.model, predictions.scores
+    classes = model.classes_[-scores.shape[1] :]  # of two, the second
+    if len(classes) > 1 and hasattr(model, "temperature_"):
+        scores = log_probabilities(scores, model.temperature_)
+    hits = predictions.targets[:, None] == classes  # (n_rows, n_columns)
+    values = {name: value for name, value in rank_scores(hits, scores).items() if value is not None}
+    if not values:
+        return ""
+    axes, figures = (new_axis(3.4), new_axis(3.4)), []
+    if len(classes) <= MAX_MATRIX_CLASSES:
+        for k, label in enumerate(classes.tolist()):
+            if hits[:, k].any() and not hits[:, k].all():
+                false, true, _ = roc_curve(hits[:, k], scores[:, k])
+                precision, recall, _ = precision_recall_curve(hits[:, k], scores[:, k])
+                axes[0].plot(false, true, color=f"C{k}", label=str(label))
+                axes[1].plot(recall, precision, color=f"C{k}", drawstyle="steps-post")
+        axes[0].plot([0, 1], [0, 1], color=GREY, linewidth=0.8)
+        axes[0].set(xlabel="false positive rate", ylabel="true positive rate")
+        axes[1].set(xlabel="recall", ylabel="precision", ylim=(0, 1.02))
+        if len(classes) > 1:
+            axes[0].legend(fontsize="small")
+        figures = [("ROC curve.", axes[0].figure), ("Precision-recall curve.", axes[1].figure)]
+    which = f'"{classes[0]}"' if len(classes) == 1 else "each class against the others"
+    shown = ", ".join(f"{name} {format_number(value)}" for name, value in values.items())
+    note = f"Rows ordered by their score of {which}, whatever the threshold: {shown}."
+    return figures_section(f"Ranking of the {predictions.part} rows", figures, note)
 
 
 def calibration_section(predictions: Predictions, n_bins: int) -> str:
