@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from notsorandom.spaces import Euclidean, Sphere
     from notsorandom.tabular import tabular_pipeline
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 # Where the public names are defined. They are imported when first used, so that the command line
 # starts at once, and what reads or writes files is loaded only where it is needed.

@@ -227,9 +227,15 @@ def open_file(path: Any) -> Iterator[tuple[bytes, dict[str, Any]]]:
         metadata |= {name: str(metadata[name]) for name in (*VERSIONS, "class")}
         written = f" (notsorandom {metadata['library']}, scikit-learn {metadata['scikit-learn']})"
         if metadata["format"] != FORMAT:
-            raise ValueError(f"it is of format {metadata['format']!r}, not {FORMAT}")
+            raise FileFormatError(
+                f"{path} has format {metadata['format']!r}{written}, and notsorandom {__version__} "
+                f"reads format {FORMAT}: fit the model again and save it, or load the file with "
+                "the version that wrote it."
+            )
         metadata |= check_given(metadata["metrics"], metadata["description"])
         yield data, metadata
+    except FileFormatError:
+        raise
     except UntrustedError as error:
         raise FileFormatError(
             f"{path} has parts that are not loaded by default: {error}. If you trust who wrote it, "
