@@ -16,7 +16,9 @@ import pytest
 from scipy import sparse
 
 from notsorandom import FourierClassifier
+from notsorandom.baselines import RandomFourierFeatures
 from notsorandom.cli import main
+from notsorandom.display.inspection import scores_by_size
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -105,7 +107,7 @@ def make_data():
     values = {"X": X, "y": y, "X_test": X_test, "y_test": y_test, "blocks": [(X, y)]}
     values |= {"z": X @ [1.0, 2.0, 3.0], "w": rng.uniform(1, 2, N_ROWS), "features": ["a", "b"]}
     values |= {"norms": np.linalg.norm(X, axis=1, keepdims=True), "X_sparse": sparse.csr_array(X)}
-    values |= {"frame": frame, "new_frame": new_frame}
+    values |= {"frame": frame, "new_frame": new_frame, "labels": y}
 
     def make_model():
         return FourierClassifier(10, random_state=0).fit(X, y)
@@ -221,3 +223,19 @@ def test_all_languages_are_known():
         languages = {language for language, _, _ in read_snippets(path)}
         other = {name for name in languages - known if not name.startswith("{")}  # directives
         assert not other, f"{path.name}: {other}"
+
+
+def test_the_first_snippet_has_the_accuracies_that_it_says():
+    """The learned features' own, and the demo's of 5000 random ones."""
+    (_, _, code), *_ = read_snippets(README)
+    *lines, last = code.splitlines()
+    learned, random = re.findall(r"0\.\d{3}", last)
+    namespace = {}
+    exec("\n".join(lines), namespace)
+    X_test, y_test = namespace["make_windmill"](10_000, random_state=1)
+    model = namespace["model"]
+    assert f"{model.score(X_test, y_test):.3f}" == learned
+    baselines = {"random": RandomFourierFeatures(random_state=0)}
+    train = namespace["X_train"], namespace["y_train"]
+    _, scores = scores_by_size(model, *train, X_test, y_test, [100, 5000], baselines)
+    assert f"{scores['random'][1]:.3f}" == random
