@@ -45,5 +45,5 @@ def test_a_fit_does_without_somebody_who_reads_the_bar(kind, monkeypatch):
         stream.close()
     monkeypatch.setattr(sys, "stderr", stream)
     X = np.random.default_rng(0).normal(size=(60, 2))
-    model = FourierClassifier("smallest", max_components=20, smoothing=0.1, verbose=1)
+    model = FourierClassifier("auto", max_components=20, smoothing=0.1, verbose=1)
     assert len(model.fit(X, X[:, 0] > 0).coef_) == 1

@@ -23,7 +23,6 @@ from notsorandom import (
 )
 from notsorandom.estimators import resume
 from notsorandom.estimators.resume import CheckpointFile
-from notsorandom.tuning import size as sizes
 from notsorandom.tuning import tune as tuning
 
 QUICK = {"smoothing": 0.06, "random_state": 0}
@@ -70,7 +69,7 @@ def variants():
         "not a multiple of the peaks": FourierFeatures(23, **quick),
         "paired": FourierClassifier(48, phase="paired", **quick),
         "few rounds": FourierFeatures(40, solver=rounds[5], **quick),
-        "size chosen": FourierClassifier("smallest", max_components=64, **quick),
+        "size chosen": FourierClassifier("auto", max_components=64, **quick),
         "reweighted": FourierClassifier(24, solver="reweight", C=1.0, **quick),
         "theory": FourierClassifier(
             24, solver=GradientSolver("theory"), loss="squared_hinge", **quick
@@ -91,7 +90,6 @@ def variant(request):
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "size chosen":
             patch.setattr(tuning, "plan_stages", lambda config, trials: [(32, 1)])
-            patch.setattr(sizes, "TRIAL_SIZES", (24,))
         yield request.param
 
 

@@ -23,7 +23,6 @@ from notsorandom import (
 )
 from notsorandom.datasets import make_windmill
 from notsorandom.estimators.resume import CheckpointFile, read_checkpoint_header
-from notsorandom.tuning import size as sizes
 from notsorandom.tuning import tune as tuning
 
 pytestmark = pytest.mark.usefixtures("quick_trials")
@@ -31,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("quick_trials")
 QUICK = {"smoothing": 0.06, "C": 1.0, "random_state": 0}
 MODELS = {
     "chosen": FourierClassifier(22, random_state=0),
-    "size chosen": FourierClassifier("smallest", max_components=40, **QUICK),
+    "size chosen": FourierClassifier("auto", max_components=40, **QUICK),
     "paired": FourierFeatures(24, phase="paired", **QUICK),
     "harmonics": FourierFeatures(
         20, space=Sphere(normalize=True), solver=GradientSolver(n_rounds=15), **QUICK
@@ -64,7 +63,6 @@ def case(request, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "size chosen":
             patch.setattr(tuning, "plan_stages", lambda config, trials: [(32, 1)])
-            patch.setattr(sizes, "TRIAL_SIZES", (24,))
         with patch.context() as crashing:
             crashing.setattr(CheckpointFile, "after_round", crash)
             with pytest.raises(CrashError):

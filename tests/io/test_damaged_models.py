@@ -126,7 +126,9 @@ def assert_rejected(path, message):
     with pytest.raises(FileFormatError, match=message) as caught:
         load(path)
     assert str(path) in str(caught.value)
-    assert re.search("use another copy|give the path|load it by|fit the model again", str(caught.value))
+    assert re.search(
+        "use another copy|give the path|load it by|fit the model again", str(caught.value)
+    )
 
 
 @contextmanager

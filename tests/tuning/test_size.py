@@ -139,21 +139,6 @@ def test_digits_need_no_number_of_components():
     assert model.score(X[test], y[test]) > 0.97
 
 
-@pytest.mark.parametrize("phase", ["aligned", "paired"])
-def test_the_smallest_number_suits_the_data(rng, windmill, phase, monkeypatch):
-    monkeypatch.setattr(tuning, "plan_stages", lambda config, trials: [(64, 1)])
-    model = FourierClassifier("smallest", phase=phase, **SETTINGS)
-    many = model.fit(*windmill[:2]).kernel_.n_components
-    assert len(model.validation_sizes_) == len(model.validation_losses_) > 2
-    assert (np.diff(model.validation_sizes_) >= 0).all()
-    assert many in model.validation_sizes_
-    assert model.score(*windmill[2:]) > 0.93
-    few = model.fit(*noisy_line(rng, 600)).kernel_.n_components
-    assert few < many
-    limited = model.set_params(max_components=4).fit(*windmill[:2])
-    assert limited.kernel_.n_components == 4
-
-
 @pytest.mark.usefixtures("quick_trials")
 class TestParameters:
     @ALL
@@ -167,16 +152,15 @@ class TestParameters:
         if estimator is FourierFeatures:
             assert not hasattr(model.set_params(loss="squared").fit(X, y), "classes_")
 
-    @pytest.mark.parametrize("size", ["auto", "smallest"])
-    def test_other_parameters(self, windmill, size):
+    def test_other_parameters(self, windmill):
         """Continued, on the sphere, and with the equilibrium: the number is at most the usual."""
         X, y = windmill[:2]
-        model = FourierClassifier(size, max_components=20, warm_start=True, **SETTINGS).fit(X, y)
+        model = FourierClassifier(max_components=20, warm_start=True, **SETTINGS).fit(X, y)
         first = model.kernel_.n_components
         np.testing.assert_array_equal(model.fit(X, y).frequencies_[:first], model.frequencies_)
         sphere = X / np.linalg.norm(X, axis=1, keepdims=True)
         for solver in ("gradient", "equilibrium"):
-            model = FourierClassifier(size, space="sphere", solver=solver, **SETTINGS)
+            model = FourierClassifier(space="sphere", solver=solver, **SETTINGS)
             assert 0 < model.fit(sphere, y).kernel_.n_components <= tuning.USUAL_SIZE
 
     @pytest.mark.parametrize(
@@ -184,7 +168,7 @@ class TestParameters:
         [
             ({"max_components": 0}, "max_components=0 is not allowed"),
             (AUTO | {"max_components": 5, "phase": "paired"}, "max_components=5 .*of 2"),
-            ({"n_components": "many"}, "must be 'auto' or 'smallest' or an int > 0"),
+            ({"n_components": "many"}, "must be 'auto' or an int > 0"),
         ],
     )
     @ALL

@@ -122,7 +122,7 @@ ARGUMENTS: dict[str, tuple[str, Any, Any]] = {
     "--set": ("also write sets of classes that cover this share", None, share),
     "--task": ("auto decides by the loss if it is given, else by the target", "auto", TASKS),
     "--loss": (f"loss of the model ({DEFAULTS.loss}, or squared, if not given)", None, LOSS_NAMES),
-    "--n-components": ("number of features, auto or smallest", DEFAULTS.n_components, parse_number),
+    "--n-components": ("number of features, or auto", DEFAULTS.n_components, parse_number),
     "--C": ("inverse regularisation, or auto: chosen on training rows", DEFAULTS.C, parse_number),
     "--smoothing": (
         "noise in units of the median distance of samples, or auto; higher is smoother",

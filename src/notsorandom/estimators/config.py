@@ -93,8 +93,8 @@ def check_simple_parameters(estimator: Any) -> None:
     check_flag("warm_start", estimator.warm_start)
     if not isinstance(estimator.linear, (bool, np.bool_)):
         check_choice("linear", estimator.linear, ["auto"], other="True, False")
-    sizes = ["auto", "smallest"]
-    check_number("n_components", estimator.n_components, above=0, integer=True, or_else=sizes)
+    n_components = estimator.n_components
+    check_number("n_components", n_components, above=0, integer=True, or_else=["auto"])
     check_number("max_components", estimator.max_components, above=0, integer=True)
     check_pattern("optional_columns", estimator.optional_columns)
     check_n_jobs(estimator.n_jobs)

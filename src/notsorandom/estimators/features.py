@@ -65,12 +65,11 @@ class FourierFeatures(KernelTransformer, FourierEstimator):
 
     Parameters
     ----------
-    n_components : int, "auto" or "smallest", default=100
+    n_components : int or "auto", default=100
         Number of features. More of them fit finer structure, and the time to predict grows in
         proportion. On the sphere's harmonics, where a frequency can be found again, there may be
         fewer. ``"auto"``: trials (see Notes) double it, from 100 on, while that clearly reduces the
-        held-out loss. ``"smallest"``: the least number, up to 100, that is about as good as any.
-        On the sphere's harmonics both are 100.
+        held-out loss. On the sphere's harmonics it is 100.
     max_components : int, default=2000
         Most features that may be chosen.
     space : {"euclidean", "sphere"} or Space, default="euclidean"

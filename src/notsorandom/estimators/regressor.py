@@ -40,12 +40,11 @@ class FourierRegressor(MultiOutputMixin, RegressorMixin, FourierPredictor):
 
     Parameters
     ----------
-    n_components : int, "auto" or "smallest", default="auto"
+    n_components : int or "auto", default="auto"
         Number of features, without the columns of a linear part. More of them fit finer structure,
         and the time to predict grows in proportion. On the sphere's harmonics, where a frequency
         can be found again, there may be fewer. ``"auto"``: trials (see Notes) double it, from 100
-        on, while that clearly reduces the held-out loss. ``"smallest"``: the least number, up to
-        100, that is about as good as any. On the sphere's harmonics both are 100.
+        on, while that clearly reduces the held-out loss. On the sphere's harmonics it is 100.
     max_components : int, default=2000
         Most features that may be chosen.
     space : {"euclidean", "sphere"} or Space, default="euclidean"

@@ -49,7 +49,7 @@ class FitConfig:
     C: tuple[float, ...] | None  # None: any
     calibrated: bool  # whether a temperature is needed
     n_components: int  # the most, if the number is chosen
-    size: str  # "given", "auto" or "smallest"
+    size: str  # "given" or "auto"
     warm_start: bool
     optional: Array | None = None  # a mask of the columns that may be left out
     linear: bool | None = False  # whether the kernel has a linear part; None: trials choose

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 
@@ -14,17 +13,14 @@ from notsorandom.tuning.choice import FitConfig
 from notsorandom.tuning.held_out import mean_gain
 from notsorandom.tuning.trial_games import Contest
 from notsorandom.tuning.trials import TrialLosses, Trials
-from notsorandom.tuning.tune import ALL_FREQUENCIES, first_features, usual_size
+from notsorandom.tuning.tune import usual_size
 
-# For "auto": twice as many features must reduce the held-out loss by this many standard errors, and
+# Twice as many features must reduce the held-out loss by this many standard errors, and
 # by this share of it. On held-out training rows of eight regressions, one standard error loses 1 %
 # on three, and a quarter gains nothing (benchmarks/modern.py --validation).
 GROWTH_ERRORS, GROWTH_SHARE = 0.5, 0.01
 # Growth ends where this many doublings with the last gain would not reach a rival's loss.
 MOST_DOUBLINGS = 3
-# For "smallest": numbers of frequencies that are compared. The least is taken whose loss exceeds
-# the smallest one by no more than a share of its standard error, or of itself.
-TRIAL_SIZES, SIZE_TOLERANCE = (4, 8, 12, 16, 24, 32, 48, 64), (0.5, 0.005)
 
 Sizes = list[tuple[int, TrialLosses]]  # numbers of features of a fit, with the losses of trials
 
@@ -42,7 +38,6 @@ def choose_size(
     Parameters
     ----------
     config : FitConfig
-        With a `size` of "auto" or "smallest".
     trials : Trials
     contest : Contest
         With one candidate, after its usual number of frequencies.
@@ -66,10 +61,8 @@ def choose_size(
     curve: Sizes = [(usual_size(config), losses)]
     if isinstance(config.space, FiniteSpace):
         chosen, reason = 0, "the usual number; sizes are not compared on finite spaces"
-    elif config.size == "auto":
-        chosen, reason = grow(curve, config, trials, contest, evaluate, rival)
     else:
-        chosen, reason = shrink(curve, config, trials, contest.features, evaluate)
+        chosen, reason = grow(curve, config, trials, contest, evaluate, rival)
     lowest = [(each, int(each.means[0].argmin())) for _, each in curve]
     attributes = {
         "validation_sizes_": np.array([size for size, _ in curve]),
@@ -116,41 +109,3 @@ def grow(
             return len(curve) - 2, f"{2 * size} change the held-out loss of {loss:.3g} by {change}"
         if rival is not None and loss - gain - rival.means[0].min() > MOST_DOUBLINGS * gain:
             return len(curve) - 1, "more would not reach the loss with a linear part"
-
-
-def shrink(
-    curve: Sizes,
-    config: FitConfig,
-    trials: Trials,
-    features: Array,
-    evaluate: Callable[[Array, tuple[float, ...]], TrialLosses],
-) -> tuple[int, str]:
-    """Compare smaller numbers of features; the least is taken that is about as good as the best.
-
-    Returns its number in the curve, and the reason.
-    """
-    C = (float(curve[0][1].best_C(between=config.C is None)[0]),)
-    n_columns = config.space.n_columns(config.phase)
-    growth = ALL_FREQUENCIES / trials.reduced(ALL_FREQUENCIES)  # the fit has more rows
-    curve.clear()
-    for n_frequencies in (*TRIAL_SIZES, features.shape[-1]):
-        if n_frequencies > features.shape[-1]:
-            continue
-        part = first_features(features, n_frequencies)
-        n_found = np.any(part != 0, axis=2).sum(axis=-1).mean()  # some columns are zero
-        size = n_columns * max(1, math.ceil(growth * float(n_found) / n_columns))
-        curve.append((min(size, config.n_components), evaluate(part, C)))
-        if size >= config.n_components:
-            break
-    best = min((losses for _, losses in curve), key=lambda each: each.means[0, 0])
-    chosen = next(number for number, each in enumerate(curve) if is_close(each[1], best))
-    return chosen, f"the least of {len(curve)} sizes whose held-out loss is about the lowest"
-
-
-def is_close(losses: TrialLosses, best: TrialLosses) -> bool:
-    """Whether the losses of a size are about the losses of the best one."""
-    in_errors, in_losses = SIZE_TOLERANCE
-    gain, error = mean_gain(losses.losses[0, 0], best.losses[0, 0], best.counts)
-    return gain <= in_errors * error or bool(
-        losses.means[0, 0] <= (1 + in_losses) * best.means[0, 0]
-    )
