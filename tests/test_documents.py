@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 DOCUMENTS = [README, *sorted((ROOT / "docs").glob("*.md"))]
 # Packages without which some statements are not run, and the test counts as skipped.
-OPTIONAL = ["distributed", "skimage", "skl2onnx", "skrub", "torch"]
+OPTIONAL = ["distributed", "fastapi", "httpx", "onnxruntime", "skimage", "skl2onnx", "skrub", "torch"]
 # Commands that can't run here, and why.
 NOT_RUN = {"notsorandom demo": "takes long: .ci/check_package.py runs it"}
 # Code that can't run here as it is: its substitute, and why.
