@@ -31,6 +31,7 @@ extensions = [
     "sphinx_sitemap",
     "sphinxext.opengraph",
     # Our own, in _ext.
+    "api_links",
     "check_links",
     "mathml",
 ]
@@ -107,7 +108,9 @@ html_theme_options = {
     "footer_end": [],
 }
 html_context = {"default_mode": "auto"}  # light or dark, as the reader's system
-html_sidebars = dict.fromkeys(["index", "start", "when", "gallery/index"], [])  # no pages below them
+html_sidebars = dict.fromkeys(
+    ["index", "start", "when", "gallery/index"], []
+)  # no pages below them
 
 
 def skip_member(app: Sphinx, what: str, name: str, member: Any, skip: bool, options: Any) -> bool:
