@@ -1,4 +1,4 @@
-"""Names of the library in the text of Markdown pages lead to the API reference, where first mentioned."""
+"""The first mention of a name of the library in a Markdown page leads to the API reference."""
 
 import importlib
 
