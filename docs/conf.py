@@ -131,7 +131,7 @@ def describe(app: Sphinx, page: str, template: str, context: dict[str, Any], tre
     if page.startswith("api/"):
         documented = import_by_name(page.removeprefix("api/"))[1]
         summary = " ".join(inspect.getdoc(documented).partition("\n\n")[0].split())
-        summary = re.sub(r":\w+:`~?(.+?)`", r"\1", summary).replace("`", "")
+        summary = re.sub(r":\w+:`~?(.+?)`", r"\1", summary).translate({ord("`"): "", ord("\\"): ""})
         context["meta"] = (context["meta"] or {}) | {"og:description": summary}
         context["metatags"] += f'<meta name="description" content="{escape(summary)}" />'
 
