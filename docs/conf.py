@@ -3,14 +3,18 @@
 python -m sphinx -W --keep-going -b html docs docs/_build/html
 """
 
+import inspect
 import os
+import re
 import sys
+from html import escape
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 from sphinx.application import Sphinx
+from sphinx.ext.autosummary import import_by_name
 from sphinx_gallery.sorting import ExplicitOrder
 
 from notsorandom import LearnedKernel, __version__
@@ -31,6 +35,7 @@ extensions = [
     "sphinx_sitemap",
     "sphinxext.opengraph",
     # Our own, in _ext.
+    "api_links",
     "check_links",
     "mathml",
 ]
@@ -84,6 +89,7 @@ intersphinx_mapping = {
 
 html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "https://notsorandom.readthedocs.io/")
 sitemap_url_scheme = "{link}"
+sitemap_excludes = ["genindex.html", "search.html"]
 ogp_site_url = html_baseurl
 ogp_image = "_images/windmill.png"
 ogp_social_cards = {"enable": False}
@@ -107,7 +113,8 @@ html_theme_options = {
     "footer_end": [],
 }
 html_context = {"default_mode": "auto"}  # light or dark, as the reader's system
-html_sidebars = {"index": [], "start": [], "when": []}  # without pages below them
+# Without pages below them.
+html_sidebars = {page: [] for page in ("index", "start", "when", "gallery/index")}
 
 
 def skip_member(app: Sphinx, what: str, name: str, member: Any, skip: bool, options: Any) -> bool:
@@ -119,6 +126,17 @@ def skip_member(app: Sphinx, what: str, name: str, member: Any, skip: bool, opti
     return skip or home.startswith("sklearn.") or (internal and of_kernel)
 
 
+def describe(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
+    """Give a page of the API reference the first sentence of its docstring as description."""
+    if page.startswith("api/"):
+        documented = import_by_name(page.removeprefix("api/"))[1]
+        summary = " ".join(inspect.getdoc(documented).partition("\n\n")[0].split())
+        summary = re.sub(r":\w+:`~?(.+?)`", r"\1", summary).translate({ord("`"): "", ord("\\"): ""})
+        context["meta"] = (context["meta"] or {}) | {"og:description": summary}
+        context["metatags"] += f'<meta name="description" content="{escape(summary)}" />'
+
+
 def setup(app: Sphinx) -> None:
     """Connect the functions of this file."""
+    app.connect("html-page-context", describe, priority=100)  # before opengraph
     app.connect("autodoc-skip-member", skip_member)

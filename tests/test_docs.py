@@ -3,6 +3,7 @@
 import importlib
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -50,3 +51,25 @@ def test_dead_links_and_network_resources_are_found(tmp_path, monkeypatch):
         "a.html links to sub/b.html#gone, but there is no such anchor",
         "a.html loads https://cdn.example/x.js from the network",
     ]
+
+
+def test_the_first_mention_of_a_name_leads_to_its_page(monkeypatch):
+    pytest.importorskip("sphinx")
+    from docutils import nodes
+    from docutils.utils import new_document
+
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    api_links = importlib.import_module("api_links")
+    document = new_document("page.md")
+    document.settings.env = SimpleNamespace(docname="page")
+    texts = ["FourierClassifier(50)", "FourierClassifier", "n_components", "FourierClassifier.fit"]
+    document += [nodes.literal(text, text) for text in [*texts, "notsorandom.datasets", "hog"]]
+    document += nodes.title("", "", nodes.literal("", "SphereKernel"))
+    api_links.LinkNames(document).apply()
+    links = document.findall(api_links.pending_xref)
+    assert [link["reftarget"].removeprefix("notsorandom.") for link in links] == [
+        "FourierClassifier",
+        "FourierClassifier.fit",
+        "datasets.hog",
+    ]
+    assert document.astext().split() == [*texts, "notsorandom.datasets", "hog", "SphereKernel"]

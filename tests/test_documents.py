@@ -1,6 +1,7 @@
 """Every Python snippet and every command of README and docs runs, on small made-up data."""
 
 import ast
+import asyncio
 import re
 import shlex
 import textwrap
@@ -15,7 +16,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from notsorandom import FourierClassifier
+from notsorandom import FourierClassifier, save
 from notsorandom.baselines import RandomFourierFeatures
 from notsorandom.cli import main
 from notsorandom.display.inspection import scores_by_size
@@ -24,7 +25,7 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 DOCUMENTS = [README, *sorted((ROOT / "docs").glob("*.md"))]
 # Packages without which some statements are not run, and the test counts as skipped.
-OPTIONAL = ["distributed", "skimage", "skl2onnx", "skrub", "torch"]
+OPTIONAL = ["distributed", "fastapi", "onnxruntime", "skimage", "skl2onnx", "skrub", "torch"]
 # Commands that can't run here, and why.
 NOT_RUN = {"notsorandom demo": "takes long: .ci/check_package.py runs it"}
 # Code that can't run here as it is: its substitute, and why.
@@ -207,6 +208,26 @@ def test_document(path, tmp_path, monkeypatch, capsys):
     plt.close("all")
     if not_run:
         pytest.skip("; ".join(not_run))
+
+
+def test_the_service_answers_over_http(tmp_path, monkeypatch):
+    pytest.importorskip("fastapi", reason="needs fastapi: pip install 'notsorandom[serve]'")
+    httpx = pytest.importorskip("httpx", reason="needs httpx: pip install 'notsorandom[all]'")
+    monkeypatch.chdir(tmp_path)
+    X = np.random.default_rng(0).normal(size=(N_ROWS, 3))
+    model = FourierClassifier(10, C=1.0, smoothing=0.1, random_state=0).fit(X, X[:, 0] > 0)
+    save(model, "model.skops")
+    blocks = [text for _, _, text in read_snippets(ROOT / "docs" / "service.md")]
+    (block,) = (text for text in blocks if "FastAPI()" in text)
+    namespace = {}
+    exec(block, namespace)
+
+    async def ask():
+        transport = httpx.ASGITransport(namespace["app"])
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+            return await client.post("/predict", json=X[:5].tolist())
+
+    assert asyncio.run(ask()).json() == model.predict_proba(X[:5]).tolist()
 
 
 def test_exceptions_are_needed():
