@@ -10,14 +10,20 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from math import inf
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
+from pathlib import Path
 from typing import Any, TypeVar
 
-from experiments.runner import limited_threads
+import numpy as np
+
+from experiments.records import Config, Record, Records, git_source, matching
+from experiments.registry import provenance
+from experiments.runner import Run, limited_threads, run_missing
+from experiments.tables import Table
 
 try:
     import resource
@@ -25,6 +31,9 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 Name = TypeVar("Name")
+
+# Records of published tables.
+RECORDS = Path(__file__).parents[1] / "docs" / "records"
 
 
 def timed(function: Callable[..., Any], *args: Any) -> tuple[Any, float]:
@@ -156,6 +165,40 @@ def make_parser(doc: str | None) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+
+
+def add_record_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `run_recorded`."""
+    parser.add_argument(
+        "-o", "--output", type=Path, default=RECORDS, help="folder of records (default: the docs')"
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="repeat runs of another version of the package"
+    )
+
+
+def run_recorded(
+    name: str,
+    configs: Sequence[Config],
+    run: Run,
+    tables: Callable[[Sequence[Record]], list[Table]],
+    options: argparse.Namespace,
+) -> None:
+    """Run what `NAME.jsonl` doesn't have, each recorded when it ends, and print the tables."""
+    records = Records(options.output, f"{name}.jsonl", git_source() if options.again else None)
+    run_missing(configs, records, run)
+    shown = matching(records.read(), configs)
+    print("\n\n".join([*(table.markdown() for table in tables(shown)), provenance(shown)]))
+
+
+def mean_of(records: Sequence[Record], name: str, **config: Any) -> Any:
+    """Return the mean of a measurement over the runs of a configuration, NaN if there is none."""
+    values = [
+        record["outcome"][name]
+        for record in records
+        if name in record["outcome"] and config.items() <= record["config"].items()
+    ]
+    return np.mean(values, axis=0) if values else np.nan
 
 
 def run_command(doc: str | None, commands: Mapping[str, Callable[..., None]]) -> None:
