@@ -2,26 +2,27 @@
 
     python -m benchmarks.publish
 
-A page has a pair of comments around each table, and around the line about its records:
+A page has a pair of comments around each table:
 
-    <!-- messy: Scores -->                 <!-- messy: provenance -->
-    <!-- end -->                           <!-- end -->
+    <!-- messy: Scores + provenance -->
+    <!-- end -->
 
-The first word names a benchmark or an experiment, the rest the title of one of its tables. All that
-is between the comments is replaced, as soon as `docs/records` has a record of each run. Tables of
-which runs are missing stay as they are, and are listed.
+The first word names a benchmark or an experiment, the others are titles of its tables; "provenance"
+is one line about the records. All that is between the comments is replaced, as soon as
+`docs/records` has a record of each run. Tables of which runs are missing stay as they are, and are
+listed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import intervals, messy, reproduction, scaling, tables
-from benchmarks.common import RECORDS, make_parser
+from benchmarks import certificate, intervals, messy, reproduction, scaling, sphere, tables
+from benchmarks.common import RECORDS, Recorded, make_parser
 from experiments.peers import peers_tables, summary_table
 from experiments.records import Config, Record, Records, matching
 from experiments.registry import EXPERIMENTS, Options, provenance
@@ -69,10 +70,14 @@ SOURCES = {
     "tables": Source("tables", tables.published_configs, tables.make_tables),
     "messy": Source("messy", messy.published_configs, messy.make_tables),
     "intervals": Source("intervals", intervals.published_configs, intervals.make_tables),
-    "baselines": Source("baselines", reproduction.baseline_configs, reproduction.baseline_tables),
-    "mnist": Source("mnist", reproduction.mnist_configs, reproduction.mnist_tables),
     "scaling": Source("scaling", scaling.published_configs, scaling.make_tables),
     "dask": Source("dask", scaling.dask_configs, scaling.dask_tables),
+    **{
+        name: Source(name, part.configs, part.tables)
+        for module in (certificate, reproduction, sphere)
+        for name, part in module.PARTS.items()
+        if isinstance(part, Recorded)
+    },
 }
 
 
@@ -80,10 +85,9 @@ class IncompleteError(ValueError):
     """Runs that a published table needs have no record."""
 
 
-def blocks(text: str) -> Iterator[tuple[str, str, str]]:
-    """Yield source, title and content of each block of a page."""
-    for found in BLOCK.finditer(text):
-        yield found[1], found[2], found[3].strip("\n")
+def names_of(text: str) -> set[str]:
+    """Return the sources of the tables of a page."""
+    return {found[1] for found in BLOCK.finditer(text)}
 
 
 def shown_records(source: Source, folder: Path = RECORDS) -> list[Record]:
@@ -108,10 +112,11 @@ def fill(text: str, known: Mapping[str, Mapping[str, str]]) -> str:
     """Return a page with new contents in the blocks of the sources that are known."""
 
     def replace(found: re.Match[str]) -> str:
-        name, title, _ = found.groups()
+        name, titles = found[1], found[2]
         if name not in known:
             return found[0]
-        return f"<!-- {name}: {title} -->\n\n{known[name][title]}\n\n<!-- end -->"
+        content = "\n\n".join(known[name][title] for title in titles.split(" + "))
+        return f"<!-- {name}: {titles} -->\n{content}\n<!-- end -->"
 
     return BLOCK.sub(replace, text)
 
@@ -120,11 +125,12 @@ def main() -> None:
     """Write the pages."""
     make_parser(__doc__).parse_args()
     known = {}
-    for name in sorted({name for page in PAGES for name, *_ in blocks(page.read_text("utf-8"))}):
+    for name in sorted({name for page in PAGES for name in names_of(page.read_text("utf-8"))}):
+        if name not in SOURCES:
+            print(f"{name}: not among the sources of benchmarks.publish")
+            continue
         try:
             known[name] = contents(SOURCES[name])
-        except KeyError:
-            print(f"{name}: not among the sources of benchmarks.publish")
         except IncompleteError as error:
             print(f"{name}: {error}")
     for page in PAGES:

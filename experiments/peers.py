@@ -170,7 +170,7 @@ def summary_table(records: Sequence[Record], task: str) -> Table:
         (
             title,
             f"{100 * accuracy:.2f} %",
-            f"{outcome['predict_microseconds']:.3g}",
+            f"{outcome['predict_microseconds']:.1f}",
             f"{outcome['fit_seconds']:.2f}",
         )
         for accuracy, title, outcome in sorted(rows, key=lambda row: -row[0])

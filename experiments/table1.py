@@ -151,14 +151,14 @@ def compare_with_paper(cells: Cells) -> list[str]:
         if METHODS[method].paper == "ours":
             small = [mean > theirs for _, size, mean, theirs in pairs if size <= SMALL]
             behind = [
-                f"{task} at m = {size} by {theirs - mean:.2f}"
+                f"{task} at m = {size} ({mean - theirs:.2f})"
                 for task, size, mean, theirs in pairs
                 if mean <= theirs
             ]
             lines.append(
                 f"{title}: above the paper's in {len(pairs) - len(behind)} of {len(pairs)} cells, "
                 f"and in {sum(small)} of the {len(small)} with m <= {SMALL}"
-                + (f"; behind it on {', '.join(behind)}." if behind else ".")
+                + (f"; not above it on {', '.join(behind)}." if behind else ".")
             )
             means = [
                 f"{np.mean([mean for _, one, mean, _ in pairs if one == size]):.2f} at m = {size}"
