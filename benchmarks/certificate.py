@@ -1,10 +1,9 @@
 """Certificates: equilibria, and the cost of certificates and of reweighting.
 
-    python -m benchmarks.certificate [line] [plane] [space] [sphere] [truck]
+    python -m benchmarks.certificate [ball] [sphere] [truck]
 
-line, plane, space
-        200 random instances on R^1, R^2 and R^3: the certified gap of solver="equilibrium" over the
-        kernels of a ball, without smoothing
+ball    200 random instances on each of R^1, R^2 and R^3: the certified gap of solver="equilibrium"
+        over the kernels of a ball, without smoothing
 
 sphere  checkerboard, 2000 samples, 961 harmonics: the certified gap of solver="equilibrium" without
         smoothing, and of the default solver
@@ -18,19 +17,20 @@ certificate is about their margin.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from benchmarks.common import run_parts, timed
+from benchmarks.common import Recorded, run_parts, timed
+from experiments.records import Config, Record
+from experiments.tables import Table
 from experiments.tasks import load_task
 from notsorandom import Ascent, Euclidean, FourierClassifier, FourierFeatures
 from notsorandom.data.rows import Array
 from notsorandom.datasets import make_checkerboard
 
-# Random instances on R^d, and the relative gaps to reach.
-N_INSTANCES, GOALS = 200, {1: 1e-2, 2: 1e-2, 3: 5e-2}
+N_INSTANCES = 200  # on each R^d
 
 
 def random_instance(seed: int, n_features: int) -> tuple[FourierFeatures, Array, Array]:
@@ -52,23 +52,35 @@ def random_instance(seed: int, n_features: int) -> tuple[FourierFeatures, Array,
     return model, X, rng.permutation(np.arange(n_samples) % 2)
 
 
-def run_instances(data_home: str | None, n_features: int) -> None:
-    """Print the certified gaps of the equilibria of random instances."""
-    gaps, seconds, n_certified = [], [], 0
+def ball_configs() -> list[Config]:
+    """Return one run per dimension."""
+    return [{"kind": "ball", "columns": n_columns} for n_columns in (1, 2, 3)]
+
+
+def run_ball(config: Config, data: str | None) -> dict[str, Any]:
+    """Return the certified gaps of the equilibria of random instances."""
+    gaps, n_certified = [], 0
     for seed in range(N_INSTANCES):
-        model, X, y = random_instance(seed, n_features)
-        _, fit_seconds = timed(model.fit, X, y)
-        certificate = model.certificate(X, y)
+        model, X, y = random_instance(seed, config["columns"])
+        certificate = model.fit(X, y).certificate(X, y)
         n_certified += certificate.certified
-        gaps.append(certificate.relative_gap)
-        seconds.append(fit_seconds)
-    reached = np.sum(np.array(gaps) <= GOALS[n_features])
-    print(
-        f"R^{n_features}: {n_certified} of {N_INSTANCES} certified, relative gap at most "
-        f"{max(gaps):.2e}, median {np.median(gaps):.2e}, at most {GOALS[n_features]:g} in "
-        f"{reached}; fit {np.median(seconds):.1f} s in the median, {max(seconds):.0f} s at most",
-        flush=True,
-    )
+        gaps.append(float(certificate.relative_gap))
+    return {"gaps": gaps, "n_certified": n_certified}
+
+
+def ball_tables(records: Sequence[Record]) -> list[Table]:
+    """Return how many gaps are certified, and how large they are."""
+    rows = [
+        (
+            f"R^{record['config']['columns']}",
+            f"{record['outcome']['n_certified']} of {len(record['outcome']['gaps'])}",
+            f"{max(record['outcome']['gaps']):.1e}",
+            f"{np.median(record['outcome']['gaps']):.1e}",
+        )
+        for record in records
+    ]
+    headers = ("", "certified", "largest relative gap", "median")
+    return [Table("Gaps over a ball", "", headers, tuple(rows))]
 
 
 def run_sphere(data_home: str | None) -> None:
@@ -122,11 +134,8 @@ def run_truck(data_home: str | None) -> None:
         )
 
 
-PARTS: dict[str, Callable[..., None]] = {
-    **{
-        name: partial(run_instances, n_features=n_features)
-        for n_features, name in enumerate(("line", "plane", "space"), start=1)
-    },
+PARTS = {
+    "ball": Recorded(ball_configs, run_ball, ball_tables),
     "sphere": run_sphere,
     "truck": run_truck,
 }

@@ -10,14 +10,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from math import inf
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
-from experiments.runner import limited_threads
+import numpy as np
+
+from experiments.records import Config, Record, Records, git_source, matching
+from experiments.registry import provenance
+from experiments.runner import Run, limited_threads, run_missing
+from experiments.tables import Table
 
 try:
     import resource
@@ -25,6 +32,9 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 Name = TypeVar("Name")
+
+# Records of published tables.
+RECORDS = Path(__file__).parents[1] / "docs" / "records"
 
 
 def timed(function: Callable[..., Any], *args: Any) -> tuple[Any, float]:
@@ -158,6 +168,58 @@ def make_parser(doc: str | None) -> argparse.ArgumentParser:
     )
 
 
+class Recorded(NamedTuple):
+    """A part of a benchmark whose runs are recorded, in a file of the part's name.
+
+    Parameters
+    ----------
+    configs : callable
+        Returns the configurations of all runs.
+    run : callable
+        From a configuration and the folder of the data to an outcome.
+    tables : callable
+        From records to tables.
+    """
+
+    configs: Callable[[], list[Config]]
+    run: Callable[[Config, str | None], dict[str, Any]]
+    tables: Callable[[Sequence[Record]], list[Table]]
+
+
+def add_record_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `run_recorded`."""
+    parser.add_argument(
+        "-o", "--output", type=Path, default=RECORDS, help="folder of records (default: the docs')"
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="repeat runs of another version of the package"
+    )
+
+
+def run_recorded(
+    name: str,
+    configs: Sequence[Config],
+    run: Run,
+    tables: Callable[[Sequence[Record]], list[Table]],
+    options: argparse.Namespace,
+) -> None:
+    """Run what `NAME.jsonl` doesn't have, each recorded when it ends, and print the tables."""
+    records = Records(options.output, f"{name}.jsonl", git_source() if options.again else None)
+    run_missing(configs, records, run)
+    shown = matching(records.read(), configs)
+    print("\n\n".join([*(table.markdown() for table in tables(shown)), provenance(shown)]))
+
+
+def mean_of(records: Sequence[Record], name: str, **config: Any) -> Any:
+    """Return the mean of a measurement over the runs of a configuration, NaN if there is none."""
+    values = [
+        record["outcome"][name]
+        for record in records
+        if name in record["outcome"] and config.items() <= record["config"].items()
+    ]
+    return np.mean(values, axis=0) if values else np.nan
+
+
 def run_command(doc: str | None, commands: Mapping[str, Callable[..., None]]) -> None:
     """Run the function named on the command line; its parameters are options.
 
@@ -182,20 +244,29 @@ def run_command(doc: str | None, commands: Mapping[str, Callable[..., None]]) ->
     commands[options.pop("command")](**options)
 
 
-def run_parts(doc: str | None, parts: Mapping[str, Callable[..., None]], **settings: int) -> None:
+def run_parts(
+    doc: str | None, parts: Mapping[str, Callable[..., None] | Recorded], **settings: int
+) -> None:
     """Run the parts named on the command line, by default all.
 
-    Each gets the data folder and the settings, whose defaults are given here and which are options
+    Each that isn't recorded gets the data folder and the settings, whose defaults are given here and which are options
     on the command line.
     """
     parser = make_parser(doc)
     parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(parts))
-    parser.add_argument("--data", help="folder of MNIST and CIFAR-10")
+    parser.add_argument("--data", help="folder of the data, by default of MNIST and CIFAR-10")
+    if any(isinstance(part, Recorded) for part in parts.values()):
+        add_record_options(parser)
     for name, default in settings.items():
         parser.add_argument(f"--{name}", type=int, default=default, help="default: %(default)s")
     options = parser.parse_args()
     for part in options.parts:
         if part not in parts:
             parser.error(f"unknown part {part!r}: choose from {', '.join(parts)}")
-    for part in options.parts or parts:
-        parts[part](options.data, **{name: getattr(options, name) for name in settings})
+    for name in options.parts or parts:
+        part = parts[name]
+        if isinstance(part, Recorded):
+            run = partial(part.run, data=options.data)
+            run_recorded(name, part.configs(), run, part.tables, options)
+        else:
+            part(options.data, **{name: getattr(options, name) for name in settings})

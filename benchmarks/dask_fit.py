@@ -1,17 +1,16 @@
 """Fits on a local Dask cluster against the same fits in memory.
 
+    python -m benchmarks.dask_fit              # the next three
     python -m benchmarks.dask_fit xgboost      # 4 * 10^5 x 50, against two threads and XGBoost
     python -m benchmarks.dask_fit million      # 10^6 x 100, against two threads
     python -m benchmarks.dask_fit ten-million  # 10^7 x 50, against two threads and one worker
-    python -m benchmarks.dask_fit busy         # 4 * 10^5 x 50, beside a busy process
     python -m benchmarks.dask_fit kills        # 6 * 10^4 x 10, a worker killed in each of 10 fits
-    python -m benchmarks.dask_fit scaling      # up to 4 * 10^5 x 100, one and two workers: a model
     python -m benchmarks.dask_fit stream       # 4 * 10^5 x 50, drawn to docs/task_stream.png
 
 Workers are processes of one thread each. They make their own chunks of the data and keep them in
 memory before the fits begin; for fits in memory the same data are made again. Fits alternate, and
-the shortest of three times counts. Each ratio is printed with its limit. The processor time is that
-of this process, in which the scheduler runs, and of the workers.
+the shortest time counts. The processor time is that of this process, in which the scheduler runs,
+and of the workers. `benchmarks.scaling` has the sizes and the table.
 """
 
 from __future__ import annotations
@@ -34,7 +33,9 @@ from distributed import Client, LocalCluster, get_task_stream, wait
 
 import notsorandom
 import notsorandom.dask
-from benchmarks.common import busy_process, make_parser
+from benchmarks.common import add_record_options, make_parser, run_recorded
+from benchmarks.scaling import dask_configs, dask_tables
+from experiments.records import Config
 from notsorandom.dask.cluster import Cluster
 
 
@@ -112,13 +113,6 @@ def make_in_memory(options: Any) -> tuple[Any, Any]:
     return X, labels(X)
 
 
-def report(what: str, ratio: float, limit: float, at_least: bool = False) -> None:
-    """Print a ratio beside its limit."""
-    met = ratio >= limit if at_least else ratio <= limit
-    bound = "at least" if at_least else "at most"
-    print(f"{what}: {ratio:.3g} ({bound} {limit:g}: {'met' if met else 'MISSED'})", flush=True)
-
-
 @contextmanager
 def recorded_waits() -> Iterator[dict[str, float]]:
     """Count the tasks and the waits of fits, and the seconds of these."""
@@ -142,8 +136,9 @@ def recorded_waits() -> Iterator[dict[str, float]]:
         yield record
 
 
-def compare(options: Any) -> None:
-    """Compare fits on two workers with fits in memory, and for the largest data with one worker."""
+def compare(config: Config, options: Any) -> dict[str, Any]:
+    """Return seconds of fits on two workers, in memory, and for the largest data on one worker."""
+    options = argparse.Namespace(**vars(options) | config)
     X, y = make_in_memory(options)
     two = ClusterFit(options, 2)
     local = notsorandom.FourierClassifier(**two.settings)
@@ -158,85 +153,27 @@ def compare(options: Any) -> None:
         calls["XGBoost, two workers"] = two.fit_xgboost
     times: dict[str, list[float]] = {name: [] for name in calls}
     processor: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(options.repeats):
+    for _ in range(REPEATS[options.case]):
         for name, call in calls.items():
             before = two.processor_seconds()
-            seconds, found = seconds_of(call)
-            times[name].append(seconds)
+            times[name].append(seconds_of(call)[0])
             processor[name].append(two.processor_seconds() - before)
-            if name == "two workers":
-                model = found
     with recorded_waits() as record:
-        seconds, _ = seconds_of(two.fit)
-    print(f"{record['tasks']} tasks, {record['waits']} waits: {seconds - record['waiting']:.2f} s "
-          f"of {seconds:.2f} s without them")  # fmt: skip
+        seconds, model = seconds_of(two.fit)
     two.close()
-    for name, values in processor.items():
-        print(f"{name}: {min(values):.2f} s of processor time")
     del X, y, calls
     if options.case == "ten-million":
         one = ClusterFit(options, 1)
-        times["one worker"] = [seconds_of(one.fit)[0] for _ in range(options.repeats)]
+        times["one worker"] = [seconds_of(one.fit)[0]]
         one.close()
-    least = print_times(options, times)
-    limit = {"xgboost": 2.2, "million": 1.6, "ten-million": 1.4}[options.case]
-    report(
-        "two workers / two threads", least["two workers"] / least["two threads in memory"], limit
-    )
-    if "XGBoost, two workers" in least:
-        ratio = least["two workers"] / least["XGBoost, two workers"]
-        report("two workers / XGBoost on two workers", ratio, 0.5)
-    if "one worker" in least:
-        ratio = least["one worker"] / least["two workers"]
-        report("one worker / two workers", ratio, 1.7, at_least=True)
-    difference = np.abs(local.frequencies_ - model.frequencies_).max()
-    report("largest difference of frequencies", float(difference), 1e-4)
-
-
-def print_times(options: Any, times: dict[str, list[float]]) -> dict[str, float]:
-    """Print all times, and return the shortest of each kind."""
-    print(f"{options.rows:,} rows, {options.columns} columns, {options.features} features")
-    for name, values in times.items():
-        print(f"{name}: {min(values):.2f} s of " + ", ".join(f"{value:.2f}" for value in values))
-    return {name: min(values) for name, values in times.items()}
-
-
-def measure_scaling(options: Any) -> None:
-    """Fit the model ``seconds = fixed + rows / (workers * rate)`` to fits of several sizes."""
-    equations, seconds = [], []
-    for n_workers in (1, 2):
-        for share in (8, 2, 1):
-            part = argparse.Namespace(**vars(options) | {"rows": options.rows // share})
-            part.chunk = options.chunk // share
-            fits = ClusterFit(part, n_workers)
-            fits.fit()
-            with recorded_waits() as record:
-                least = min(seconds_of(fits.fit)[0] for _ in range(options.repeats))
-            fits.close()
-            equations.append([1.0, part.rows / n_workers])
-            seconds.append(least)
-            alone = least - record["waiting"] / options.repeats
-            print(
-                f"{n_workers} workers, {part.rows:,} rows: {least:.2f} s, "
-                f"{record['waits'] / options.repeats:.0f} waits, "
-                f"{record['tasks'] / options.repeats:.0f} tasks, {alone:.2f} s without waits",
-                flush=True,
-            )
-    fixed, per_row = np.linalg.lstsq(np.array(equations), np.array(seconds), rcond=None)[0]
-    print(f"fixed {fixed:.2f} s, {1 / per_row:,.0f} rows a second and worker")
-
-
-def compare_busy(options: Any) -> None:
-    """Compare fits on a quiet machine with fits beside a busy process."""
-    fits = ClusterFit(options, 2)
-    times: dict[str, list[float]] = {"quiet": [], "beside a busy process": []}
-    for _ in range(options.repeats):
-        times["quiet"].append(seconds_of(fits.fit)[0])
-        with busy_process():
-            times["beside a busy process"].append(seconds_of(fits.fit)[0])
-    fits.close()
-    least = print_times(options, times)
-    report("busy / quiet", least["beside a busy process"] / least["quiet"], 3.0)
+    return {
+        "seconds": {name: min(values) for name, values in times.items()},
+        "processor": {name: min(values) for name, values in processor.items()},
+        "tasks": record["tasks"],
+        "waits": record["waits"],
+        "alone": seconds - record["waiting"],  # when only the client computes
+        "difference": float(np.abs(local.frequencies_ - model.frequencies_).max()),
+    }
 
 
 def kill_workers(options: Any) -> None:
@@ -305,39 +242,27 @@ def draw_task_stream(options: Any) -> None:
     print(f"{len(tasks)} tasks in {end - begin:.1f} s: {options.path}")
 
 
-# Rows, columns and rows per chunk of each case.
-SIZES = {
-    "xgboost": (400_000, 50, 106_496),
-    "scaling": (400_000, 100, 106_496),
-    "million": (1_000_000, 100, 253_952),
-    "ten-million": (10_000_000, 50, 655_360),
-    "busy": (400_000, 50, 106_496),
-    "kills": (60_000, 10, 8192),
-    "stream": (400_000, 50, 106_496),
-}
+# Rows, columns and rows per chunk of each case that isn't a comparison.
+SIZES = {"kills": (60_000, 10, 8192), "stream": (400_000, 50, 106_496)}
+REPEATS = {"xgboost": 5, "million": 4, "ten-million": 1}
 
 
 def main() -> None:
     """Run from the command line."""
     parser = make_parser(__doc__)
-    parser.add_argument("case", choices=SIZES, nargs="?", default="xgboost")
-    for name in ("rows", "columns", "chunk"):
-        parser.add_argument(f"--{name}", type=int, help="by default as in the case")
+    parser.add_argument("case", choices=[*SIZES, *REPEATS, "compare"], nargs="?", default="compare")
     parser.add_argument("--features", type=int, default=100)
-    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--fits", type=int, default=10, help="number of fits with a killed worker")
     parser.add_argument("--path", type=Path, default="docs/task_stream.png", help="of the picture")
+    add_record_options(parser)
     options = parser.parse_args()
-    for name, size in zip(("rows", "columns", "chunk"), SIZES[options.case], strict=True):
-        if getattr(options, name) is None:
-            setattr(options, name, size)
-    functions = {
-        "scaling": measure_scaling,
-        "busy": compare_busy,
-        "kills": kill_workers,
-        "stream": draw_task_stream,
-    }
-    functions.get(options.case, compare)(options)
+    if options.case in SIZES:
+        options.rows, options.columns, options.chunk = SIZES[options.case]
+        {"kills": kill_workers, "stream": draw_task_stream}[options.case](options)
+        return
+    cases = [*REPEATS] if options.case == "compare" else [options.case]
+    configs = [config for config in dask_configs() if config["case"] in cases]
+    run_recorded("dask", configs, partial(compare, options=options), dask_tables, options)
 
 
 if __name__ == "__main__":

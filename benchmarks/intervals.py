@@ -1,6 +1,6 @@
 """Intervals and standard deviations of regressions: coverage, width, likelihood, quantiles.
 
-    python -m benchmarks.intervals --data FOLDER [set ...] --records FILE
+    python -m benchmarks.intervals --data FOLDER [set ...]
     python -m benchmarks.intervals --made
 
 ours       FourierRegressor().predict_interval and return_std, all defaults
@@ -14,14 +14,14 @@ pinball    FourierRegressor(loss="quantile") and HistGradientBoostingRegressor(l
 The sets are the regressions of `benchmarks.modern`, split as there; widths and errors are in units
 of the target's standard deviation. `--made` has made data instead, with weights, skewed noise,
 outliers, and noise that depends on the sample; coverage there is that of 20,000 new samples, in the
-mean of 20 fits. `--records` is a file of JSON lines that a run adds to: what it has is not run
-again. Times are of the CPU; set OMP_NUM_THREADS=1.
+mean of 20 fits. Times are of the CPU; set OMP_NUM_THREADS=1.
 """
 
 from __future__ import annotations
 
-import json
 import time
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -31,29 +31,39 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.metrics import mean_pinball_loss
 
-from benchmarks.common import make_parser
-from benchmarks.modern import REGRESSIONS, Parts, Record, load_regression
+from benchmarks.common import add_record_options, make_parser, mean_of, run_recorded
+from benchmarks.modern import REGRESSIONS, Parts, load_regression
+from experiments.records import Config, Record
+from experiments.tables import Table
 from notsorandom import FourierRegressor
 
-METHODS = ("ours", "plain", "boosting", "conformal", "process", "pinball")
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
 QUANTILES = (0.1, 0.5, 0.9)
 PROCESS_ROWS, PARAMETER_ROWS = 2000, 500
 MADE_ROWS, NEW_ROWS, MADE_FITS = 1000, 20_000, 20
+MADE = ("normal", "skewed", "outliers", "depends on the sample", "weights")
+N_SPLITS = 3
+TOO_LONG = {("keggdirected", "pinball")}  # more than eight minutes a fit
+
+KINDS = ("ours", "conformal", "boosting")  # of intervals
+COVERED = f"covered at {', '.join(f'{100 * coverage:.0f}' for coverage in COVERAGES)} %"
+
+Outcome = dict[str, Any]
+Mean = Callable[..., Any]  # `mean_of` some records
 
 
-def run_ours(parts: Parts, split: int) -> Record:
+def run_ours(parts: Parts, split: int) -> Outcome:
     """Return coverage, mean widths and the mean negative log-likelihood."""
     X, y, X_test, y_test = parts
     start = time.process_time()
     model = FourierRegressor(random_state=split).fit(X, y)
-    record: Record = {"seconds": round(time.process_time() - start, 2)}
+    record: Outcome = {"seconds": round(time.process_time() - start, 2)}
     intervals = model.predict_interval(X_test, COVERAGES)
     mean, deviation = model.predict(X_test, return_std=True)
     return record | measure(y_test, intervals) | likelihood(y_test, mean, deviation)
 
 
-def run_plain(parts: Parts, split: int) -> Record:
+def run_plain(parts: Parts, split: int) -> Outcome:
     """Return the error of a model whose features are learned from all rows."""
     X, y, X_test, y_test = parts
     start = time.process_time()
@@ -63,7 +73,7 @@ def run_plain(parts: Parts, split: int) -> Record:
     return {"seconds": seconds, "rmse": float(error)}
 
 
-def run_boosting(parts: Parts, split: int) -> Record:
+def run_boosting(parts: Parts, split: int) -> Outcome:
     """Return coverage and widths between two quantiles."""
     X, y, X_test, y_test = parts
     limits = []
@@ -76,7 +86,7 @@ def run_boosting(parts: Parts, split: int) -> Record:
     return measure(y_test, np.reshape(limits, (len(COVERAGES), 2, -1)).transpose(2, 1, 0))
 
 
-def run_conformal(parts: Parts, split: int) -> Record:
+def run_conformal(parts: Parts, split: int) -> Outcome:
     """Return coverage and widths of intervals of constant width."""
     X, y, X_test, y_test = parts
     order = np.random.default_rng(split).permutation(len(y))
@@ -89,7 +99,7 @@ def run_conformal(parts: Parts, split: int) -> Record:
     return measure(y_test, np.stack([middle - widths, middle + widths], axis=1))
 
 
-def run_process(parts: Parts, split: int) -> Record:
+def run_process(parts: Parts, split: int) -> Outcome:
     """Return the negative log-likelihood of a Gaussian process."""
     X, y, X_test, y_test = parts
     chosen = np.random.default_rng(split).permutation(len(y))[:PROCESS_ROWS]
@@ -103,10 +113,10 @@ def run_process(parts: Parts, split: int) -> Record:
     return record | likelihood(y_test, *model.predict(X_test, return_std=True))
 
 
-def run_pinball(parts: Parts, split: int) -> Record:
+def run_pinball(parts: Parts, split: int) -> Outcome:
     """Return the pinball losses of both quantile regressions."""
     X, y, X_test, y_test = parts
-    record: Record = {}
+    record: Outcome = {}
     for name, kind in (("ours", FourierRegressor), ("boosting", HistGradientBoostingRegressor)):
         losses = []
         for quantile in QUANTILES:
@@ -117,46 +127,18 @@ def run_pinball(parts: Parts, split: int) -> Record:
     return record
 
 
-def measure(y: Any, intervals: Any) -> Record:
+def measure(y: Any, intervals: Any) -> Outcome:
     """Return coverage and mean width of intervals of shape (n_samples, 2, n_coverages)."""
     inside = (y[:, None] >= intervals[:, 0]) & (y[:, None] <= intervals[:, 1])
     widths = np.mean(intervals[:, 1] - intervals[:, 0], axis=0)
     return {"coverage": inside.mean(axis=0).tolist(), "width": widths.tolist()}
 
 
-def likelihood(y: Any, mean: Any, deviation: Any) -> Record:
+def likelihood(y: Any, mean: Any, deviation: Any) -> Outcome:
     """Return the mean negative log-likelihood of Gaussians, and the root mean squared error."""
     squares = np.square(y - mean)
     losses = 0.5 * np.log(2 * np.pi * np.square(deviation)) + squares / (2 * np.square(deviation))
     return {"nll": float(losses.mean()), "rmse": float(np.sqrt(squares.mean()))}
-
-
-def show(records: dict[str, Record], sets: list[str], splits: int) -> None:
-    """Print the tables, with means over the splits."""
-
-    def mean(name: str, method: str, key: str) -> Any:
-        found = [records.get(f"{name} {split} {method}", {}).get(key) for split in range(splits)]
-        known = [each for each in found if each is not None]
-        return np.mean(known, axis=0) if known else np.full(len(COVERAGES), np.nan)
-
-    titles = [f"{coverage:.0%}" for coverage in COVERAGES]
-    print(f"{'coverage of ours in %':22}{'  '.join(titles)}   width at 90 %: ours, conformal, two")
-    for name in sets:
-        cells = "  ".join(f"{100 * each:4.1f}" for each in mean(name, "ours", "coverage"))
-        widths = [mean(name, method, "width")[2] for method in ("ours", "conformal", "boosting")]
-        two = 100 * mean(name, "boosting", "coverage")[2]
-        numbers = "  ".join(f"{each:.3f}" for each in widths)
-        print(f"{name:22}{cells}   {numbers} (covers {two:.1f})")
-    print("negative log-likelihood and error of ours, of the process; error of plain; seconds")
-    shown = [("ours", "nll"), ("ours", "rmse"), ("process", "nll"), ("process", "rmse")]
-    shown += [("plain", "rmse"), ("ours", "seconds"), ("plain", "seconds")]
-    for name in sets:
-        print(f"{name:14}" + "  ".join(f"{np.mean(mean(name, *each)):7.4f}" for each in shown))
-    print("pinball losses at 0.1, 0.5, 0.9 of ours, and of boosting")
-    for name in sets:
-        ours, boosting = (mean(name, "pinball", key) for key in ("ours", "boosting"))
-        cells = "  ".join(f"{each:.4f}" for each in (*ours, *boosting))
-        print(f"{name:14}{cells}   mean {np.mean(ours):.4f}  {np.mean(boosting):.4f}")
 
 
 def make_data(kind: str, n_rows: int, rng: np.random.Generator) -> tuple[Any, Any, Any]:
@@ -177,20 +159,147 @@ def make_data(kind: str, n_rows: int, rng: np.random.Generator) -> tuple[Any, An
     return X, signal + noise, weights
 
 
-def show_made() -> None:
-    """Print the coverage of intervals on made data."""
-    print(f"{'coverage in %':24}" + "  ".join(f"{each:.0%}" for each in COVERAGES))
-    for kind in ("normal", "skewed", "outliers", "depends on the sample", "weights"):
-        found = []
-        for number in range(MADE_FITS):
-            rng = np.random.default_rng(number)
-            X, y, weights = make_data(kind, MADE_ROWS, rng)
-            model = FourierRegressor(random_state=number).fit(X, y, weights)
-            X_new, y_new, weights = make_data(kind, NEW_ROWS, rng)
-            limits = model.predict_interval(X_new, COVERAGES)
-            inside = (y_new[:, None] >= limits[:, 0]) & (y_new[:, None] <= limits[:, 1])
-            found.append(np.average(inside, axis=0, weights=weights))
-        print(f"{kind:24}" + "  ".join(f"{100 * each:4.1f}" for each in np.mean(found, axis=0)))
+def run_made(kind: str, seed: int) -> Outcome:
+    """Return the coverage of intervals on made data."""
+    rng = np.random.default_rng(seed)
+    X, y, weights = make_data(kind, MADE_ROWS, rng)
+    model = FourierRegressor(random_state=seed).fit(X, y, weights)
+    X_new, y_new, weights = make_data(kind, NEW_ROWS, rng)
+    limits = model.predict_interval(X_new, COVERAGES)
+    inside = (y_new[:, None] >= limits[:, 0]) & (y_new[:, None] <= limits[:, 1])
+    return {"coverage": np.average(inside, axis=0, weights=weights).tolist()}
+
+
+RUNS = {
+    "ours": run_ours,
+    "plain": run_plain,
+    "boosting": run_boosting,
+    "conformal": run_conformal,
+    "process": run_process,
+    "pinball": run_pinball,
+}
+load = lru_cache(maxsize=1)(load_regression)  # consecutive runs use the same data
+
+
+def run(config: Config, data: Path | None) -> Outcome:
+    """Return the outcome of a configuration."""
+    if "noise" in config:
+        return run_made(config["noise"], config["seed"])
+    assert data is not None  # `main` asks for it
+    parts = load(data, config["set"], config["split"], validation=False)
+    return {"rows": len(parts[1])} | RUNS[config["method"]](parts, config["split"])
+
+
+def set_configs(
+    sets: Sequence[str] = REGRESSIONS, methods: Sequence[str] = tuple(RUNS)
+) -> list[Config]:
+    """Return the runs on real data."""
+    return [
+        {"kind": "intervals", "set": name, "split": split, "method": method}
+        for name in sets
+        for split in range(N_SPLITS)
+        for method in methods
+        if (name, method) not in TOO_LONG
+    ]
+
+
+def made_configs() -> list[Config]:
+    """Return the runs on made data."""
+    return [
+        {"kind": "intervals", "noise": noise, "seed": seed}
+        for noise in MADE
+        for seed in range(MADE_FITS)
+    ]
+
+
+def published_configs() -> list[Config]:
+    """Return all runs of the tables in the documentation."""
+    return [*set_configs(), *made_configs()]
+
+
+def make_tables(records: Sequence[Record]) -> list[Table]:
+    """Return coverage and widths, likelihoods and quantiles on sets, and coverage on made data."""
+    mean = partial(mean_of, records)
+    sets = list(dict.fromkeys(name for each in records if (name := each["config"].get("set"))))
+    made = [noise for noise in MADE if not np.isnan(mean("coverage", noise=noise)).all()]
+    tables = [coverage_table(mean, sets), loss_table(mean, sets), held_out_table(mean, sets)]
+    covered = [(noise, percentages(mean("coverage", noise=noise))) for noise in made]
+    caption = f"{MADE_ROWS:,} training samples, mean of {MADE_FITS} fits."
+    tables.append(Table("Made data", caption, ("noise", COVERED), tuple(covered)))
+    return [table for table in tables if table.rows or table.notes]
+
+
+def percentages(shares: Any) -> str:
+    """Return shares in percent."""
+    return ", ".join(f"{100 * share:.1f}" for share in np.atleast_1d(shares))
+
+
+def coverage_table(mean: Mean, sets: Sequence[str]) -> Table:
+    """Return coverage of ours, and widths of three kinds of intervals."""
+    at90 = COVERAGES.index(0.9)
+    rows = []
+    for name in sets:
+        widths, covered = (
+            [np.broadcast_to(mean(key, set=name, method=method), 4)[at90] for method in KINDS]
+            for key in ("width", "coverage")
+        )
+        rows.append(
+            (
+                name,
+                f"{mean('rows', set=name):,.0f}",
+                percentages(mean("coverage", set=name, method="ours")),
+                *(f"{width:.3f}" for width in widths[:2]),
+                f"{widths[2]:.3f}, covers {100 * covered[2]:.1f}",
+            )
+        )
+    caption = (
+        f"Means of {N_SPLITS} splits; widths in units of the target's standard deviation. Split "
+        "conformal: a fifth of the rows of `HistGradientBoostingRegressor` held out. Two "
+        "quantiles: two such models with the pinball loss, as they are."
+    )
+    headers = ("", "training rows", COVERED, "width at 90 %", "split conformal", "two quantiles")
+    return Table("Coverage", caption, headers, tuple(rows))
+
+
+def loss_table(mean: Mean, sets: Sequence[str]) -> Table:
+    """Return negative log-likelihoods beside a Gaussian process, pinball losses beside boosting."""
+    rows = []
+    for name in sets:
+        cells = []
+        for pair in (
+            [mean("nll", set=name, method=method) for method in ("ours", "process")],
+            [np.mean(mean(key, set=name, method="pinball")) for key in ("ours", "boosting")],
+        ):
+            least = f"{min(pair):.3f}"
+            for loss in pair:
+                text = f"{loss:.3f}"
+                cells.append("" if np.isnan(loss) else f"**{text}**" if text == least else text)
+        rows.append((name, *cells))
+    caption = (
+        "Negative log-likelihood of normal distributions with mean and deviation of ours, and of a "
+        f"`GaussianProcessRegressor` on at most {PROCESS_ROWS:,} rows; pinball losses of "
+        '`loss="quantile"`, mean of the quantiles '
+        f"{', '.join(map(str, QUANTILES))}, and of `HistGradientBoostingRegressor` with it. Empty: "
+        "a fit of ours takes more than eight minutes, so it was not run."
+    )
+    headers = ("", "likelihood, ours", "process", "pinball, ours", "boosting")
+    return Table("Losses", caption, headers, tuple(rows))
+
+
+def held_out_table(mean: Mean, sets: Sequence[str]) -> Table:
+    """Return a sentence about errors with and without held-out samples."""
+    ratios = [
+        mean("rmse", set=name, method="ours") / mean("rmse", set=name, method="plain")
+        for name in sets
+    ]
+    if not ratios:
+        return Table("Held-out samples")
+    sentence = (
+        f"On {len(ratios)} regressions the error with held-out samples is {min(ratios):.2f} to "
+        f"{max(ratios):.2f} times that without, and smaller on "
+        f"{sum(ratio < 1 for ratio in ratios)} (`python -m benchmarks.intervals`)."
+    )
+    return Table("Held-out samples", notes=(sentence,))
 
 
 def main() -> None:
@@ -199,31 +308,14 @@ def main() -> None:
     parser.add_argument("sets", nargs="*", metavar="set", help=", ".join(REGRESSIONS))
     parser.add_argument("--data", type=Path, help="folder of the files")
     parser.add_argument("--made", action="store_true", help="made data instead")
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
-    parser.add_argument("--splits", type=int, default=3, help="default: %(default)s")
-    parser.add_argument("--records", type=Path, help="file of JSON lines")
+    parser.add_argument("--methods", nargs="+", choices=RUNS, default=list(RUNS))
+    add_record_options(parser)
     options = parser.parse_args()
-    if options.made:
-        return show_made()
-    if options.data is None or not options.data.is_dir():
+    if not options.made and (options.data is None or not options.data.is_dir()):
         parser.error(f"--data {options.data} is no folder: give that of the sets, or --made")
-    sets, records = options.sets or REGRESSIONS, dict[str, Record]()
-    if options.records is not None and options.records.exists():
-        for line in options.records.read_text(encoding="utf-8").splitlines():
-            record = json.loads(line)
-            records[record["key"]] = record
-    for name, split in ((name, split) for name in sets for split in range(options.splits)):
-        parts = load_regression(options.data, name, split, validation=False)
-        for method in options.methods:
-            key = f"{name} {split} {method}"
-            if key in records:
-                continue
-            records[key] = {"key": key} | globals()[f"run_{method}"](parts, split)
-            print(records[key], flush=True)
-            if options.records is not None:
-                with options.records.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(records[key]) + "\n")
-    return show(records, sets, options.splits)
+    sets = options.sets or REGRESSIONS
+    configs = made_configs() if options.made else set_configs(sets, options.methods)
+    run_recorded("intervals", configs, partial(run, data=options.data), make_tables, options)
 
 
 if __name__ == "__main__":

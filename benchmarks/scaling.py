@@ -1,10 +1,8 @@
 """Seconds and memory of a fit by number of rows, columns, features and classes.
 
-    python -m benchmarks.scaling rows        10^5 and 10^6 rows of 100 columns: time and memory
-    python -m benchmarks.scaling mapped      10^7 rows of 50 columns from a file of 2 GB
-    python -m benchmarks.scaling all --json docs/scaling.json
-    python -m benchmarks.scaling plot docs/scaling.json docs/scaling.png
+    python -m benchmarks.scaling --plot docs/scaling.png
 
+The numbers change one at a time; the last fit has 10^7 rows of 50 columns from a file of 2 GB.
 Each fit runs in its own process, whose memory is measured from outside: the peak of its anonymous
 memory beyond the data. Pages of a mapped file don't count.
 """
@@ -16,12 +14,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.common import make_parser, timed
+from benchmarks.common import add_record_options, make_parser, mean_of, run_recorded, timed
+from experiments.records import Config, Record, Records, matching
+from experiments.tables import Table
 from notsorandom import FourierClassifier
 from notsorandom.data.rows import Array
 
@@ -33,6 +35,12 @@ SWEEPS: dict[str, list[int]] = {
     "features": [25, 50, 100, 200, 400],
     "classes": [2, 3, 5, 10],
     "jobs": [1, 2],
+}
+# Comparisons of `benchmarks.dask_fit`: rows, columns and rows per chunk.
+DASK_SIZES = {
+    "xgboost": (400_000, 50, 106_496),
+    "million": (1_000_000, 100, 253_952),
+    "ten-million": (10_000_000, 50, 655_360),
 }
 
 
@@ -79,11 +87,10 @@ def anonymous_bytes(process: int) -> int:
     return 1024 * int(status.split("RssAnon:")[1].split()[0])
 
 
-def measure(**changes: Any) -> dict[str, Any]:
+def measure(case: dict[str, Any]) -> dict[str, Any]:
     """Return the seconds of a fit and its peak memory beyond the data."""
-    case = DEFAULTS | changes
     child = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.scaling", "run", json.dumps(case)],
+        [sys.executable, "-m", "benchmarks.scaling", "--case", json.dumps(case)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -103,62 +110,109 @@ def measure(**changes: Any) -> dict[str, Any]:
     outcome = json.loads(child.stdout.readline())
     child.wait()
     data = 0 if "folder" in case else case["rows"] * (4 * case["columns"] + 1)
-    case.pop("folder", None)
-    return case | outcome | {"above_data": peak - data, "above_start": peak - before}
+    return outcome | {"above_data": peak - data, "above_start": peak - before}
 
 
-def describe(case: dict[str, Any]) -> str:
-    """Return one line about a fit."""
-    return (
-        f"{case['rows']:>10,} rows x {case['columns']:>3} columns, {case['features']:>3} features, "
-        f"{case['classes']:>2} classes, {case['jobs']} jobs: {case['seconds']:7.1f} s, "
-        f"{case['above_data'] / 1e6:6.0f} MB above the data, "
-        f"{case['above_start'] / 1e6:5.0f} MB above the start of the fit"
-    )
+def published_configs() -> list[Config]:
+    """Return the fits of the picture, each number changed from its default, and one from a file."""
+    cases = [DEFAULTS | {name: value} for name, values in SWEEPS.items() for value in values]
+    cases.append(DEFAULTS | {"rows": 10_000_000, "columns": 50, "mapped": True})
+    unique = list({str(case): case for case in cases}.values())
+    return [{"kind": "scaling", **case} for case in unique]
 
 
-def compare_rows(n_rows: int) -> None:
-    """Print time and memory at `n_rows` and at a tenth of it."""
-    few, many = measure(rows=n_rows // 10), measure(rows=n_rows)
-    print(describe(few), describe(many), sep="\n")
-    print(
-        f"time grows by a factor of {many['seconds'] / few['seconds']:.1f}, memory above the "
-        f"data by {100 * (many['above_data'] / few['above_data'] - 1):.0f} %"
-    )
-
-
-def fit_mapped(n_rows: int) -> None:
-    """Print time and memory of a fit from a memory-mapped file."""
+def run(config: Config) -> dict[str, Any]:
+    """Return the measurements of a fit, for the largest data from a memory-mapped file."""
+    if "mapped" not in config:
+        return measure(config)
     with tempfile.TemporaryDirectory() as folder:
-        write_samples(Path(folder), n_rows, 50)
-        print(describe(measure(rows=n_rows, columns=50, folder=folder)))
+        write_samples(Path(folder), config["rows"], config["columns"])
+        return measure(config | {"folder": folder})
 
 
-def run_sweeps(path: Path) -> None:
-    """Run all sweeps and write them to a JSON file."""
-    sweeps: dict[str, list[dict[str, Any]]] = {}
-    for name, values in SWEEPS.items():
-        sweeps[name] = []
-        for value in values:
-            sweeps[name].append(measure(**{name: value}))
-            print(describe(sweeps[name][-1]), flush=True)
-    path.write_text(json.dumps(sweeps, indent=1) + "\n")
+def make_tables(records: Sequence[Record]) -> list[Table]:
+    """Return seconds and memory of all fits, and sentences about some."""
+    rows = [
+        (
+            *(f"{record['config'][name]:,}" for name in DEFAULTS),
+            f"{record['outcome']['seconds']:.1f}",
+            f"{record['outcome']['above_data'] / 1e6:.0f}",
+            f"{record['outcome']['above_start'] / 1e6:.0f}",
+        )
+        for record in records
+    ]
+    headers = (*DEFAULTS, "seconds", "MB above the data", "MB above the start of the fit")
+    tables = [Table("Fits", "", headers, tuple(rows))]
+
+    def mean(name: str, **changes: Any) -> float:
+        return mean_of(records, name, **DEFAULTS | changes)
+
+    notes = (
+        f"8 times the rows, 1,000,000 of 100 columns, take "
+        f"{mean('seconds', rows=1_000_000) / mean('seconds', rows=125_000):.1f} times the seconds "
+        f"and {mean('above_data', rows=1_000_000) / mean('above_data', rows=125_000):.2f} times "
+        "the memory beside the samples.",
+        f"10,000,000 rows of 50 columns, 2 GB, from a memory map take "
+        f"{mean_of(records, 'seconds', mapped=True):.0f} s, and "
+        f"{mean_of(records, 'above_start', mapped=True) / 1e6:.0f} MB more than before the fit.",
+        f"Two threads are {mean('seconds', jobs=1) / mean('seconds'):.2f} times as fast as one, "
+        "with 100,000 rows of 100 columns.",
+    )
+    return [*tables, Table("Sentences", notes=tuple(note for note in notes if "nan" not in note))]
 
 
-def plot(source: Path, target: Path) -> None:
+def dask_configs() -> list[Config]:
+    """Return the comparisons of `benchmarks.dask_fit`: rows, columns and rows per chunk."""
+    return [
+        {"kind": "dask", "case": case, "rows": rows, "columns": columns, "chunk": chunk}
+        for case, (rows, columns, chunk) in DASK_SIZES.items()
+    ]
+
+
+def dask_tables(records: Sequence[Record]) -> list[Table]:
+    """Return seconds in memory and on workers."""
+    rows, notes = [], []
+    for record in records:
+        config, outcome = record["config"], record["outcome"]
+        seconds, processor = outcome["seconds"], outcome["processor"]
+        size = f"{config['rows']:,} x {config['columns']}"
+        for title, local, workers in (
+            ("XGBoost, 100 trees", "XGBoost, two threads", "XGBoost, two workers"),
+            ("this library", "two threads in memory", "two workers"),
+        ):
+            if workers in seconds:
+                cells = [f"{seconds[each]:.1f} ({processor[each]:.1f})" for each in (local, workers)]
+                ratio = seconds[workers] / seconds[local]
+                rows.append((f"{title}, {size}", *cells, f"{ratio:.2f}"))
+        extra = (
+            f"; one worker takes {seconds['one worker'] / seconds['two workers']:.2f} times as long"
+            if "one worker" in seconds
+            else ""
+        )
+        notes.append(
+            f"{size}: {outcome['tasks']:,} tasks and {outcome['waits']} waits; frequencies differ by "
+            f"at most {outcome['difference']:.1g} from those in memory{extra}."
+        )
+    headers = ("", "two threads in memory", "two workers of one thread", "ratio")
+    caption = "Least seconds of a fit with 100 features, and in brackets its processor time."
+    return [Table("Fits", caption, headers, tuple(rows), tuple(notes))]
+
+
+def plot(records: Sequence[Record], target: Path) -> None:
     """Draw seconds and memory by each number, on logarithmic axes."""
     import matplotlib.pyplot as plt
 
-    sweeps = json.loads(source.read_text())
-    sweeps.pop("jobs")
+    sweeps = {name: values for name, values in SWEEPS.items() if name != "jobs"}
     figure, axes = plt.subplots(2, len(sweeps), figsize=(12, 5), sharey="row", sharex="col")
-    for (name, cases), (above, below) in zip(sweeps.items(), axes.T, strict=True):
-        values = np.array([case[name] for case in cases])
-        seconds = np.array([case["seconds"] for case in cases])
+    for (name, values), (above, below) in zip(sweeps.items(), axes.T, strict=True):
+        seconds, memory = (
+            np.array([mean_of(records, key, **DEFAULTS | {name: each}) for each in values])
+            for key in ("seconds", "above_data")
+        )
         above.loglog(values, seconds, "o-")
-        line = seconds[-1] * values / values[-1]
+        line = seconds[-1] * np.array(values) / values[-1]
         above.loglog(values, line, "--", color="grey", label="linear")
-        below.semilogx(values, [case["above_data"] / 1e6 for case in cases], "o-")
+        below.semilogx(values, memory / 1e6, "o-")
         below.set_xlabel(name)
         below.set_xticks(values, [f"{value:,}" for value in values], rotation=30)
         below.minorticks_off()
@@ -176,25 +230,18 @@ def plot(source: Path, target: Path) -> None:
 def main() -> None:
     """Run from the command line."""
     parser = make_parser(__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("run").add_argument("case", type=json.loads)
-    commands.add_parser("rows").add_argument("--rows", type=int, default=1_000_000)
-    commands.add_parser("mapped").add_argument("--rows", type=int, default=10_000_000)
-    commands.add_parser("all").add_argument("--json", type=Path, required=True)
-    drawing = commands.add_parser("plot")
-    drawing.add_argument("source", type=Path)
-    drawing.add_argument("target", type=Path)
+    parser.add_argument("--case", type=json.loads, help="one fit, for the process that measures it")
+    parser.add_argument("--rows", type=int, default=10_000_000, help="leave out larger fits")
+    parser.add_argument("--plot", type=Path, help="draw the records to this file")
+    add_record_options(parser)
     options = parser.parse_args()
-    if options.command == "run":
+    if options.case:
         run_fit(options.case)
-    elif options.command == "rows":
-        compare_rows(options.rows)
-    elif options.command == "mapped":
-        fit_mapped(options.rows)
-    elif options.command == "all":
-        run_sweeps(options.json)
-    else:
-        plot(options.source, options.target)
+        return
+    configs = [config for config in published_configs() if config["rows"] <= options.rows]
+    run_recorded("scaling", configs, run, make_tables, options)
+    if options.plot:
+        plot(matching(Records(options.output, "scaling.jsonl").read(), configs), options.plot)
 
 
 if __name__ == "__main__":

@@ -1,23 +1,23 @@
 """The sphere: the cost of enumerating harmonics, accuracy on images and on sentence embeddings.
 
     python -m benchmarks.sphere [enumerate] [mnist]
-    python -m benchmarks.sphere [embeddings] [folds] --data FOLDER
+    python -m benchmarks.sphere embeddings --data FOLDER
 
 enumerate  time for the potential of all 961 harmonics up to degree 30 on S^2, n = 100,000, relative
            to the matrix product of that size
 mnist      the digits 4 and 9 as unit vectors: 100 zonal features, and 100 on R^d
-embeddings an SVM with C = 1: the learned kernel of whole degrees, and kernels that aren't learned
-folds      the same by three folds of the training rows and on scikit-learn's digits: this is for
-           choosing settings
+embeddings an SVM with C = 1: the learned kernel of whole degrees, and kernels that aren't learned, on
+           test rows, and by three folds of the training rows and of scikit-learn's digits, which is
+           for choosing settings
 
-The folder of the last two has trec.npz and banking77.npz, with the embeddings `X`, `y`, `X_test`
+The folder of the last has trec.npz and banking77.npz, with the embeddings `X`, `y`, `X_test`
 and `y_test`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,9 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import normalize
 from sklearn.svm import SVC
 
-from benchmarks.common import run_parts, timed
+from benchmarks.common import Recorded, run_parts, timed
+from experiments.records import Config, Record
+from experiments.tables import Table
 from experiments.tasks import load_task
 from notsorandom import DegreeKernel, FourierClassifier, Sphere, SphereKernel
 from notsorandom.data.rows import Rows
@@ -37,6 +39,7 @@ from notsorandom.spaces import FiniteSpace
 
 REPEATS = 7
 N_SHOTS = 10  # samples of each class of the smallest set
+SETS = ("trec", "banking77", f"banking77, {N_SHOTS} a class", "digits")
 
 
 def best_time(function: Callable[[], object]) -> float:
@@ -81,64 +84,77 @@ def run_mnist(data_home: str | None) -> None:
         )
 
 
-def embeddings_of(data_home: str | None) -> Iterator[tuple[str, tuple[Any, Any, Any, Any]]]:
-    """Yield the names of the sets and their training and test rows."""
-    for name in ("trec", "banking77"):
-        file = np.load(Path(data_home or ".") / f"{name}.npz")
-        X, y, X_test, y_test = (file[key] for key in ("X", "y", "X_test", "y_test"))
-        X, X_test = normalize(X), normalize(X_test)
-        yield name, (X, y, X_test, y_test)
-    rng = np.random.default_rng(0)
-    kept = [rng.choice(np.flatnonzero(y == c), N_SHOTS, replace=False) for c in np.unique(y)]
-    few = np.concatenate(kept)
-    yield f"{name}, {N_SHOTS} a class", (X[few], y[few], X_test, y_test)
+def embedding_configs() -> list[Config]:
+    """Return one run per set and fold, and one on the test rows of those that have some."""
+    return [
+        {"kind": "embeddings", "set": name, "part": part}
+        for name in SETS
+        for part in ("fold 1", "fold 2", "fold 3", "test")
+        if (name, part) != ("digits", "test")
+    ]
 
 
-def svm_scores(X: Any, y: Any, X_test: Any, y_test: Any) -> dict[str, float]:
-    """Return the accuracy of an SVM with each kernel, in percent."""
+def load_embeddings(name: str, data: str | None) -> tuple[Any, Any, Any, Any]:
+    """Return training and test rows of a set and their classes; the digits have no test rows."""
+    if name == "digits":
+        X, y = load_digits(return_X_y=True)
+        return normalize(X), y, None, None
+    base, _, is_small = name.partition(", ")
+    file = np.load(Path(data or ".") / f"{base}.npz")
+    X, y, X_test, y_test = (file[key] for key in ("X", "y", "X_test", "y_test"))
+    if is_small:
+        rng = np.random.default_rng(0)
+        kept = [rng.choice(np.flatnonzero(y == c), N_SHOTS, replace=False) for c in np.unique(y)]
+        X, y = X[np.concatenate(kept)], y[np.concatenate(kept)]
+    return normalize(X), y, normalize(X_test), y_test
+
+
+def run_embeddings(config: Config, data: str | None) -> dict[str, Any]:
+    """Return the accuracy of an SVM with each kernel, in percent, and the learned kernel."""
+    X, y, X_test, y_test = load_embeddings(config["set"], data)
+    if config["part"] != "test":
+        folds = StratifiedKFold(3, shuffle=True, random_state=0).split(X, y)
+        train, test = list(folds)[int(config["part"][-1]) - 1]
+        X, y, X_test, y_test = X[train], y[train], X[test], y[test]
 
     def degrees(weights: Any) -> DegreeKernel:
         return DegreeKernel(normalized(np.asarray(weights, dtype=float)), X.shape[1])
 
-    start = time.perf_counter()
     learned = SphereKernel(random_state=0).fit(X, y).kernel_
-    print(f"  {learned} in {time.perf_counter() - start:.1f} s", flush=True)
     machines = {
         "learned": SVC(kernel=learned),
         "degree 1": SVC(kernel=degrees([1])),
-        "degrees 1-4": SVC(kernel=degrees([1] * 4)),
+        "degrees 1 to 4, equal": SVC(kernel=degrees([1] * 4)),
         "RBF": SVC(),  # its gamma="scale" is 1 for unit vectors
-        "RBF, gamma 2": SVC(gamma=2.0),
+        "RBF, `gamma=2`": SVC(gamma=2.0),
     }
-    return {name: 100 * svm.fit(X, y).score(X_test, y_test) for name, svm in machines.items()}
+    return {
+        "kernel": str(learned),
+        "scores": {name: 100 * svm.fit(X, y).score(X_test, y_test) for name, svm in machines.items()},
+    }
 
 
-def show_scores(name: str, scores: list[dict[str, float]]) -> None:
-    """Print the mean of each kernel's scores."""
-    means = {kernel: np.mean([one[kernel] for one in scores]) for kernel in scores[0]}
-    print(f"{name}: " + ", ".join(f"{kernel} {m:.2f}" for kernel, m in means.items()), flush=True)
-
-
-def run_embeddings(data_home: str | None) -> None:
-    """Print accuracies on the test rows."""
-    for name, parts in embeddings_of(data_home):
-        show_scores(name, [svm_scores(*parts)])
-
-
-def run_folds(data_home: str | None) -> None:
-    """Print accuracies on folds of the training rows."""
-    digits, labels = load_digits(return_X_y=True)
-    sets = {name: parts[:2] for name, parts in embeddings_of(data_home)}
-    for name, (X, y) in (sets | {"digits": (normalize(digits), labels)}).items():
-        folds = StratifiedKFold(3, shuffle=True, random_state=0).split(X, y)
-        show_scores(name, [svm_scores(X[a], y[a], X[b], y[b]) for a, b in folds])
+def embedding_tables(records: Sequence[Record]) -> list[Table]:
+    """Return mean accuracies over the folds, then those on test rows."""
+    rows: dict[str, list[dict[str, float]]] = {}
+    for kind in ("folds", "test rows"):
+        for record in records:
+            name, part = record["config"]["set"], record["config"]["part"]
+            if (part == "test") == (kind == "test rows"):
+                rows.setdefault(f"{name}, {kind}", []).append(record["outcome"]["scores"])
+    kernels = list(records[0]["outcome"]["scores"])
+    cells = [
+        (title, *(f"{np.mean([scores[kernel] for scores in each]):.2f}" for kernel in kernels))
+        for title, each in rows.items()
+    ]
+    caption = "Accuracy in percent of `SVC` with `C=1`."
+    return [Table("Kernels of the angle", caption, ("", *kernels), tuple(cells))]
 
 
 PARTS = {
     "enumerate": run_enumerate,
     "mnist": run_mnist,
-    "embeddings": run_embeddings,
-    "folds": run_folds,
+    "embeddings": Recorded(embedding_configs, run_embeddings, embedding_tables),
 }
 
 

@@ -190,6 +190,7 @@ BUNDLED = {
     "diabetes": load_diabetes,
 }
 NAMES = [*BUNDLED, *RECIPES]
+REGRESSIONS = {"diabetes", *(name for name, each in RECIPES.items() if each.is_regression)}
 
 
 def select_rows(recipe: Recipe) -> Any:
@@ -231,7 +232,7 @@ def load_table(name: str) -> RealTable:
     """Return the table of a name among `NAMES`."""
     if name in BUNDLED:
         X, y = BUNDLED[name](return_X_y=True)
-        return RealTable(name, X, y, is_regression=name == "diabetes")
+        return RealTable(name, X, y, is_regression=name in REGRESSIONS)
     recipe = RECIPES[name]
     frame = select_rows(recipe)
     y = frame.pop(recipe.target)

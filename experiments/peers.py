@@ -45,11 +45,14 @@ class Peer:
         From `gamma`, a size and a seed to an unfitted classifier.
     sizes : tuple
         Candidates for the best size; the first has 100 features, or the closest equivalent.
+    summary : str
+        Title in a short table, with the size.
     """
 
     title: str
     make: Callable[[float, Any, int], Any]
     sizes: tuple[Any, ...]
+    summary: str
 
 
 def linear(seed: int) -> LinearSVC:
@@ -62,11 +65,13 @@ PEERS = {
         "ours",
         lambda gamma, size, seed: FourierClassifier(size, random_state=seed),
         (100, 500, 1000),
+        "{} learned features, all defaults",
     ),
     "svc": Peer(
         "exact RBF SVM",
         lambda gamma, size, seed: SVC(gamma=gamma * size[0], C=size[1]),
         ((1, 1), (2, 1), (4, 1), (1, 10), (2, 10), (4, 10)),
+        "exact RBF SVM, tuned",
     ),
     "nystroem": Peer(
         "Nystroem, LinearSVC",
@@ -74,6 +79,7 @@ PEERS = {
             Nystroem(gamma=gamma, n_components=size, random_state=seed), linear(seed)
         ),
         (100, 500, 2000),
+        "{} Nystroem features",
     ),
     "random": Peer(
         "RBFSampler, LinearSVC",
@@ -81,16 +87,19 @@ PEERS = {
             RBFSampler(gamma=gamma, n_components=size, random_state=seed), linear(seed)
         ),
         (100, 1000, 5000),
+        "{} random Fourier features",
     ),
     "boosting": Peer(
         "gradient boosting (trees)",
         lambda gamma, size, seed: HistGradientBoostingClassifier(max_iter=size, random_state=seed),
         (100, 300),
+        "gradient boosting, {} trees",
     ),
     "mlp": Peer(
         "MLP (hidden units)",
         lambda gamma, size, seed: MLPClassifier((size,), early_stopping=True, random_state=seed),
         (100, 500),
+        "MLP, {} hidden units",
     ),
 }
 
@@ -146,6 +155,28 @@ def peers_tables(records: Sequence[Record]) -> list[Table]:
     for record in records:
         by_task.setdefault(record["config"]["task"], []).append(record)
     return [peers_table(task, each) for task, each in by_task.items()]
+
+
+def summary_table(records: Sequence[Record], task: str) -> Table:
+    """Return the best size of each method on a task, and few random features."""
+    rows = []
+    for record in records:
+        config, outcome = record["config"], record["outcome"]
+        is_few = config["method"] == "random" and config["size"] == SMALLEST
+        if config["task"] == task and (is_few or config["size"] == BEST):
+            title = PEERS[config["method"]].summary.format(outcome["chosen_size"])
+            rows.append((outcome["test_accuracy"], title, outcome))
+    cells = [
+        (
+            title,
+            f"{100 * accuracy:.2f} %",
+            f"{outcome['predict_microseconds']:.1f}",
+            f"{outcome['fit_seconds']:.2f}",
+        )
+        for accuracy, title, outcome in sorted(rows, key=lambda row: -row[0])
+    ]
+    headers = ("", "test accuracy", "µs per prediction", "seconds to fit")
+    return Table(f"Summary of {task}", "", headers, tuple(cells))
 
 
 def peers_table(task: str, records: Sequence[Record]) -> Table:

@@ -48,10 +48,14 @@ class Records:
         Created with the first record.
     name : str, default="records.jsonl"
         Name of the file in the folder.
+    source : str, optional
+        Runs with another source of the package count as missing. By default none does.
     """
 
-    def __init__(self, folder: Path, name: str = "records.jsonl") -> None:
-        self.path = folder / name
+    def __init__(
+        self, folder: Path, name: str = "records.jsonl", source: str | None = None
+    ) -> None:
+        self.path, self.source = folder / name, source
 
     def read(self) -> list[Record]:
         """Return all records, in the order they were written."""
@@ -111,7 +115,11 @@ class Records:
 
     def missing(self, configs: Sequence[Config]) -> list[Config]:
         """Return the configurations without a record."""
-        known = {key(record["config"]) for record in self.read()}
+        known = {
+            key(record["config"])
+            for record in self.read()
+            if self.source in (None, record["versions"].get("source"))
+        }
         return [config for config in configs if key(config) not in known]
 
 
@@ -149,15 +157,33 @@ def versions() -> dict[str, str]:
         "scikit-learn": sklearn.__version__,
         "python": platform.python_version(),
         "commit": git_commit(),
+        "source": git_source(),
     }
 
 
 @cache  # of the code that is running, whatever is checked out later
 def git_commit() -> str:
     """Return the commit of this folder, with "+" if files differ from it, or "unknown"."""
-    command = ["git", "describe", "--always", "--exclude=*", "--dirty=+"]
+    here = Path(__file__).parent
+    return ask_git(here, "describe", "--always", "--exclude=*", "--dirty=+") or "unknown"
+
+
+@cache
+def git_source() -> str:
+    """Return git's hash of the package's folder, with "+" if files differ from it, or "unknown".
+
+    Unlike the commit, it stays the same while only documentation, tests and benchmarks change.
+    """
+    package = Path(notsorandom.__file__).parent
+    source = ask_git(package, "rev-parse", "--short", "HEAD:./")
+    differs = ask_git(package, "status", "--porcelain", "--", ".")
+    return f"{source}{'+' if differs else ''}" if source else "unknown"
+
+
+def ask_git(folder: Path, *arguments: str) -> str:
+    """Return what git prints in a folder; nothing if it fails or is not installed."""
     try:
-        run = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
-    except OSError:  # git is not installed
-        return "unknown"
-    return run.stdout.strip() or "unknown"
+        run = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True)
+    except OSError:
+        return ""
+    return run.stdout.strip() if run.returncode == 0 else ""

@@ -26,8 +26,12 @@ class Table:
     notes: tuple[str, ...] = ()
 
     def markdown(self) -> str:
-        """Return the table as Markdown, with aligned columns."""
-        parts = [f"## {self.title}"]
+        """Return the table as Markdown, with its title as a heading."""
+        return f"## {self.title}\n\n{self.body()}"
+
+    def body(self) -> str:
+        """Return caption, table and notes as Markdown, with aligned columns."""
+        parts = []
         if self.caption:
             parts.append(self.caption)
         if self.headers:
