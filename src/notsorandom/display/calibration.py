@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array
-from notsorandom.display.figures import BLUE, GREY, import_pyplot, percent
+from notsorandom.display.figures import BLUE, GREY, percent, two_axes
 
 N_BINS = 10
 
@@ -123,14 +123,7 @@ class CalibrationDisplay:
         ax : sequence of two matplotlib Axes, optional
             Where to draw; by default on a new figure.
         """
-        if ax is None:
-            _, ax = import_pyplot().subplots(1, 2, figsize=(12.8, 4.2), layout="constrained")
-        self.axes_ = np.asarray(ax, dtype=object).reshape(-1)
-        if len(self.axes_) != 2:
-            raise ValueError(
-                f"ax has {len(self.axes_)} axes, but 2 are needed: for the diagram and for the "
-                "histogram."
-            )
+        self.axes_ = two_axes(ax, (12.8, 4.2), "for the diagram and for the histogram")
         self.ax_, histogram = self.axes_
         self.figure_ = self.ax_.figure
         calibration.CalibrationDisplay.from_predictions(

@@ -13,7 +13,7 @@ from notsorandom._utils.parameters import check_number
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array
 from notsorandom.display.curves import METHOD_COLORS
-from notsorandom.display.figures import BLUE, GREY, RED, import_pyplot, percent
+from notsorandom.display.figures import BLUE, GREY, RED, percent, two_axes
 from notsorandom.display.importances import last_step_and_samples, shorten_label
 from notsorandom.estimators.predictor import FourierPredictor
 from notsorandom.tuning.conformal import check_coverage
@@ -173,14 +173,8 @@ class CoverageDisplay:
         ax : sequence of two matplotlib Axes, optional
             Where to draw; by default on a new figure.
         """
-        if ax is None:
-            _, ax = import_pyplot().subplots(1, 2, figsize=(10.5, 4.8), layout="constrained")
-        self.axes_ = np.asarray(ax, dtype=object).reshape(-1)
-        if len(self.axes_) != 2:
-            raise ValueError(
-                f"ax has {len(self.axes_)} axes, but 2 are needed: for the intervals or sizes, and "
-                "for the coverage."
-            )
+        purpose = "for the intervals or sizes, and for the coverage"
+        self.axes_ = two_axes(ax, (10.5, 4.8), purpose)
         first, self.ax_ = self.axes_
         self.figure_ = self.ax_.figure
         if self.has_sets:

@@ -36,6 +36,16 @@ def axes_or_new(ax: Any) -> Any:
     return ax if ax is not None else import_pyplot().subplots(layout="constrained")[1]
 
 
+def two_axes(ax: Any, size: tuple[float, float], purpose: str) -> Any:
+    """Return the two given axes, or those of a new figure, side by side."""
+    if ax is None:
+        _, ax = import_pyplot().subplots(1, 2, figsize=size, layout="constrained")
+    axes = np.asarray(ax, dtype=object).reshape(-1)
+    if len(axes) != 2:
+        raise ValueError(f"ax has {len(axes)} axes, but 2 are needed: {purpose}.")
+    return axes
+
+
 def new_axis(side: float | None = None) -> Any:
     """Return the axes of a new figure: a square with that side in inches, or a wide one."""
     size = (4.8, 3.2) if side is None else (side, side)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -159,27 +160,17 @@ def find_caution(
 
 
 def rank_scores(hits: Array, scores: Array) -> dict[str, float | None]:
-    """Return ROC AUC and average precision, the means over the columns that have both values.
+    """Return ROC AUC and average precision, means over the classes that occur, None without.
 
-    Parameters
-    ----------
-    hits : boolean ndarray of shape (n_rows, n_columns)
-        Whether a row is of a class: of the second of two, or of each.
-    scores : ndarray of shape (n_rows, n_columns)
-
-    Returns
-    -------
-    dict of str to float or None
-        None if the rows are of one class.
+    `hits` says whether a row is of a class: of the second of two, or of each.
     """
-    columns = (hits.min(axis=0) < hits.max(axis=0)).nonzero()[0]
-    metrics = {"ROC AUC": roc_auc_score, "average precision": average_precision_score}
-    return {
-        name: float(np.mean([metric(hits[:, k], scores[:, k]) for k in columns]))
-        if len(columns)
-        else None
-        for name, metric in metrics.items()
-    }
+    columns = (hits.min(axis=0) < hits.max(axis=0)).nonzero()[0]  # (n_rows, n_columns)
+
+    def mean(metric: Callable[[Array, Array], float]) -> float | None:
+        values = [metric(hits[:, k], scores[:, k]) for k in columns]
+        return float(np.mean(values)) if values else None
+
+    return {"ROC AUC": mean(roc_auc_score), "average precision": mean(average_precision_score)}
 
 
 def class_entropy(counts: Array) -> float:

@@ -128,7 +128,7 @@ def ranking_section(predictions: Predictions) -> str:
         figures = [("ROC curve.", axes[0].figure), ("Precision-recall curve.", axes[1].figure)]
     which = f'"{classes[0]}"' if len(classes) == 1 else "each class against the others"
     shown = ", ".join(f"{name} {format_number(value)}" for name, value in values.items())
-    note = f"Rows ordered by their score of {which}, whatever the threshold: {shown}."
+    note = f"Rows by their score of {which}, whatever the threshold: {shown}."
     return figures_section(f"Ranking of the {predictions.part} rows", figures, note)
 
 

@@ -108,11 +108,10 @@ def compute_importances(
         return factors.T @ factors, (w * X).sum(axis=0), (w * X**2).sum(axis=0)
 
     width = numbers_per_row(directions, coef)
-    columns = rows.weight_columns
-    products, total, squares = rows.sum_blocks(sums, *columns, width=width, dtype=np.float64)
-    mean = total / rows.total_weight
-    scales = np.sqrt(np.maximum(squares / rows.total_weight - mean**2, 0.0))
-    values, vectors = np.linalg.eigh(products / rows.total_weight)
+    found = rows.sum_blocks(sums, *rows.weight_columns, width=width, dtype=np.float64)
+    products, mean, squares = (each / rows.total_weight for each in found)
+    scales = np.sqrt(np.maximum(squares - mean**2, 0.0))
+    values, vectors = np.linalg.eigh(products)
     root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
     return Importances(names, scales, root @ directions if is_wide else root)
 

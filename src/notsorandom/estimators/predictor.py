@@ -57,8 +57,7 @@ class FourierPredictor(FourierEstimator):
         from notsorandom.estimators.explanation import compute_importances, sample_for_importances
 
         rows = sample_for_importances(problem.rows, len(self.coef_))
-        found = compute_importances(self.kernel_, self.coef_, rows, self._column_names())
-        self.feature_importances_ = found.shares
+        self.feature_importances_ = compute_importances(self.kernel_, self.coef_, rows, []).shares
 
     @property
     def features_(self) -> FourierFeatures:

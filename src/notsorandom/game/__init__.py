@@ -5,16 +5,7 @@ experiments with the method itself.
 
 Through an estimator, `loss`, `space`, `search` and `solver` accept objects: a :class:`Loss`, a
 :class:`notsorandom.spaces.Space`, a :class:`notsorandom.search.Search` and a :class:`Solver`. The
-paper's own setting, alternating projection (Algorithm 3) included, is one line::
-
-    FourierClassifier(
-        loss="hinge", C=1.0, smoothing=0, phase="paired",
-        search=Langevin(n_peaks=10),
-        solver=GradientSolver("theory", weighting="uniform", projection="alternating"),
-    )
-
-that is: an SVM, no smoothing, a cosine and a sine per frequency, Langevin dynamics for the peaks
-(Algorithm 1), the step sizes of the regret bound and uniform weights.
+notes of :class:`notsorandom.FourierFeatures` show the paper's own setting.
 
 Without an estimator, a game needs a problem, that is samples, targets and a loss, a space and a
 search::

@@ -28,11 +28,6 @@ class Solver(BaseEstimator, ABC):
     def computes_equilibrium(self) -> bool:
         """Whether it computes an equilibrium, in a time that grows with `C`."""
 
-    @property
-    def has_rounds(self) -> bool:
-        """Whether a game is played in rounds: it can be observed, stopped and continued."""
-        return True
-
     @abstractmethod
     def check(self) -> None:
         """Raise ValueError if a parameter is out of its range."""
@@ -166,11 +161,6 @@ class EquilibriumSolver(Solver):
     def computes_equilibrium(self) -> bool:
         """True."""
         return True
-
-    @property
-    def has_rounds(self) -> bool:
-        """False: nothing is played."""
-        return False
 
     def check(self) -> None:
         """There are no parameters to check."""

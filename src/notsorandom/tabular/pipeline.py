@@ -27,12 +27,7 @@ MAX_CATEGORIES = 100
 
 def if_last_has(name: str) -> Callable[[Any], Any]:
     """Return a decorator of a method that a pipeline has only if its last step has it."""
-
-    def check(pipeline: Any) -> bool:
-        getattr(pipeline[-1], name)  # its error says why not
-        return True
-
-    return available_if(check)
+    return available_if(lambda pipeline: getattr(pipeline[-1], name))  # its error says why not
 
 
 class TabularPipeline(Pipeline):

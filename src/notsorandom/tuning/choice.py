@@ -81,11 +81,6 @@ class FitConfig:
         linear = False if self.linear is None and view.is_selection else self.linear
         return replace(self, space=view.space, candidates=candidates, linear=linear)
 
-    def allows(self, candidate: Candidate) -> bool:
-        """Whether trials could choose a candidate."""
-        is_allowed = self.linear is None or candidate.linear == self.linear
-        return candidate._replace(linear=False) in self.candidates and is_allowed
-
     @property
     def chooses_directions(self) -> bool:
         """Whether trials choose the number of directions: where they choose the smoothing too."""

@@ -59,10 +59,7 @@ def choose_size(
         Why no other size was taken.
     """
     curve: Sizes = [(usual_size(config), losses)]
-    if isinstance(config.space, FiniteSpace):
-        chosen, reason = 0, "the usual number; sizes are not compared on finite spaces"
-    else:
-        chosen, reason = grow(curve, config, trials, contest, evaluate, rival)
+    chosen, reason = grow(curve, config, trials, contest, evaluate, rival)
     lowest = [(each, int(each.means[0].argmin())) for _, each in curve]
     attributes = {
         "validation_sizes_": np.array([size for size, _ in curve]),
@@ -80,18 +77,16 @@ def grow(
     evaluate: Callable[[Array, tuple[float, ...]], TrialLosses],
     rival: TrialLosses | None,
 ) -> tuple[int, str]:
-    """Double the number of features while that clearly reduces the loss.
-
-    Returns the number of the best size in the curve, and the reason.
-    """
+    """Double the number of features while it pays; return the best one's place, and a reason."""
+    if isinstance(config.space, FiniteSpace):
+        return 0, "the usual number; sizes are not compared on finite spaces"
     n_columns, n_rows = config.space.n_columns(config.phase), int(trials.masks.sum(axis=1).min())
     while True:
         size, losses = curve[-1]
         n_frequencies = trials.reduced(2 * size // n_columns)
         if 2 * size > config.n_components:
-            return len(
-                curve
-            ) - 1, f"twice as many are more than max_components={config.n_components}"
+            reason = f"twice as many are more than max_components={config.n_components}"
+            return len(curve) - 1, reason
         if n_frequencies > n_rows:
             return len(curve) - 1, "twice as many are more than the rows of the trials"
         contest.play(n_frequencies)
