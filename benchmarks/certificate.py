@@ -17,7 +17,7 @@ certificate is about their margin.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,7 @@ def ball_configs() -> list[Config]:
     return [{"kind": "ball", "columns": n_columns} for n_columns in (1, 2, 3)]
 
 
-def run_ball(config: Config, data: str | None) -> dict[str, Any]:
+def run_ball(data: str | None, config: Config) -> dict[str, Any]:
     """Return the certified gaps of the equilibria of random instances."""
     gaps, n_certified = [], 0
     for seed in range(N_INSTANCES):
@@ -134,7 +134,7 @@ def run_truck(data_home: str | None) -> None:
         )
 
 
-PARTS = {
+PARTS: dict[str, Callable[..., None] | Recorded] = {
     "ball": Recorded(ball_configs, run_ball, ball_tables),
     "sphere": run_sphere,
     "truck": run_truck,

@@ -176,13 +176,13 @@ class Recorded(NamedTuple):
     configs : callable
         Returns the configurations of all runs.
     run : callable
-        From a configuration and the folder of the data to an outcome.
+        From the folder of the data and a configuration to an outcome.
     tables : callable
         From records to tables.
     """
 
     configs: Callable[[], list[Config]]
-    run: Callable[[Config, str | None], dict[str, Any]]
+    run: Callable[[str | None, Config], dict[str, Any]]
     tables: Callable[[Sequence[Record]], list[Table]]
 
 
@@ -249,8 +249,8 @@ def run_parts(
 ) -> None:
     """Run the parts named on the command line, by default all.
 
-    Each that isn't recorded gets the data folder and the settings, whose defaults are given here and which are options
-    on the command line.
+    Each that isn't recorded gets the data folder and the settings, whose defaults are given here
+    and which are options on the command line.
     """
     parser = make_parser(doc)
     parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(parts))
@@ -266,7 +266,7 @@ def run_parts(
     for name in options.parts or parts:
         part = parts[name]
         if isinstance(part, Recorded):
-            run = partial(part.run, data=options.data)
+            run = partial(part.run, options.data)
             run_recorded(name, part.configs(), run, part.tables, options)
         else:
             part(options.data, **{name: getattr(options, name) for name in settings})

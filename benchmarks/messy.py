@@ -150,7 +150,7 @@ def run(config: Config) -> dict[str, Any]:
     return {"score": 100 * model.score(X_test, y_test), "cpu": seconds}
 
 
-def test_configs(
+def scored_configs(
     names: Sequence[str] = tuple(TABLES), methods: Sequence[str] = PUBLISHED
 ) -> list[Config]:
     """Return the runs on test rows."""
@@ -172,13 +172,13 @@ def validation_configs(
             ("ours", {}),
             *(("changed", {"set": each}) for each in changes),
         )
-        for config in test_configs(names, [method])
+        for config in scored_configs(names, [method])
     ]
 
 
 def published_configs() -> list[Config]:
     """Return all runs of the tables in the documentation."""
-    return [*test_configs(), *validation_configs()]
+    return [*scored_configs(), *validation_configs()]
 
 
 def scores_of(records: Sequence[Record]) -> dict[str, dict[str, list[float]]]:
@@ -277,7 +277,7 @@ def main() -> None:
     configs = (
         validation_configs(names, options.set)
         if options.validation
-        else test_configs(names, options.methods)
+        else scored_configs(names, options.methods)
     )
     run_recorded("messy", configs, run, make_tables, options)
 

@@ -21,7 +21,16 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import certificate, intervals, messy, reproduction, scaling, sphere, tables
+from benchmarks import (
+    certificate,
+    intervals,
+    messy,
+    reproduction,
+    scaling,
+    sphere,
+    table_report,
+    tables,
+)
 from benchmarks.common import RECORDS, Recorded, make_parser
 from experiments.peers import peers_tables, summary_table
 from experiments.records import Config, Record, Records, matching
@@ -67,7 +76,7 @@ SOURCES = {
         partial(EXPERIMENTS["peers"].configs, Options()),
         lambda records: [*peers_tables(records), summary_table(records, "auto-truck")],
     ),
-    "tables": Source("tables", tables.published_configs, tables.make_tables),
+    "tables": Source("tables", tables.published_configs, table_report.make_tables),
     "messy": Source("messy", messy.published_configs, messy.make_tables),
     "intervals": Source("intervals", intervals.published_configs, intervals.make_tables),
     "scaling": Source("scaling", scaling.published_configs, scaling.make_tables),

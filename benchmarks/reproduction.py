@@ -58,7 +58,7 @@ def baseline_configs() -> list[Config]:
     ]
 
 
-def run_baseline(config: Config, data: str | None) -> dict[str, Any]:
+def run_baseline(data: str | None, config: Config) -> dict[str, Any]:
     """Return the validation accuracy of a setting minus the paper's accuracy, in points."""
     task = load_task(config["task"], data)
     X, X_validation, y, y_validation = train_test_split(
@@ -98,7 +98,7 @@ def mnist_configs() -> list[Config]:
     ]
 
 
-def run_mnist(config: Config, data: str | None) -> dict[str, Any]:
+def run_mnist(data: str | None, config: Config) -> dict[str, Any]:
     """Return the accuracy on the test images."""
     images, y, test_images, y_test = fetch_mnist(data)
     X, X_test = (part.astype(np.float32) / 255 for part in (images, test_images))

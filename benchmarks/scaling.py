@@ -15,7 +15,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -181,7 +180,9 @@ def dask_tables(records: Sequence[Record]) -> list[Table]:
             ("this library", "two threads in memory", "two workers"),
         ):
             if workers in seconds:
-                cells = [f"{seconds[each]:.1f} ({processor[each]:.1f})" for each in (local, workers)]
+                cells = [
+                    f"{seconds[each]:.1f} ({processor[each]:.1f})" for each in (local, workers)
+                ]
                 ratio = seconds[workers] / seconds[local]
                 rows.append((f"{title}, {size}", *cells, f"{ratio:.2f}"))
         extra = (
@@ -190,8 +191,8 @@ def dask_tables(records: Sequence[Record]) -> list[Table]:
             else ""
         )
         notes.append(
-            f"{size}: {outcome['tasks']:,} tasks and {outcome['waits']} waits; frequencies differ by "
-            f"at most {outcome['difference']:.1g} from those in memory{extra}."
+            f"{size}: {outcome['tasks']:,} tasks and {outcome['waits']} waits; frequencies differ "
+            f"by at most {outcome['difference']:.1g} from those in memory{extra}."
         )
     headers = ("", "two threads in memory", "two workers of one thread", "ratio")
     caption = "Least seconds of a fit with 100 features, and in brackets its processor time."

@@ -6,9 +6,9 @@
 enumerate  time for the potential of all 961 harmonics up to degree 30 on S^2, n = 100,000, relative
            to the matrix product of that size
 mnist      the digits 4 and 9 as unit vectors: 100 zonal features, and 100 on R^d
-embeddings an SVM with C = 1: the learned kernel of whole degrees, and kernels that aren't learned, on
-           test rows, and by three folds of the training rows and of scikit-learn's digits, which is
-           for choosing settings
+embeddings an SVM with C = 1: the learned kernel of whole degrees, and kernels that aren't learned,
+           on test rows, and by three folds of the training rows and of scikit-learn's digits, which
+           is for choosing settings
 
 The folder of the last has trec.npz and banking77.npz, with the embeddings `X`, `y`, `X_test`
 and `y_test`.
@@ -109,7 +109,7 @@ def load_embeddings(name: str, data: str | None) -> tuple[Any, Any, Any, Any]:
     return normalize(X), y, normalize(X_test), y_test
 
 
-def run_embeddings(config: Config, data: str | None) -> dict[str, Any]:
+def run_embeddings(data: str | None, config: Config) -> dict[str, Any]:
     """Return the accuracy of an SVM with each kernel, in percent, and the learned kernel."""
     X, y, X_test, y_test = load_embeddings(config["set"], data)
     if config["part"] != "test":
@@ -130,7 +130,9 @@ def run_embeddings(config: Config, data: str | None) -> dict[str, Any]:
     }
     return {
         "kernel": str(learned),
-        "scores": {name: 100 * svm.fit(X, y).score(X_test, y_test) for name, svm in machines.items()},
+        "scores": {
+            name: 100 * svm.fit(X, y).score(X_test, y_test) for name, svm in machines.items()
+        },
     }
 
 
@@ -151,7 +153,7 @@ def embedding_tables(records: Sequence[Record]) -> list[Table]:
     return [Table("Kernels of the angle", caption, ("", *kernels), tuple(cells))]
 
 
-PARTS = {
+PARTS: dict[str, Callable[..., None] | Recorded] = {
     "enumerate": run_enumerate,
     "mnist": run_mnist,
     "embeddings": Recorded(embedding_configs, run_embeddings, embedding_tables),

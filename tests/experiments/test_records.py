@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from worker_functions import double, exit_at_once
 
-from experiments.records import RecordError, Records, latest, matching
+from experiments.records import RecordError, Records, git_source, latest, matching
 from experiments.runner import limited_threads, run_missing
 
 ROOT = Path(__file__).parents[2]
+CAPTURED = {"capture_output": True, "text": True}
 CONFIGS = [{"kind": "test", "number": number} for number in range(5)]
 # In this process, and in worker processes.
 JOBS = [1, pytest.param(2, marks=pytest.mark.slow)]
@@ -35,6 +36,32 @@ def test_records_name_the_commit(tmp_path):
     commit = Records(tmp_path).append(CONFIGS[0], {}, 0.0)["versions"]["commit"].rstrip("+")
     assert run.stdout.startswith(commit) if run.returncode == 0 else commit == "unknown"
     assert len(commit) >= 7
+
+
+def test_records_name_the_source(tmp_path, monkeypatch):
+    """Git's hash of the package's folder, whatever changes elsewhere."""
+
+    def git(*arguments):
+        names = ["-c", "user.name=me", "-c", "user.email=me@example.org"]
+        return subprocess.run(["git", *names, *arguments], cwd=tmp_path, check=True, **CAPTURED)
+
+    package = tmp_path / "src" / "package"
+    package.mkdir(parents=True)
+    monkeypatch.setattr("notsorandom.__file__", str(package / "__init__.py"))
+    source = git_source.__wrapped__  # without the cache
+    assert source() == "unknown"
+    (package / "__init__.py").write_text("x = 1")
+    (tmp_path / "page").write_text("old")
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "first")
+    tree = git("rev-parse", "HEAD:src/package").stdout.strip()
+    (tmp_path / "page").write_text("new")
+    assert tree.startswith(source())
+    assert len(source()) >= 7
+    (package / "new.py").touch()
+    assert tree.startswith(source().removesuffix("+"))
+    assert source().endswith("+")
 
 
 def test_missing_ignores_the_order_of_keys(tmp_path):
