@@ -134,7 +134,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         "all problems in the paper's own setting, with multiples of the theory's steps",
         PAIR_OPTIONS - {"methods"},
         lambda options: paper_setting.paper_setting_configs(
-            options.tasks, options.features, options.seeds or 1
+            options.tasks, options.features, options.seeds
         ),
         paper_setting.run_paper_setting,
         paper_setting.paper_setting_tables,
