@@ -32,7 +32,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.common import add_record_options, make_parser, run_recorded
-from benchmarks.table_report import mean_and_error, paired_gain
+from benchmarks.table_report import Results, mean_and_error, score_table
 from experiments.records import Config, Record
 from experiments.tables import Table
 from notsorandom import FourierClassifier, FourierRegressor
@@ -136,18 +136,23 @@ def make_model(method: str, is_regression: bool, split: int, change: str) -> Any
 
 
 def run(config: Config) -> dict[str, Any]:
-    """Return the score of a method on a split of a table, in points, and the seconds of its fit."""
-    name, split = config["table"], config["split"]
-    (X, y), is_regression = load_table(name), TABLES[name].is_regression
-    for _ in range(2 if config.get("validation") else 1):
-        stratify = None if is_regression else y
-        parts = train_test_split(X, y, test_size=0.25, random_state=split, stratify=stratify)
-        X, _, y, _ = parts
-    X, X_test, y, y_test = parts
-    start = time.process_time()
-    model = make_model(config["method"], is_regression, split, config.get("set", "")).fit(X, y)
-    seconds = time.process_time() - start
-    return {"score": 100 * model.score(X_test, y_test), "cpu": seconds}
+    """Return the score of a method, in points, and the seconds of its fit in each split."""
+    (X, y), is_regression = load_table(config["table"]), TABLES[config["table"]].is_regression
+    (change,) = config.get("parameters", [""])
+    splits = []
+    for split in range(N_SPLITS):
+        parts = X, X, y, y
+        for _ in range(2 if config.get("validation") else 1):
+            stratify = None if is_regression else parts[2]
+            parts = train_test_split(
+                parts[0], parts[2], test_size=0.25, random_state=split, stratify=stratify
+            )
+        model = make_model(config["method"], is_regression, split, change)
+        start = time.process_time()
+        model.fit(parts[0], parts[2])
+        seconds = time.process_time() - start
+        splits.append({"score": 100 * model.score(parts[1], parts[3]), "cpu": seconds})
+    return {"splits": splits}
 
 
 def scored_configs(
@@ -155,10 +160,7 @@ def scored_configs(
 ) -> list[Config]:
     """Return the runs on test rows."""
     return [
-        {"kind": "messy", "table": name, "method": method, "split": split}
-        for name in names
-        for method in methods
-        for split in range(N_SPLITS)
+        {"kind": "messy", "table": name, "method": method} for name in names for method in methods
     ]
 
 
@@ -166,14 +168,11 @@ def validation_configs(
     names: Sequence[str] = tuple(TABLES), changes: Sequence[str] = tuple(CHANGES)
 ) -> list[Config]:
     """Return the runs on validation rows: ours, and ours with each change."""
-    return [
-        config | {"validation": True} | change
-        for method, change in (
-            ("ours", {}),
-            *(("changed", {"set": each}) for each in changes),
-        )
-        for config in scored_configs(names, [method])
-    ]
+    configs = scored_configs(names, ["ours"])
+    for change in changes:
+        changed = {"method": "changed", "parameters": [change]}
+        configs += [config | changed for config in scored_configs(names, ["ours"])]
+    return [config | {"validation": True} for config in configs]
 
 
 def published_configs() -> list[Config]:
@@ -181,81 +180,50 @@ def published_configs() -> list[Config]:
     return [*scored_configs(), *validation_configs()]
 
 
-def scores_of(records: Sequence[Record]) -> dict[str, dict[str, list[float]]]:
-    """Return scores by method, or its change, and table, one for each split."""
-    scores: dict[str, dict[str, list[float]]] = {}
-    for record in records:
-        config = record["config"]
-        of_method = scores.setdefault(config.get("set", config["method"]), {})
-        of_method.setdefault(config["table"], []).append(record["outcome"]["score"])
-    return scores
-
-
-def gains_of(
-    scores: dict[str, dict[str, list[float]]], method: str, other: str
-) -> dict[str, tuple[float, float]]:
-    """Return the mean gain of a method over another on each table, and its error."""
-    return {name: paired_gain(each, scores[other][name]) for name, each in scores[method].items()}
-
-
 def make_tables(records: Sequence[Record]) -> list[Table]:
     """Return the comparison on test rows, a sentence about it, and the one of settings."""
-    tested = scores_of([each for each in records if "validation" not in each["config"]])
-    validated = scores_of([each for each in records if "validation" in each["config"]])
+    tested, validated = (
+        Results([each for each in records if each["config"].get("validation", False) == kind])
+        for kind in (False, True)
+    )
     tables = []
-    if tested:
-        tables.append(score_table(tested))
-    if {*PUBLISHED} <= {*tested}:
-        tables.append(summary(gains_of(tested, *PUBLISHED)))
-    if validated:
+    if tested.methods:
+        caption = f"Accuracy or R^2 in points, means of {N_SPLITS} splits."
+        tables.append(score_table(tested, caption, ".2f"))
+    if {*PUBLISHED} <= {*tested.methods}:
+        tables.append(summary(tested.gains(tested.tables, *PUBLISHED)))
+    if validated.methods:
         tables.append(change_table(validated))
     return tables
 
 
-def score_table(scores: dict[str, dict[str, list[float]]]) -> Table:
-    """Return mean scores, a row for each table, and differences to the last method."""
-    methods = list(scores)
-    rows = [
-        (name, *(f"{np.mean(scores[method][name]):.2f}" for method in methods))
-        for name in scores[methods[0]]
-    ]
-    differences = [
-        "{:+.2f} ({:.2f})".format(*mean_and_error(gains_of(scores, method, methods[-1])))
-        for method in methods[:-1]
-    ]
-    rows.append((f"mean difference to {methods[-1]} (standard error)", *differences, ""))
-    caption = f"Accuracy or R^2 in points, means of {N_SPLITS} splits."
-    return Table("Scores", caption, ("", *methods), tuple(rows))
-
-
 def summary(gains: dict[str, tuple[float, float]]) -> Table:
-    """Return a sentence about the comparison with boosting, and one with its extremes."""
+    """Return a sentence about the comparison with boosting."""
     mean, error = mean_and_error(gains)
     order = sorted(gains, key=lambda name: gains[name][0])
     n_near = sum(gain >= -1 for gain, _ in gains.values())
-    extremes = [
+    least, largest = (
         ", ".join(f"{name} ({gains[name][0]:+.1f})" for name in names)
         for names in (order[:3], order[:-4:-1])
-    ]
+    )
     sentence = (
         f"{len(gains)} tables with text, dates and gaps, all defaults: {mean:+.2f} points "
         f"(standard error {error:.2f}) against gradient boosting, within a point of it or better "
-        f"on {n_near}; the least gains {extremes[0]}, the largest {extremes[1]} "
+        f"on {n_near}; the least gains {least}, the largest {largest} "
         "(`python -m benchmarks.messy`)."
     )
     return Table("Summary", notes=(sentence,))
 
 
-def change_table(scores: dict[str, dict[str, list[float]]]) -> Table:
+def change_table(results: Results) -> Table:
     """Return the mean difference of each change to the defaults."""
-    rows = [
-        (
-            f"`{change}`: {CHANGES[change]}" if change in CHANGES else f"`{change}`",
-            "{:+.2f} ({:.2f})".format(*mean_and_error(gains_of(scores, change, "ours"))),
-        )
-        for change in scores
-        if change != "ours"
-    ]
+    rows = []
+    for method in results.methods:
+        if method != "ours":
+            change = method.removeprefix("changed ")
+            mean, error = mean_and_error(results.gains(results.tables, method, "ours"))
+            words = f": {CHANGES[change]}" if change in CHANGES else ""
+            rows.append((f"`{change}`{words}", f"{mean:+.2f} ({error:.2f})"))
     caption = (
         "Mean difference to the defaults in points of accuracy or R^2, with its standard error "
         "over the tables."

@@ -177,19 +177,19 @@ def probability_notes(results: Results) -> list[str]:
     return notes
 
 
-def score_table(results: Results) -> Table:
+def score_table(results: Results, caption: str = "", form: str = ".1f") -> Table:
     """Return the scores of all methods, a row for each table."""
     rows = [
         (
             table,
             *(
-                "" if np.isnan(mean := results.mean(table, method, "score")) else f"{mean:.1f}"
+                "" if np.isnan(mean := results.mean(table, method, "score")) else f"{mean:{form}}"
                 for method in results.methods
             ),
         )
         for table in results.tables
     ]
-    return Table("Scores", "", ("", *results.methods), tuple(rows))
+    return Table("Scores", caption, ("", *results.methods), tuple(rows))
 
 
 def summary(results: Results) -> Table:
