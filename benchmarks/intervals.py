@@ -11,17 +11,18 @@ process    GaussianProcessRegressor, RBF kernel with noise, on at most 2000 rows
            the kernel are fitted to 500 of them
 pinball    FourierRegressor(loss="quantile") and HistGradientBoostingRegressor(loss="quantile")
 
-The sets are the regressions of `benchmarks.modern`, split as there; widths and errors are in units
-of the target's standard deviation. `--made` has made data instead, with weights, skewed noise,
-outliers, and noise that depends on the sample; coverage there is that of 20,000 new samples, in the
-mean of 20 fits. `--records` is a file of JSON lines that a run adds to: what it has is not run
-again. Times are of the CPU; set OMP_NUM_THREADS=1.
+The sets are the regressions of `benchmarks.modern_data`, split as there; widths and errors are in
+units of the target's standard deviation. `--made` has made data instead, with weights, skewed
+noise, outliers, and noise that depends on the sample; coverage there is that of 20,000 new samples,
+in the mean of 20 fits. `--records` is a file of JSON lines that a run adds to: what it has is not
+run again. Times are of the CPU; set OMP_NUM_THREADS=1.
 """
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.metrics import mean_pinball_loss
 
 from benchmarks.common import make_parser
-from benchmarks.modern import REGRESSIONS, Parts, Record, load_regression
+from benchmarks.modern_data import REGRESSIONS, Split, load_regression
+from experiments.records import Record
 from notsorandom import FourierRegressor
 
 METHODS = ("ours", "plain", "boosting", "conformal", "process", "pinball")
@@ -42,9 +44,9 @@ PROCESS_ROWS, PARAMETER_ROWS = 2000, 500
 MADE_ROWS, NEW_ROWS, MADE_FITS = 1000, 20_000, 20
 
 
-def run_ours(parts: Parts, split: int) -> Record:
+def run_ours(parts: Split, split: int) -> Record:
     """Return coverage, mean widths and the mean negative log-likelihood."""
-    X, y, X_test, y_test = parts
+    X, X_test, y, y_test = parts
     start = time.process_time()
     model = FourierRegressor(random_state=split).fit(X, y)
     record: Record = {"seconds": round(time.process_time() - start, 2)}
@@ -53,9 +55,9 @@ def run_ours(parts: Parts, split: int) -> Record:
     return record | measure(y_test, intervals) | likelihood(y_test, mean, deviation)
 
 
-def run_plain(parts: Parts, split: int) -> Record:
+def run_plain(parts: Split, split: int) -> Record:
     """Return the error of a model whose features are learned from all rows."""
-    X, y, X_test, y_test = parts
+    X, X_test, y, y_test = parts
     start = time.process_time()
     model = FourierRegressor(calibration_size=0, random_state=split).fit(X, y)
     seconds = round(time.process_time() - start, 2)
@@ -63,9 +65,9 @@ def run_plain(parts: Parts, split: int) -> Record:
     return {"seconds": seconds, "rmse": float(error)}
 
 
-def run_boosting(parts: Parts, split: int) -> Record:
+def run_boosting(parts: Split, split: int) -> Record:
     """Return coverage and widths between two quantiles."""
-    X, y, X_test, y_test = parts
+    X, X_test, y, y_test = parts
     limits = []
     for coverage in COVERAGES:
         for quantile in ((1 - coverage) / 2, (1 + coverage) / 2):
@@ -76,9 +78,9 @@ def run_boosting(parts: Parts, split: int) -> Record:
     return measure(y_test, np.reshape(limits, (len(COVERAGES), 2, -1)).transpose(2, 1, 0))
 
 
-def run_conformal(parts: Parts, split: int) -> Record:
+def run_conformal(parts: Split, split: int) -> Record:
     """Return coverage and widths of intervals of constant width."""
-    X, y, X_test, y_test = parts
+    X, X_test, y, y_test = parts
     order = np.random.default_rng(split).permutation(len(y))
     held_out, rest = np.split(order, [len(y) // 5])
     model = HistGradientBoostingRegressor(random_state=split).fit(X[rest], y[rest])
@@ -89,9 +91,9 @@ def run_conformal(parts: Parts, split: int) -> Record:
     return measure(y_test, np.stack([middle - widths, middle + widths], axis=1))
 
 
-def run_process(parts: Parts, split: int) -> Record:
+def run_process(parts: Split, split: int) -> Record:
     """Return the negative log-likelihood of a Gaussian process."""
-    X, y, X_test, y_test = parts
+    X, X_test, y, y_test = parts
     chosen = np.random.default_rng(split).permutation(len(y))[:PROCESS_ROWS]
     few = chosen[:PARAMETER_ROWS]
     start = time.process_time()
@@ -103,9 +105,9 @@ def run_process(parts: Parts, split: int) -> Record:
     return record | likelihood(y_test, *model.predict(X_test, return_std=True))
 
 
-def run_pinball(parts: Parts, split: int) -> Record:
+def run_pinball(parts: Split, split: int) -> Record:
     """Return the pinball losses of both quantile regressions."""
-    X, y, X_test, y_test = parts
+    X, X_test, y, y_test = parts
     record: Record = {}
     for name, kind in (("ours", FourierRegressor), ("boosting", HistGradientBoostingRegressor)):
         losses = []
@@ -131,7 +133,7 @@ def likelihood(y: Any, mean: Any, deviation: Any) -> Record:
     return {"nll": float(losses.mean()), "rmse": float(np.sqrt(squares.mean()))}
 
 
-def show(records: dict[str, Record], sets: list[str], splits: int) -> None:
+def show(records: dict[str, Record], sets: Sequence[str], splits: int) -> None:
     """Print the tables, with means over the splits."""
 
     def mean(name: str, method: str, key: str) -> Any:

@@ -18,7 +18,7 @@ from notsorandom.tuning.tune import ALL_FREQUENCIES, first_features, usual_size
 
 # For "auto": twice as many features must reduce the held-out loss by this many standard errors, and
 # by this share of it. On held-out training rows of eight regressions, one standard error loses 1 %
-# on three, and a quarter gains nothing (benchmarks/modern.py --validation).
+# on three, and a quarter gains nothing (benchmarks/peers.py --validation).
 GROWTH_ERRORS, GROWTH_SHARE = 0.5, 0.01
 # Growth ends where this many doublings with the last gain would not reach a rival's loss.
 MOST_DOUBLINGS = 3
