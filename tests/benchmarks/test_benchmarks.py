@@ -83,7 +83,8 @@ def test_the_table_of_kinds_says_where_ours_loses_and_what_is_left_out():
     ]
     records += [make_record("banking77", method, scores=[0.9], rows=[1, 1]) for method in score]
     records += [make_record("banking77", "lightgbm", over_limit=300)]
-    records += [record | {"config": record["config"] | {"groups": True}} for record in records]
+    new_groups = {"outcome": {"scores": [0.1]}}
+    records += [{"config": each["config"] | {"groups": True}} | new_groups for each in records]
     table = kinds_table(records)
     assert table.headers == ("", *COLUMNS.values())
     assert [row[0].partition(" ")[::2] for row in table.rows] == [
