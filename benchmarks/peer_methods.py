@@ -49,9 +49,15 @@ class Tuned(BaseEstimator):
     """
 
     def __init__(
-        self, model: Any, grid: dict[str, Any], seed: int, n_rows: int | None = None
+        self,
+        model: Any,
+        grid: dict[str, Any],
+        seed: int,
+        n_rows: int | None = None,
+        scoring: str | None = None,
     ) -> None:
-        self.model, self.grid, self.seed, self.n_rows = model, grid, seed, n_rows
+        self.model, self.grid, self.seed = model, grid, seed
+        self.n_rows, self.scoring = n_rows, scoring
 
     def fit(self, X: Any, y: Any, is_regression: bool) -> Any:
         """Return the model, fitted with the chosen settings."""
@@ -61,7 +67,8 @@ class Tuned(BaseEstimator):
             rows, _ = train_test_split(
                 rows, train_size=n_rows, random_state=self.seed, stratify=stratify
             )
-        search = GridSearchCV(self.model, self.grid, cv=3, refit=False).fit(X[rows], y[rows])
+        search = GridSearchCV(self.model, self.grid, cv=3, refit=False, scoring=self.scoring)
+        search.fit(X[rows], y[rows])
         if self.n_rows:
             X, y = X[rows], y[rows]
         return clone(self.model).set_params(**search.best_params_).fit(X, y)
@@ -158,7 +165,8 @@ def make_linear(X: Any, is_regression: bool, seed: int) -> Tuned:
     """Return logistic or ridge regression, tuned."""
     if is_regression:
         return Tuned(Ridge(), {"alpha": STRENGTHS}, seed)
-    return Tuned(LogisticRegression(max_iter=1000), {"C": STRENGTHS}, seed)
+    model = LogisticRegression(max_iter=1000)
+    return Tuned(model, {"C": STRENGTHS}, seed, scoring="neg_log_loss")
 
 
 def make_svm(X: Any, is_regression: bool, seed: int) -> Any:
@@ -232,7 +240,8 @@ METHODS = {
     "linear-tuned": Method(
         "linear, tuned",
         "linear",
-        f"`LogisticRegression` or `Ridge`: {N_CONFIGS} values of C or alpha, 0.01 to 100",
+        f"`LogisticRegression` or `Ridge`: {N_CONFIGS} values of C or alpha, 0.01 to 100, "
+        "compared by log loss or R^2",
         make_linear,
     ),
     "svm": Method("SVM", "kernel", "`SVC` or `SVR`, RBF kernel, defaults", make_svm),
