@@ -11,10 +11,10 @@ process    GaussianProcessRegressor, RBF kernel with noise, on at most 2000 rows
            the kernel are fitted to 500 of them
 pinball    FourierRegressor(loss="quantile") and HistGradientBoostingRegressor(loss="quantile")
 
-The sets are the regressions of `benchmarks.modern`, split as there; widths and errors are in units
-of the target's standard deviation. `--made` has made data instead, with weights, skewed noise,
-outliers, and noise that depends on the sample; coverage there is that of 20,000 new samples, in the
-mean of 20 fits. Times are of the CPU; set OMP_NUM_THREADS=1.
+The sets are the regressions of `benchmarks.modern_data`, split as there; widths and errors are in
+units of the target's standard deviation. `--made` has made data instead, with weights, skewed
+noise, outliers, and noise that depends on the sample; coverage there is that of 20,000 new samples,
+in the mean of 20 fits. Times are of the CPU; set OMP_NUM_THREADS=1.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.metrics import mean_pinball_loss
 
 from benchmarks.common import add_record_options, make_parser, mean_of, run_recorded
-from benchmarks.modern import REGRESSIONS, Parts, load_regression
+from benchmarks.modern_data import REGRESSIONS, Split, load_regression
 from experiments.records import Config, Record
 from experiments.tables import Table
 from notsorandom import FourierRegressor
@@ -52,9 +52,9 @@ Outcome = dict[str, Any]
 Mean = Callable[..., Any]  # `mean_of` some records
 
 
-def run_ours(parts: Parts, split: int) -> Outcome:
+def run_ours(parts: Split, split: int) -> Outcome:
     """Return coverage, mean widths and the mean negative log-likelihood."""
-    X, y, X_test, y_test = parts
+    X, X_test, y, y_test = parts
     start = time.process_time()
     model = FourierRegressor(random_state=split).fit(X, y)
     record: Outcome = {"seconds": round(time.process_time() - start, 2)}
@@ -63,9 +63,9 @@ def run_ours(parts: Parts, split: int) -> Outcome:
     return record | measure(y_test, intervals) | likelihood(y_test, mean, deviation)
 
 
-def run_plain(parts: Parts, split: int) -> Outcome:
+def run_plain(parts: Split, split: int) -> Outcome:
     """Return the error of a model whose features are learned from all rows."""
-    X, y, X_test, y_test = parts
+    X, X_test, y, y_test = parts
     start = time.process_time()
     model = FourierRegressor(calibration_size=0, random_state=split).fit(X, y)
     seconds = round(time.process_time() - start, 2)
@@ -73,9 +73,9 @@ def run_plain(parts: Parts, split: int) -> Outcome:
     return {"seconds": seconds, "rmse": float(error)}
 
 
-def run_boosting(parts: Parts, split: int) -> Outcome:
+def run_boosting(parts: Split, split: int) -> Outcome:
     """Return coverage and widths between two quantiles."""
-    X, y, X_test, y_test = parts
+    X, X_test, y, y_test = parts
     limits = []
     for coverage in COVERAGES:
         for quantile in ((1 - coverage) / 2, (1 + coverage) / 2):
@@ -86,9 +86,9 @@ def run_boosting(parts: Parts, split: int) -> Outcome:
     return measure(y_test, np.reshape(limits, (len(COVERAGES), 2, -1)).transpose(2, 1, 0))
 
 
-def run_conformal(parts: Parts, split: int) -> Outcome:
+def run_conformal(parts: Split, split: int) -> Outcome:
     """Return coverage and widths of intervals of constant width."""
-    X, y, X_test, y_test = parts
+    X, X_test, y, y_test = parts
     order = np.random.default_rng(split).permutation(len(y))
     held_out, rest = np.split(order, [len(y) // 5])
     model = HistGradientBoostingRegressor(random_state=split).fit(X[rest], y[rest])
@@ -99,9 +99,9 @@ def run_conformal(parts: Parts, split: int) -> Outcome:
     return measure(y_test, np.stack([middle - widths, middle + widths], axis=1))
 
 
-def run_process(parts: Parts, split: int) -> Outcome:
+def run_process(parts: Split, split: int) -> Outcome:
     """Return the negative log-likelihood of a Gaussian process."""
-    X, y, X_test, y_test = parts
+    X, X_test, y, y_test = parts
     chosen = np.random.default_rng(split).permutation(len(y))[:PROCESS_ROWS]
     few = chosen[:PARAMETER_ROWS]
     start = time.process_time()
@@ -113,9 +113,9 @@ def run_process(parts: Parts, split: int) -> Outcome:
     return record | likelihood(y_test, *model.predict(X_test, return_std=True))
 
 
-def run_pinball(parts: Parts, split: int) -> Outcome:
+def run_pinball(parts: Split, split: int) -> Outcome:
     """Return the pinball losses of both quantile regressions."""
-    X, y, X_test, y_test = parts
+    X, X_test, y, y_test = parts
     record: Outcome = {}
     for name, kind in (("ours", FourierRegressor), ("boosting", HistGradientBoostingRegressor)):
         losses = []
@@ -187,7 +187,7 @@ def run(config: Config, data: Path | None) -> Outcome:
         return run_made(config["noise"], config["seed"])
     assert data is not None  # `main` asks for it
     parts = load(data, config["set"], config["split"], validation=False)
-    return {"rows": len(parts[1])} | RUNS[config["method"]](parts, config["split"])
+    return {"rows": len(parts.y)} | RUNS[config["method"]](parts, config["split"])
 
 
 def set_configs(

@@ -14,6 +14,7 @@ from notsorandom.display.figures import import_pyplot
 Points: TypeAlias = dict[str, tuple[float, float]]
 COLORS = {
     "ours": "#c0392b",
+    "linear": "#d68910",
     "kernel": "#2c6fbb",
     "random": "#7f8c8d",
     "trees": "#27813f",
@@ -21,27 +22,33 @@ COLORS = {
 }
 FAMILIES = {
     "ours": "ours",
+    "linear": "linear model",
     "kernel": "kernel machines",
     "random": "random features",
     "trees": "trees",
-    "network": "neural network",
+    "network": "neural networks",
 }
 
 
 def draw(panels: dict[str, Points]) -> Any:
     """Return a figure with one panel above the other, each with points by method."""
-    size = (7.0, 4.1 * len(panels))
+    size = (7.0, 3.9 * len(panels))
     figure = import_pyplot().Figure(figsize=size, layout="constrained")
     axes = np.ravel(figure.subplots(len(panels), 1))
     for axis, (title, points) in zip(axes, panels.items(), strict=True):
         draw_points(axis, points)
         axis.set_title(title, loc="left", fontsize=10)
         axis.set_ylabel("% of the other methods beaten")
-    axes[-1].set_xlabel("CPU seconds to fit, one thread, geometric mean (tuning included)")
+    axes[-1].set_xlabel(
+        "CPU seconds to fit, one thread, geometric mean (with tuning; over the limit: the limit)"
+    )
+    present = {METHODS[method].family for points in panels.values() for method in points}
+    families = [family for family in FAMILIES if family in present]
     figure.legend(
-        *axes[0].get_legend_handles_labels(),
+        [axes[0].scatter([], [], s=26, color=COLORS[family]) for family in families],
+        [FAMILIES[family] for family in families],
         loc="outside upper center",
-        ncols=len(COLORS),
+        ncols=3,
         frameon=False,
         fontsize=9,
     )
@@ -56,7 +63,7 @@ def draw_points(axis: Any, points: Points) -> None:
     for family, color in COLORS.items():
         members = [point for method, point in points.items() if METHODS[method].family == family]
         if members:
-            axis.scatter(*zip(*members, strict=True), s=26, color=color, label=FAMILIES[family])
+            axis.scatter(*zip(*members, strict=True), s=26, color=color)
     seconds = [point[0] for point in points.values()]
     axis.set_xlim(min(seconds) / 1.6, max(seconds) * 2.2)
     shares = [point[1] for point in points.values()]

@@ -1,25 +1,34 @@
-"""The report of `benchmarks.peers`: ranks, wins and losses, costs, scores, and the figure."""
+"""The report of `benchmarks.peers`: ranks, wins and losses, costs, scores, and the figure.
+
+`kinds_table` is the table of README.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import gmean, rankdata
 
+from benchmarks.modern_data import REGRESSIONS
 from benchmarks.peer_figure import Points, draw
 from benchmarks.peer_methods import METHODS, N_CONFIGS, TUNING_ROWS
-from benchmarks.table_data import RECIPES
-from benchmarks.table_report import LEVEL, paired_gain
+from benchmarks.peer_results import (
+    CLASSES,
+    EMBEDDED,
+    GROUPS,
+    IMAGES,
+    NUMBERS,
+    WORDS,
+    Comparison,
+    typical,
+)
+from benchmarks.table_report import LEVEL
 from experiments.records import Record, latest
 from experiments.registry import provenance
 from experiments.tables import Table
-from experiments.tasks import TASKS
 from notsorandom._utils.files import write_atomic
-from notsorandom.data.rows import Array
 from notsorandom.display.figures import save_figure
 
 MARKER = "<!-- Below: written by python -m benchmarks.peers. Above: kept. -->"
@@ -29,113 +38,52 @@ NEW_GROUPS = (
     "households (crackers), routes (airfare), days (nox) or cities (texas_houses) that no training "
     "row has."
 )
-GROUPS = ("classification tables", "regression tables", "image pairs")
-
-
-def group_of(data: str) -> str:
-    """Return the group of a data set."""
-    if data in TASKS:
-        return GROUPS[2]
-    return GROUPS[RECIPES[data].is_regression]
-
-
-class Comparison:
-    """Outcomes by data set and method.
-
-    Parameters
-    ----------
-    records : sequence of Record
-    """
-
-    def __init__(self, records: Sequence[Record]) -> None:
-        self.outcomes: dict[tuple[str, str], dict[str, Any]] = {
-            (record["config"]["data"], record["config"]["method"]): record["outcome"]
-            for record in records
-        }
-        self.data = list(dict.fromkeys(data for data, _ in self.outcomes))
-        present = {method for _, method in self.outcomes}
-        self.methods = [method for method in METHODS if method in present]
-
-    def group(self, *groups: str) -> list[str]:
-        """Return the data sets of some groups."""
-        return [data for data in self.data if group_of(data) in groups]
-
-    def value(self, data: str, method: str, name: str) -> float:
-        """Return a measurement, NaN if there is none; scores in points, means over the splits."""
-        outcome = self.outcomes.get((data, method), {})
-        if name == "score":
-            return 100 * float(np.mean(outcome["scores"])) if "scores" in outcome else np.nan
-        return float(outcome.get(name, np.nan))
-
-    def values(self, data: Sequence[str], method: str, name: str) -> Array:
-        """Return a measurement on all of the data sets that have it."""
-        values = np.array([self.value(each, method, name) for each in data])
-        return values[~np.isnan(values)]
-
-    @cached_property
-    def ranks(self) -> dict[tuple[str, str], tuple[float, int]]:
-        """Ranks by score, 1 is the best, and how many methods there are; ties share a rank.
-
-        A method that was over the limit comes last.
-        """
-        ranks = {}
-        for data in self.data:
-            methods = [method for method in self.methods if (data, method) in self.outcomes]
-            scores = [self.value(data, method, "score") for method in methods]
-            for method, rank in zip(
-                methods, rankdata(-np.nan_to_num(scores, nan=-np.inf)), strict=True
-            ):
-                ranks[data, method] = float(rank), len(methods)
-        return ranks
-
-    def mean_rank(self, data: Sequence[str], method: str) -> float:
-        """Return the mean rank of a method, NaN if it was not compared there."""
-        ranks = [self.ranks[each, method][0] for each in data if (each, method) in self.ranks]
-        return float(np.mean(ranks)) if ranks else np.nan
-
-    def share_beaten(self, data: Sequence[str], method: str) -> float:
-        """Return the mean share of the other methods that a method beats, in percent."""
-        ranks = [self.ranks[each, method] for each in data if (each, method) in self.ranks]
-        shares = [
-            (n_methods - rank) / (n_methods - 1) for rank, n_methods in ranks if n_methods > 1
-        ]
-        return 100 * float(np.mean(shares)) if shares else np.nan
-
-    def against(self, data: Sequence[str], method: str, other: str) -> tuple[int, int, int, Array]:
-        """Return on how many data sets a method wins, is level and loses, and all differences.
-
-        Two methods are level if they differ by at most `LEVEL` points or by one standard error over
-        the splits.
-        """
-        differences, margins = [], []
-        for each in data:
-            ours, others = (self.outcomes.get((each, name), {}) for name in (method, other))
-            if "scores" in ours and "scores" in others:
-                gain, error = paired_gain(ours["scores"], others["scores"])
-                differences.append(100 * gain)
-                margins.append(max(LEVEL, 100 * error))
-        gains, limits = np.array(differences), np.array(margins)
-        wins, losses = int((gains > limits).sum()), int((gains < -limits).sum())
-        return wins, len(gains) - wins - losses, losses, gains
+PANELS = ((CLASSES,), (NUMBERS,), (EMBEDDED, WORDS), (IMAGES,))  # of the figure
+# Columns of the table of README. The boosted trees are those of the most used library.
+COLUMNS = {
+    "ours": "ours, all defaults",
+    "linear-tuned": "linear model, tuned",
+    "svm-tuned": "SVM or kernel ridge, tuned",
+    "lightgbm": "LightGBM, defaults",
+}
+# What is shown beside scores: for classes, and for numbers.
+ERRORS = (
+    (
+        "log_loss",
+        "Log loss",
+        "Log loss of the test rows, where a method has probabilities; less is better.",
+    ),
+    (
+        "rmse",
+        "Errors",
+        "Root mean squared error of the test rows in units of the target's standard deviation.",
+    ),
+)
 
 
 def panels(results: Comparison) -> dict[str, Points]:
-    """Return fit seconds and shares of methods beaten, on tables and on image pairs."""
-    parts = {"tables": results.group(*GROUPS[:2]), "image pairs": results.group(GROUPS[2])}
-    return {
-        f"{len(data)} {name}": {
-            method: (typical(seconds), results.share_beaten(data, method))
-            for method in results.methods
-            if len(seconds := results.values(data, method, "fit_cpu"))
-        }
-        for name, data in parts.items()
-        if data
-    }
+    """Return fit seconds and shares of methods beaten, by kind of data."""
+    found = {}
+    for groups in PANELS:
+        data = results.group(*groups)
+        counts = [f"{len(results.group(each))} {each}" for each in groups if results.group(each)]
+        if data:
+            found[" and ".join(counts)] = {
+                method: (seconds, results.share_beaten(data, method))
+                for method in results.methods
+                if not np.isnan(seconds := results.fit_seconds(data, method))
+            }
+    return found
 
 
 def number(value: float, form: str) -> str:
     """Return a formatted number, nothing for NaN."""
     return "" if np.isnan(value) else format(value, form)
+
+
+def short(value: float) -> str:
+    """Return a number with two digits, or as an integer."""
+    return f"{value:.2g}" if value < 100 else f"{value:,.0f}"
 
 
 def highlight(cells: Sequence[str], values: Sequence[float], best: Callable[..., Any]) -> list[str]:
@@ -196,19 +144,17 @@ def duel_table(results: Comparison, method: str) -> Table:
 
 def cost_table(results: Comparison) -> Table:
     """Return fit seconds, prediction times and sizes."""
-    parts = {"tables": results.group(*GROUPS[:2]), "pairs": results.group(GROUPS[2])}
+    parts = {
+        "tables, regressions": results.group(CLASSES, NUMBERS),
+        "embeddings, text, images": results.group(EMBEDDED, WORDS, IMAGES),
+    }
     parts = {name: data for name, data in parts.items() if data}
     rows = []
     for method in results.methods:
         cells = [METHODS[method].title]
         for data in parts.values():
-            cells.append(number(typical(results.values(data, method, "fit_cpu")), ".3g"))
-            times = [
-                1e6 * results.value(each, method, "predict_cpu") / outcome["rows"][1]
-                for each in data
-                if "rows" in (outcome := results.outcomes.get((each, method), {}))
-            ]
-            cells.append(number(typical(np.array(times)), ".3g"))
+            cells.append(number(results.fit_seconds(data, method), ".3g"))
+            cells.append(number(results.microseconds(data, method), ".3g"))
             cells.append(number(typical(results.values(data, method, "bytes")) / 1000, ",.0f"))
         rows.append(tuple(cells))
     headers = [
@@ -218,23 +164,19 @@ def cost_table(results: Comparison) -> Table:
     ]
     return Table(
         "Costs",
-        "Geometric means over the data sets of CPU seconds with one thread (with all tuning), of "
-        "CPU microseconds to predict a row, and of kilobytes of the pickled model.",
+        "Geometric means over the data sets of CPU seconds with one thread (with all tuning; over "
+        "the limit they count as the limit), of CPU microseconds to predict a row, and of "
+        "kilobytes of the pickled model.",
         ("method", *headers),
         tuple(rows),
     )
-
-
-def typical(values: Array) -> float:
-    """Return the geometric mean, NaN if there are no values."""
-    return float(gmean(values)) if len(values) else np.nan
 
 
 def value_table(
     results: Comparison, data: Sequence[str], name: str, title: str, caption: str, form: str
 ) -> Table:
     """Return one measurement: a row a method, a column a data set; the best in bold."""
-    best = np.nanargmin if name == "log_loss" else np.nanargmax
+    best = np.nanargmax if name == "score" else np.nanargmin
     columns = {method: [METHODS[method].title] for method in results.methods}
     for each in data:
         values = [results.value(each, method, name) for method in results.methods]
@@ -259,34 +201,73 @@ def method_table(results: Comparison) -> Table:
 def report_tables(results: Comparison) -> list[Table]:
     """Return all tables of the report."""
     tables = [rank_table(results)]
-    tables += [duel_table(results, name) for name in ("ours", "ours500") if name in results.methods]
+    ours = [name for name in results.methods if METHODS[name].family == "ours"]
+    tables += [duel_table(results, name) for name in ours]
     tables.append(cost_table(results))
     for group in GROUPS:
-        if results.group(group):
-            score = "R^2 in points" if group == GROUPS[1] else "Accuracy in percent"
-            rows = [
-                f"{data} {' + '.join(map(str, outcome['rows']))}"
-                for data in results.group(group)
-                if (outcome := results.outcomes.get((data, results.methods[0]), {}))
-                and "rows" in outcome
-            ]
-            caption = f"{score}, test rows. Training + test rows: {', '.join(rows)}."
-            title = f"Scores: {group}"
-            data = results.group(group)
-            tables.append(value_table(results, data, "score", title, caption, ".2f"))
-    for group in (GROUPS[0], GROUPS[2]):
-        if results.group(group):
-            caption = "Log loss of the test rows, where a method has probabilities; less is better."
-            title, data = f"Log loss: {group}", results.group(group)
-            tables.append(value_table(results, data, "log_loss", title, caption, ".3f"))
+        if not (data := results.group(group)):
+            continue
+        score = "R^2 in points" if group == NUMBERS else "Accuracy in percent"
+        rows = [
+            f"{each} {' + '.join(map(str, outcome['rows']))}"
+            for each in data
+            if (outcome := results.outcomes.get((each, results.methods[0]), {}))
+            and "rows" in outcome
+        ]
+        caption = f"{score}, test rows. Training + test rows: {', '.join(rows)}."
+        tables.append(value_table(results, data, "score", f"Scores: {group}", caption, ".2f"))
+        name, title, caption = ERRORS[group == NUMBERS]
+        data = [each for each in data if group != NUMBERS or each in REGRESSIONS]
+        if data:
+            tables.append(value_table(results, data, name, f"{title}: {group}", caption, ".3f"))
     return tables
+
+
+def kinds_table(records: Sequence[Record]) -> Table:
+    """Return a row per kind of data: score, seconds to fit and microseconds a prediction.
+
+    Data sets without a score of one of the methods are left out, and named.
+    """
+    records = [each for each in latest(records) if not {"groups", "validation"} & {*each["config"]}]
+    results, rows, left_out = Comparison(records), [], []
+    losses: dict[str, list[str]] = {method: [] for method in COLUMNS if method != "ours"}
+    for group in GROUPS:
+        data = results.group(group)
+        for method, title in COLUMNS.items():
+            over = [each for each in data if np.isnan(results.value(each, method, "score"))]
+            left_out += [f"{each} ({title})" for each in over]
+            data = [each for each in data if each not in over]
+        if not data:
+            continue
+        scores = [float(results.values(data, method, "score").mean()) for method in COLUMNS]
+        cells = highlight([f"{score:.1f}" for score in scores], scores, np.argmax)
+        for index, method in enumerate(COLUMNS):
+            seconds, times = results.fit_seconds(data, method), results.microseconds(data, method)
+            cells[index] += f", {short(seconds)} s, {short(times)} µs"
+        rows.append((f"{len(data)} {group}", *cells))
+        for method, lost in losses.items():
+            gains = results.gains(data, "ours", method).items()
+            lost += [f"{each} ({-gain:.1f})" for each, (gain, level) in gains if gain < -level]
+    notes = [
+        f"Ours loses to {COLUMNS[method]}, in points, on: {', '.join(lost) or 'none'}."
+        for method, lost in losses.items()
+    ]
+    notes += [f"Left out, for lack of a result: {', '.join(left_out)}."] if left_out else []
+    return Table(
+        "By kind of data",
+        "Accuracy in percent or R^2 in points, mean over the data sets; CPU seconds to fit, with "
+        "all tuning, and microseconds to predict a row, geometric means.",
+        ("", *COLUMNS.values()),
+        tuple(rows),
+        tuple(notes),
+    )
 
 
 def library_versions(records: Sequence[Record]) -> str:
     """Return the commits and the versions of the libraries that only some methods need."""
+    outcomes = [record["outcome"] | record["versions"] for record in records]
     commits, packages = (
-        sorted({record["outcome"][name] for record in records if name in record["outcome"]})
-        for name in ("commit", "package")
+        sorted({each[name] for each in outcomes if name in each}) for name in ("commit", "package")
     )
     return f"Commit {' and '.join(commits)}. {', '.join(packages)}."
 
