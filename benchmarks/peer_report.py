@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -261,6 +262,32 @@ def kinds_table(records: Sequence[Record]) -> Table:
         tuple(rows),
         tuple(notes),
     )
+
+
+def data_table(results: Comparison, groups: Sequence[str], title: str, caption: str) -> Table:
+    """Return a row per data set of some groups, of the methods of README's table."""
+    rows = []
+    for data in results.group(*groups):
+        name, form = ("rmse", ".3f") if data in REGRESSIONS else ("score", ".1f")
+        values = [results.value(data, method, name) for method in COLUMNS]
+        best = np.nanargmin if name == "rmse" else np.nanargmax
+        cells = highlight([number(value, form) or "-" for value in values], values, best)
+        if name == "score":
+            losses = [number(results.value(data, m, "log_loss"), ".3f") for m in COLUMNS]
+            cells = [f"{c}, {loss}" if loss else c for c, loss in zip(cells, losses, strict=True)]
+        rows.append((data, *cells))
+    return Table(title, caption, ("", *COLUMNS.values()), tuple(rows))
+
+
+def published_tables(records: Sequence[Record]) -> list[Table]:
+    """Return what README and the pages on embeddings and regressions show."""
+    found = Comparison([each for each in records if not each["config"].get("groups")])
+    caption = "Accuracy in percent and log loss on test rows."
+    errors = "Root mean squared error in units of the targets' standard deviation, three splits."
+    words = data_table(found, (EMBEDDED, WORDS), "Embeddings and words", caption)
+    numbers = data_table(found, (NUMBERS,), "Regressions", errors)
+    few = tuple(row for row in numbers.rows if row[0] in REGRESSIONS)
+    return [kinds_table(records), words, replace(numbers, rows=few)]
 
 
 def library_versions(records: Sequence[Record]) -> str:

