@@ -87,11 +87,13 @@ def fit(options: argparse.Namespace) -> dict[str, Any]:
     scores = {"training": measure(model, X, y)}
     if len(test):
         scores["test"] = measure(model, *data.take(test))
+    is_explained = hasattr(steps_of(model)[-1], "feature_importances_")  # not on the sphere
+    shares = column_importances(model) if is_explained else {}
     record = {
         "target": data.target,
         "holdout": options.holdout,
         "seed": options.seed,
-        "importances": find_importances(model),
+        "importances": dict(list(shares.items())[:N_IMPORTANCES]) or None,
         "zero_based": is_zero_based(options.data) if issparse(data.X) else "auto",
         "digest": digest_file(options.data),
         "bytes": options.data.stat().st_size,
@@ -170,14 +172,6 @@ def is_zero_based(path: Path) -> bool:
     """Return whether a LIBSVM file numbers its columns from 0."""
     with path.open("rb") as file:
         return any(b" 0:" in line for line in file)
-
-
-def find_importances(model: Any) -> dict[str, float] | None:
-    """Return the columns that matter most with their shares; None on the sphere."""
-    if not hasattr(steps_of(model)[-1], "feature_importances_"):
-        return None
-    shares = column_importances(model)
-    return dict(list(shares.items())[:N_IMPORTANCES])
 
 
 def save_or_fall_back(

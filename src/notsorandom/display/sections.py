@@ -84,13 +84,9 @@ def mistakes_section(predictions: Predictions) -> str:
     names = [str(name) for name in classes.tolist()]
     counts = confusion_matrix(predictions.targets, predictions.predicted, labels=classes)
     if len(classes) <= MAX_MATRIX_CLASSES:
-        title, note = (
-            f"Confusion matrix of the {predictions.part} rows",
-            (
-                "Numbers of rows. Recall: share of a class that is found. Precision: share of the "
-                "predictions of a class that are right."
-            ),
-        )
+        title = f"Confusion matrix of the {predictions.part} rows"
+        note = "Numbers of rows. Recall: share of a class that is found. Precision: share of the "
+        note += "predictions of a class that are right."
         return matrix_section(title, names, counts, note)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     np.fill_diagonal(shares, 0)
