@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import reference
 from sklearn.datasets import make_classification, make_regression
 
-from benchmarks import modern_data, peers
+from benchmarks import modern_data, peaks, peers
 from benchmarks.common import RECORDS, Worker
 from benchmarks.peer_methods import METHODS, N_CONFIGS, Tuned
 from benchmarks.peer_report import COLUMNS, kinds_table, panels, write_report
@@ -250,3 +251,31 @@ def test_a_worker_returns_raises_and_is_replaced_above_the_limit():
     assert worker("2 + 3") == 5
     with pytest.raises(ChildProcessError, match="code 7"):
         worker("__import__('os')._exit(7)")
+
+
+@pytest.mark.parametrize("phase", ["aligned", "paired"])
+def test_the_other_search_of_peaks_climbs_the_potential(rng, phase):
+    """One and several tasks; an aligned cosine is twice as high at the best of many phases."""
+    X, wave = rng.standard_normal((60, 4)), np.array([1.0, -1.0, 0.5, 2.0])
+    measure = np.column_stack([np.cos(X @ wave), rng.standard_normal(60)])
+    height, slope = peaks.log_potential(X, measure, wave[None], phase)
+
+    def potential(point):
+        if phase == "paired":
+            return reference.potential(X, measure, point)
+        cosines = np.cos(X @ point - np.linspace(0, np.pi, 10_000)[:, None])
+        return 2 * np.square(cosines @ measure).sum(axis=1).max()
+
+    np.testing.assert_allclose(np.exp(height), potential(wave), rtol=1e-6)
+    expected = reference.gradient(lambda point: np.log(potential(point)), wave, step=1e-4)
+    np.testing.assert_allclose(slope[0], expected, atol=1e-4)
+    highest = peaks.highest_potential(X, measure, phase, 3.0, n_evaluations=1)
+    assert highest >= np.exp(height[0])
+
+
+def test_the_other_search_confirms_certificates_of_few_peaks():
+    model, X, y = peaks.random_game(17)
+    certificate = model.fit(X, y).certificate(X, y)
+    assert certificate.n_agreeing > 50
+    bound = peaks.bound_by_other_search(model, X, y, certificate)
+    np.testing.assert_allclose(bound, certificate.lower, rtol=1e-3)
