@@ -137,6 +137,8 @@ def names_in(statement, context):
         for node in ast.walk(statement)
         if isinstance(node, ast.Name) and isinstance(node.ctx, context)
     }
+    if context is ast.Store and isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        names.add(statement.name)
     if context is ast.Store and isinstance(statement, ast.Import | ast.ImportFrom):
         names |= {(alias.asname or alias.name).split(".")[0] for alias in statement.names}
     return names

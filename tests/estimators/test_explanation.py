@@ -54,7 +54,7 @@ def test_the_matrix_is_the_mean_outer_product_of_gradients(phase, linear):
 
 
 def test_feature_importances_of_weighted_and_of_many_samples():
-    """Weight 2 is a row twice, weight 0 none. Of many samples a part is close to all."""
+    """Weight 2 is a row twice, weight 0 none, in any unit. Of many rows a part is close to all."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(9000, 4)) * [1, 1, 5, 1]
     y, weights = np.sin(2 * X[:, 1]) + 0.3 * X[:, 0], rng.integers(0, 3, size=300)
@@ -64,6 +64,8 @@ def test_feature_importances_of_weighted_and_of_many_samples():
     np.testing.assert_allclose(
         weighted.feature_importances_, copied.feature_importances_, rtol=1e-6
     )
+    far = FourierRegressor(10, **QUICK).fit(1e160 * X[:300], y[:300], weights)
+    np.testing.assert_allclose(far.feature_importances_, weighted.feature_importances_, rtol=1e-3)
     model = FourierRegressor(20, **QUICK).fit(X, y)
     assert model.feature_importances_.argmax() == 1
     np.testing.assert_allclose(model.feature_importances_, model.importances(X).shares, atol=0.03)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from notsorandom.data.array_api import to_host
 from notsorandom.data.rows import Array, Rows, dense
@@ -58,7 +59,7 @@ class Importances:
     @property
     def shares(self) -> Array:
         """Share of each column: the mean square slope along it, per standard deviation."""
-        squares = np.square(self.root).sum(axis=0) * self.scales**2
+        squares = np.square(self.root * self.scales).sum(axis=0)
         return squares / (squares.sum() or 1.0)
 
     def to_dict(self) -> dict[str, float]:
@@ -83,6 +84,7 @@ def sample_for_importances(rows: Rows, n_tasks: int) -> Rows:
     return rows.take(indices[chosen])
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of numbers that have no squares
 def compute_importances(
     kernel: LearnedKernel, coef: Array, rows: Rows, names: list[str]
 ) -> Importances:
@@ -94,26 +96,30 @@ def compute_importances(
         )
     cosines, sines, center = wave_amplitudes(kernel, coef)
     directions, constants = gradient_directions(kernel, coef)
+    unit = float(kernel.space.scale)  # squares of samples in another unit may overflow
+    directions, frequencies = unit * directions, unit * kernel.frequencies
     # Gradients are combinations of the directions: products are taken of whichever are fewer.
     is_wide = directions.shape[1] > len(directions)
 
     def sums(X: Any, w: Any = 1) -> tuple[Array, ...]:
-        X = dense(to_host(X)).astype(np.float64) - center
-        w = np.broadcast_to(w, (len(X), 1)).astype(np.float64)
-        angles = X @ kernel.frequencies.T  # (n_rows, n_frequencies)
+        X, w = to_host(X).astype(np.float64), np.broadcast_to(w, (X.shape[0], 1))
+        angles = -frequencies @ (center / unit) if sparse.issparse(X) else 0.0
+        X = (X if sparse.issparse(X) else X - center) / unit  # sparse samples are not centred
+        angles = angles + X @ frequencies.T  # (n_rows, n_frequencies)
         slopes = np.cos(angles) * sines[:, None] - np.sin(angles) * cosines[:, None]
         factors = append_constants(slopes, constants)  # (n_tasks, n_rows, n_directions)
         factors = factors if is_wide else factors @ directions
         factors = (factors * np.sqrt(w)).reshape(-1, factors.shape[2])  # of all tasks
-        return factors.T @ factors, (w * X).sum(axis=0), (w * X**2).sum(axis=0)
+        squares = X.multiply(X) if sparse.issparse(X) else X * X
+        return factors.T @ factors, np.ravel(X.T @ w), np.ravel(squares.T @ w)
 
     width = numbers_per_row(directions, coef)
     found = rows.sum_blocks(sums, *rows.weight_columns, width=width, dtype=np.float64)
     products, mean, squares = (each / rows.total_weight for each in found)
-    scales = np.sqrt(np.maximum(squares - mean**2, 0.0))
+    scales = unit * np.sqrt(np.maximum(squares - mean**2, 0.0))
     values, vectors = np.linalg.eigh(products)
     root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-    return Importances(names, scales, root @ directions if is_wide else root)
+    return Importances(names, scales, (root @ directions if is_wide else root) / unit)
 
 
 def compute_contributions(kernel: LearnedKernel, coef: Array, rows: Rows) -> Array:

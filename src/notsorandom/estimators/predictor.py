@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -57,7 +58,8 @@ class FourierPredictor(FourierEstimator):
         from notsorandom.estimators.explanation import compute_importances, sample_for_importances
 
         rows = sample_for_importances(problem.rows, len(self.coef_))
-        self.feature_importances_ = compute_importances(self.kernel_, self.coef_, rows, []).shares
+        found = compute_importances(self.kernel_, self.coef_, rows, [])
+        self.feature_importances_ = np.nan_to_num(found.shares)
 
     @property
     def features_(self) -> FourierFeatures:

@@ -229,15 +229,6 @@ class TrialLosses:
         means = np.average(self.losses, axis=-1, weights=self.counts)
         return np.where(np.isfinite(means), means, np.inf)
 
-    def first_about_as_good(self) -> int:
-        """Return the place of the first `C` whose loss is within a standard error of the least."""
-        losses, best = self.losses[0], int(self.means[0].argmin())
-        for place in np.flatnonzero(np.isfinite(self.means[0, :best])):  # others overflowed
-            gain, error = mean_gain(losses[place], losses[best], self.counts)
-            if gain <= error:
-                return int(place)
-        return best
-
     def best_candidates(self, n_candidates: int, min_errors: list[float]) -> Array:
         """Return the candidates with the least losses, each at its best `C`, in their own order.
 
