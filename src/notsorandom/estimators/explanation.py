@@ -101,8 +101,8 @@ def compute_importances(
     # Gradients are combinations of the directions: products are taken of whichever are fewer.
     is_wide = directions.shape[1] > len(directions)
 
-    def sums(X: Any, w: Any = 1) -> tuple[Array, ...]:
-        X, w = to_host(X).astype(np.float64), np.broadcast_to(w, (X.shape[0], 1))
+    def sums(X: Any, w: Any = None) -> tuple[Array, ...]:
+        X, w = to_host(X).astype(np.float64), np.ones((X.shape[0], 1)) if w is None else to_host(w)
         angles = -frequencies @ (center / unit) if sparse.issparse(X) else 0.0
         X = (X if sparse.issparse(X) else X - center) / unit  # sparse samples are not centred
         angles = angles + X @ frequencies.T  # (n_rows, n_frequencies)
